@@ -1,0 +1,1 @@
+//! One lock per Kubernetes node: the library under `kubectl maint`.
