@@ -1,0 +1,53 @@
+//! How long a holder may believe that it holds.
+
+use super::time::Span;
+
+/// A point of a clock that runs on through suspend, in microseconds since some start of its own.
+///
+/// It only compares with readings of the same machine since the same boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BootInstant(i64);
+
+impl BootInstant {
+    /// The reading `micros`.
+    #[must_use]
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since the clock's start.
+    #[must_use]
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// The reading `span` later.
+    #[must_use]
+    pub const fn plus(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.as_micros()))
+    }
+
+    /// How long after `earlier` this is.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Span {
+        Span::micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// The reading at which a holder must have stopped: counted from before the write was sent, by the
+/// duration in the server's answer. Steps of the wall clock never move it.
+#[must_use]
+pub const fn deadline(sent: BootInstant, answered_duration: u32) -> BootInstant {
+    sent.plus(Span::seconds(answered_duration))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn belief_ends_a_duration_after_the_write_was_sent() {
+        let sent = BootInstant::from_micros(5);
+        assert_eq!(deadline(sent, 2).since(sent), Span::seconds(2));
+    }
+}

@@ -1,0 +1,110 @@
+//! Who a caller is, as it stands in a Lease.
+
+/// Holder identities that begin with this are administrators' holds (KEP-1411).
+pub const ADMIN_PREFIX: &str = "kubeadm";
+
+/// What [`hold_identity`] puts before an identity.
+const HOLD_PREFIX: &str = "kubeadm:";
+
+/// Whether `holder` is an administrator's hold.
+#[must_use]
+pub fn is_admin(holder: &str) -> bool {
+    holder.starts_with(ADMIN_PREFIX)
+}
+
+/// The holder that an administrator's hold by `identity` is written as.
+#[must_use]
+pub fn hold_identity(identity: &str) -> String {
+    format!("{HOLD_PREFIX}{identity}")
+}
+
+/// The identity behind a holder: the administrator's own where it is a hold that they made with
+/// this tool, else the holder as it stands.
+#[must_use]
+pub fn person(holder: &str) -> &str {
+    holder.strip_prefix(HOLD_PREFIX).unwrap_or(holder)
+}
+
+/// The identity of somebody who gave none: `user@host`, with `user:` before it where it would
+/// begin with `kubeadm`, so that nobody gets a permanent hold by accident.
+#[must_use]
+pub fn default_identity(user: &str, host: &str) -> String {
+    let identity = format!("{user}@{host}");
+    if is_admin(&identity) {
+        format!("user:{identity}")
+    } else {
+        identity
+    }
+}
+
+/// Why an identity can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidIdentity {
+    /// It is empty, which would mean nobody.
+    #[error("a holder identity must not be empty")]
+    Empty,
+    /// It begins with `kubeadm`, which would make the lease a hold that never expires.
+    #[error("a holder identity must not begin with {ADMIN_PREFIX:?}: that would never expire")]
+    Admin,
+    /// It has white space at an end or control characters, so that nobody could type it again.
+    #[error("a holder identity must not have control characters, nor white space at its ends")]
+    Untypable,
+    /// It is longer than 253 bytes.
+    #[error("a holder identity must not be longer than {LONGEST_IDENTITY} bytes")]
+    TooLong,
+}
+
+/// The longest identity that is accepted, in bytes: that of a Kubernetes name.
+pub const LONGEST_IDENTITY: usize = 253;
+
+/// Checks an identity that somebody gave.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn validate(identity: &str) -> Result<(), InvalidIdentity> {
+    if identity.is_empty() {
+        Err(InvalidIdentity::Empty)
+    } else if is_admin(identity) {
+        Err(InvalidIdentity::Admin)
+    } else if identity.len() > LONGEST_IDENTITY {
+        Err(InvalidIdentity::TooLong)
+    } else if identity.trim() != identity || identity.contains(char::is_control) {
+        Err(InvalidIdentity::Untypable)
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_gets_a_hold_by_accident() {
+        assert_eq!(default_identity("alice", "bastion"), "alice@bastion");
+        assert_eq!(
+            default_identity("kubeadmin", "bastion"),
+            "user:kubeadmin@bastion"
+        );
+        assert!(!is_admin(&default_identity("kubeadm", "host")));
+    }
+
+    #[test]
+    fn a_hold_names_the_person_behind_it() {
+        let hold = hold_identity("alice@bastion");
+        assert_eq!(hold, "kubeadm:alice@bastion");
+        assert!(is_admin(&hold));
+        assert_eq!(person(&hold), "alice@bastion");
+        assert_eq!(person("kubeadm-by-hand"), "kubeadm-by-hand");
+    }
+
+    #[test]
+    fn unusable_identities_are_refused() {
+        assert_eq!(validate("alice@bastion"), Ok(()));
+        assert_eq!(validate(""), Err(InvalidIdentity::Empty));
+        assert_eq!(validate("kubeadm:alice"), Err(InvalidIdentity::Admin));
+        assert_eq!(validate(" alice"), Err(InvalidIdentity::Untypable));
+        assert_eq!(validate("al\x1bice"), Err(InvalidIdentity::Untypable));
+        assert_eq!(validate(&"a".repeat(254)), Err(InvalidIdentity::TooLong));
+    }
+}

@@ -1,0 +1,78 @@
+//! A Lease as the rules see it: small, copyable, without strings.
+
+use super::names::Id;
+use super::time::{Instant, Span};
+
+/// What a node's maintenance Lease says, reduced to what the rules compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// `metadata.uid`: another uid is another Lease, whatever else is equal.
+    pub uid: Id,
+    /// `metadata.resourceVersion`: the write that this state is the result of.
+    pub version: Version,
+    /// `spec.holderIdentity`; an empty one is nobody.
+    pub holder: Option<Holder>,
+    /// `spec.acquireTime`: when this acquisition began.
+    pub acquired: Option<Instant>,
+    /// `spec.renewTime`: the last acquisition or renewal.
+    pub renewed: Option<Instant>,
+    /// `spec.leaseDurationSeconds`; a missing one counts as 0.
+    pub duration: u32,
+    /// `spec.leaseTransitions`: how many acquisitions there were.
+    pub transitions: u32,
+    /// The nonce of the acquisition, where a client that follows these rules wrote it.
+    pub nonce: Option<Id>,
+    /// `spec.strategy` is set: coordinated leader election owns this Lease.
+    pub elected: bool,
+    /// `metadata.deletionTimestamp` is set: it is about to be gone.
+    pub deleting: bool,
+}
+
+/// A resource version. The API server hands out numbers that grow with every write; comparing them
+/// is documented since Kubernetes 1.35.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(pub u64);
+
+/// Who holds a Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Holder {
+    /// The holder identity as written.
+    pub id: Id,
+    /// It begins with `kubeadm`, where that rule applies: an administrator's hold.
+    pub admin: bool,
+}
+
+/// One acquisition of one Lease: what a release, a renewal or a confirmation is meant for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Acquisition {
+    /// The Lease's uid.
+    pub uid: Id,
+    /// Who acquired.
+    pub holder: Id,
+    /// The count at this acquisition.
+    pub transitions: u32,
+    /// The acquisition's nonce, if it has one.
+    pub nonce: Option<Id>,
+}
+
+impl Lease {
+    /// The acquisition that stands here; `None` where nobody holds the Lease.
+    #[must_use]
+    pub fn acquisition(&self) -> Option<Acquisition> {
+        self.holder.map(|holder| Acquisition {
+            uid: self.uid,
+            holder: holder.id,
+            transitions: self.transitions,
+            nonce: self.nonce,
+        })
+    }
+
+    /// The end that the Lease states, without any margin: renewal plus duration, the acquisition
+    /// counting where no renewal is recorded. `None` where it records neither.
+    #[must_use]
+    pub fn end(&self) -> Option<Instant> {
+        self.renewed
+            .or(self.acquired)
+            .map(|from| from + Span::seconds(self.duration))
+    }
+}

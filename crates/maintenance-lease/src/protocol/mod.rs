@@ -1,0 +1,26 @@
+//! The rules: pure functions over small, copyable state.
+//!
+//! Nothing here is asynchronous, talks to a server, reads a clock or prints. `now` is an argument;
+//! strings are interned ids ([`names::Names`]) and times are integers, so that the very code that
+//! ships can be explored exhaustively.
+
+pub mod belief;
+pub mod identity;
+pub mod lease;
+pub mod names;
+pub mod outcome;
+pub mod state;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod time;
+pub mod token;
+pub mod transition;
+
+pub use belief::{BootInstant, deadline};
+pub use lease::{Acquisition, Holder, Lease, Version};
+pub use names::{Id, Names};
+pub use outcome::{Outcome, judge};
+pub use state::{Flags, LONGEST, SKEW_BUDGET, State, flags, state, takeover};
+pub use time::{Instant, Now, Span};
+pub use token::{InvalidToken, Token};
+pub use transition::{Caller, Decision, Refusal, Verb, Write, decide};

@@ -1,0 +1,52 @@
+//! Strings of the wire as small, copyable ids.
+
+/// A holder, nonce or uid: equal ids of one [`Names`] stand for equal strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub u32);
+
+/// Gives each string that a decision compares an [`Id`], and the string back.
+///
+/// One lives as long as the operation or keeper that compares; it stays a handful of entries.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    known: Vec<String>,
+}
+
+impl Names {
+    /// The id of `name`, the same at every call.
+    pub fn id(&mut self, name: &str) -> Id {
+        let index = self
+            .known
+            .iter()
+            .position(|known| known == name)
+            .unwrap_or_else(|| {
+                self.known.push(name.to_owned());
+                self.known.len() - 1
+            });
+        Id(u32::try_from(index).expect("an operation meets fewer than 2^32 names"))
+    }
+
+    /// The string behind `id`.
+    ///
+    /// # Panics
+    /// Where `id` comes from another `Names`.
+    #[must_use]
+    pub fn name(&self, id: Id) -> &str {
+        &self.known[id.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_names_share_an_id_and_give_the_name_back() {
+        let mut names = Names::default();
+        let alice = names.id("alice@bastion");
+        let bob = names.id("bob@bastion");
+        assert_eq!(alice, names.id("alice@bastion"));
+        assert_ne!(alice, bob);
+        assert_eq!(names.name(bob), "bob@bastion");
+    }
+}

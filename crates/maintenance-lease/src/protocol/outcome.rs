@@ -1,0 +1,139 @@
+//! What became of a write whose answer never came.
+//!
+//! A write that timed out, or whose connection broke, may have landed, may have failed, and may
+//! still land: a write was seen to land 13 s after its client gave up. Only another read, compared
+//! with what was written, tells.
+
+use super::lease::Lease;
+use super::transition::Write;
+
+/// What a read after an unanswered write shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The Lease is as the write would have made it.
+    Landed,
+    /// The Lease moved on without it, so that the write can't land any more.
+    Failed,
+    /// Nothing moved: the write may land yet.
+    Unsettled,
+}
+
+/// Judges `write`, sent on the state `on` (`None`: it was to create the Lease), by the Lease read
+/// afterwards.
+///
+/// The nonce alone proves nothing: a copy of the Lease carries it too, and so does every renewal of
+/// the acquisition. So the uid must be the same, and a renewal's time exactly the one sent.
+#[must_use]
+pub fn judge(write: &Write, on: Option<&Lease>, seen: Option<&Lease>) -> Outcome {
+    let Some(lease) = seen else {
+        return match on {
+            None => Outcome::Unsettled,
+            Some(_) => Outcome::Failed,
+        };
+    };
+    if let Some(on) = on {
+        if lease.uid != on.uid {
+            return Outcome::Failed;
+        }
+        if lease.version == on.version {
+            return Outcome::Unsettled;
+        }
+    }
+    let landed = match *write {
+        Write::Acquire { holder, nonce, .. } => {
+            lease.holder.map(|holder| holder.id) == Some(holder) && lease.nonce == Some(nonce)
+        }
+        Write::Renew { of, at, .. } => lease.acquisition() == Some(of) && lease.renewed == Some(at),
+        Write::Release { of, .. } => lease.acquisition() != Some(of),
+    };
+    if landed {
+        Outcome::Landed
+    } else {
+        Outcome::Failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::lease::{Holder, Version};
+    use crate::protocol::names::Id;
+    use crate::protocol::testing::{ALICE, BOB, held, secs};
+
+    fn moved_on(lease: &Lease) -> Lease {
+        Lease {
+            version: Version(lease.version.0 + 1),
+            ..*lease
+        }
+    }
+
+    fn acquire() -> Write {
+        Write::Acquire {
+            holder: ALICE.id,
+            at: secs(200),
+            duration: 60,
+            transitions: 2,
+            nonce: Id(77),
+        }
+    }
+
+    #[test]
+    fn an_unchanged_lease_settles_nothing() {
+        let on = held(BOB, 100, 60);
+        assert_eq!(judge(&acquire(), Some(&on), Some(&on)), Outcome::Unsettled);
+        assert_eq!(judge(&acquire(), None, None), Outcome::Unsettled);
+    }
+
+    #[test]
+    fn an_acquisition_landed_where_holder_and_nonce_are_ours_on_the_same_lease() {
+        let on = held(BOB, 100, 60);
+        let mut seen = moved_on(&held(ALICE, 200, 60));
+        seen.nonce = Some(Id(77));
+        assert_eq!(judge(&acquire(), Some(&on), Some(&seen)), Outcome::Landed);
+        assert_eq!(judge(&acquire(), None, Some(&seen)), Outcome::Landed);
+        let copy = Lease {
+            uid: Id(99),
+            ..seen
+        };
+        assert_eq!(judge(&acquire(), Some(&on), Some(&copy)), Outcome::Failed);
+        let other = moved_on(&held(ALICE, 200, 60));
+        assert_eq!(judge(&acquire(), Some(&on), Some(&other)), Outcome::Failed);
+        assert_eq!(judge(&acquire(), Some(&on), None), Outcome::Failed);
+    }
+
+    #[test]
+    fn a_renewal_landed_only_where_its_very_time_stands_there() {
+        let on = held(ALICE, 100, 60);
+        let write = Write::Renew {
+            of: on.acquisition().expect("held"),
+            at: secs(130),
+            duration: 60,
+        };
+        let annotated = moved_on(&on);
+        assert_eq!(judge(&write, Some(&on), Some(&annotated)), Outcome::Failed);
+        let renewed = Lease {
+            renewed: Some(secs(130)),
+            ..annotated
+        };
+        assert_eq!(judge(&write, Some(&on), Some(&renewed)), Outcome::Landed);
+    }
+
+    #[test]
+    fn a_release_landed_where_nobody_or_another_acquisition_stands_there() {
+        let on = held(ALICE, 100, 60);
+        let write = Write::Release {
+            of: on.acquisition().expect("held"),
+            renewed: secs(100),
+            at: secs(130),
+        };
+        let mut seen = moved_on(&on);
+        assert_eq!(judge(&write, Some(&on), Some(&seen)), Outcome::Failed);
+        seen.holder = None;
+        assert_eq!(judge(&write, Some(&on), Some(&seen)), Outcome::Landed);
+        seen.holder = Some(Holder {
+            id: BOB.id,
+            admin: false,
+        });
+        assert_eq!(judge(&write, Some(&on), Some(&seen)), Outcome::Landed);
+    }
+}

@@ -1,0 +1,190 @@
+//! The four states of a node's Lease, and the one function that decides them.
+
+use super::lease::Lease;
+use super::time::{Instant, Now, Span};
+
+/// The clock budget of KEP-1411: estimates of the server's time that any two clients make, servers
+/// and proxies included, are assumed to differ by less. A Lease is nobody else's until this long
+/// after its end.
+pub const SKEW_BUDGET: Span = Span::seconds(3);
+
+/// The longest maintenance that KEP-1411 allows without a renewal.
+pub const LONGEST: Span = Span::seconds(3600);
+
+/// Who may do what with a node now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Nobody holds it.
+    Free,
+    /// Somebody holds it.
+    Held {
+        /// The end that the Lease states; others may take it 3 s later.
+        until: Instant,
+    },
+    /// Somebody held it and did not finish: anyone may take it.
+    Expired {
+        /// The end that the Lease stated; `None` where it records no times at all.
+        since: Option<Instant>,
+    },
+    /// An administrator holds it until they let go, whatever the times say.
+    AdminHold,
+}
+
+/// The state of a Lease (`None`: there isn't one) at `now`.
+#[must_use]
+pub fn state(lease: Option<&Lease>, now: Now) -> State {
+    let Some(lease) = lease else {
+        return State::Free;
+    };
+    match lease.holder {
+        None => State::Free,
+        Some(holder) if holder.admin => State::AdminHold,
+        Some(_) => match lease.end() {
+            Some(until) if now.earliest <= until + SKEW_BUDGET => State::Held { until },
+            since => State::Expired { since },
+        },
+    }
+}
+
+/// The earliest instant at which somebody else may take a Lease that is held now; `None` where no
+/// passing of time frees it.
+#[must_use]
+pub fn takeover(lease: &Lease) -> Option<Instant> {
+    match lease.holder {
+        Some(holder) if !holder.admin => lease.end().map(|end| end + SKEW_BUDGET),
+        _ => None,
+    }
+}
+
+/// What is odd about a held Lease, for people to see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flags {
+    /// A time is there that can't be read, such as one in year 9999.
+    pub unreadable_time: bool,
+    /// The renewal lies in the future by more than the clock budget: the holder's clock is ahead.
+    pub clock_ahead: bool,
+    /// It ends more than an hour from now, or went unrenewed for longer than that while held.
+    pub overlong: bool,
+}
+
+/// The oddities of `lease` at `now`. A Lease that nobody holds has none, an administrator's hold
+/// has no times to speak of.
+#[must_use]
+pub fn flags(lease: &Lease, now: Now) -> Flags {
+    let State::Held { until } = state(Some(lease), now) else {
+        return Flags::default();
+    };
+    let last = lease.renewed.or(lease.acquired);
+    let unreadable_time = [lease.acquired, lease.renewed].contains(&Some(Instant::UNREADABLE));
+    Flags {
+        unreadable_time,
+        clock_ahead: !unreadable_time && last.is_some_and(|last| last > now.latest + SKEW_BUDGET),
+        overlong: until > now.latest + LONGEST + SKEW_BUDGET
+            || last.is_some_and(|last| now.earliest > last + LONGEST + SKEW_BUDGET),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::testing::{ADMIN, ALICE, held, secs};
+
+    #[test]
+    fn without_a_lease_or_a_holder_it_is_free() {
+        assert_eq!(state(None, Now::at(secs(0))), State::Free);
+        let mut lease = held(ALICE, 100, 60);
+        lease.holder = None;
+        assert_eq!(state(Some(&lease), Now::at(secs(100))), State::Free);
+    }
+
+    #[test]
+    fn it_is_held_up_to_and_with_the_last_instant_of_the_margin() {
+        let lease = held(ALICE, 100, 60);
+        let until = secs(160);
+        for (now, expected) in [
+            (secs(100), State::Held { until }),
+            (secs(160), State::Held { until }),
+            (secs(163), State::Held { until }),
+            (
+                secs(163) + Span::micros(1),
+                State::Expired { since: Some(until) },
+            ),
+        ] {
+            assert_eq!(state(Some(&lease), Now::at(now)), expected, "at {now:?}");
+        }
+    }
+
+    #[test]
+    fn expiry_is_judged_by_the_earliest_clock() {
+        let lease = held(ALICE, 100, 60);
+        let now = Now {
+            earliest: secs(163),
+            latest: secs(900),
+        };
+        assert_eq!(state(Some(&lease), now), State::Held { until: secs(160) });
+    }
+
+    #[test]
+    fn an_admin_hold_outlives_its_times() {
+        let lease = held(ADMIN, 100, 1);
+        assert_eq!(
+            state(Some(&lease), Now::at(secs(1_000_000))),
+            State::AdminHold
+        );
+        assert_eq!(takeover(&lease), None);
+    }
+
+    #[test]
+    fn missing_times_count_as_the_design_says() {
+        let mut lease = held(ALICE, 100, 60);
+        lease.renewed = None;
+        assert_eq!(
+            state(Some(&lease), Now::at(secs(163))),
+            State::Held { until: secs(160) }
+        );
+        lease.acquired = None;
+        assert_eq!(
+            state(Some(&lease), Now::at(secs(0))),
+            State::Expired { since: None }
+        );
+        let mut lease = held(ALICE, 100, 60);
+        lease.duration = 0;
+        assert_eq!(
+            state(Some(&lease), Now::at(secs(104))),
+            State::Expired {
+                since: Some(secs(100))
+            }
+        );
+    }
+
+    #[test]
+    fn an_unreadable_time_is_held_and_flagged() {
+        let mut lease = held(ALICE, 100, 60);
+        lease.renewed = Some(Instant::UNREADABLE);
+        let now = Now::at(secs(100));
+        assert!(matches!(state(Some(&lease), now), State::Held { .. }));
+        assert_eq!(
+            flags(&lease, now),
+            Flags {
+                unreadable_time: true,
+                clock_ahead: false,
+                overlong: true
+            }
+        );
+    }
+
+    #[test]
+    fn a_renewal_in_the_future_holds_and_is_flagged_past_the_budget() {
+        let lease = held(ALICE, 100, 60);
+        assert!(!flags(&lease, Now::at(secs(97))).clock_ahead);
+        assert!(flags(&lease, Now::at(secs(96))).clock_ahead);
+    }
+
+    #[test]
+    fn more_than_an_hour_left_or_unrenewed_is_overlong() {
+        assert!(!flags(&held(ALICE, 100, 3600), Now::at(secs(100))).overlong);
+        assert!(flags(&held(ALICE, 100, 3604), Now::at(secs(100))).overlong);
+        let lease = held(ALICE, 100, 7200);
+        assert!(flags(&lease, Now::at(secs(100 + 3604))).overlong);
+    }
+}

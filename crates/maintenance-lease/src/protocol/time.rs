@@ -1,0 +1,130 @@
+//! Integer time for pure rules: points of server time and the spans between them.
+
+use std::ops::{Add, Sub};
+
+/// A length of time in whole microseconds, the precision of the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span(i64);
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// A span of `seconds`.
+    #[must_use]
+    pub const fn seconds(seconds: u32) -> Self {
+        Self(seconds as i64 * 1_000_000)
+    }
+
+    /// A span of `micros` microseconds.
+    #[must_use]
+    pub const fn micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// The span in microseconds; negative where it reaches back.
+    #[must_use]
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// The span in seconds, rounded up: the shortest whole duration that covers it.
+    #[must_use]
+    pub const fn ceil_seconds(self) -> i64 {
+        self.0.div_euclid(1_000_000) + (self.0.rem_euclid(1_000_000) != 0) as i64
+    }
+}
+
+/// A point of the API server's time: microseconds since the Unix epoch.
+///
+/// Arithmetic saturates, so that an absurd time in a Lease stays absurd instead of wrapping round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(i64);
+
+impl Instant {
+    /// Stands for a time that is there but can't be read: later than every time that can.
+    pub const UNREADABLE: Self = Self(i64::MAX);
+
+    /// The instant `micros` microseconds after the Unix epoch.
+    #[must_use]
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since the Unix epoch.
+    #[must_use]
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+}
+
+impl Add<Span> for Instant {
+    type Output = Self;
+
+    fn add(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
+impl Sub<Span> for Instant {
+    type Output = Self;
+
+    fn sub(self, span: Span) -> Self {
+        Self(self.0.saturating_sub(span.0))
+    }
+}
+
+impl Sub for Instant {
+    type Output = Span;
+
+    fn sub(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// What is known of the present, in server time: it lies between two instants.
+///
+/// They are apart only where several API servers, or a proxy, answer with clocks that disagree.
+/// Expiry is judged by the earliest, so that nothing expires too soon; what is written carries the
+/// latest, so that nothing of ours does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Now {
+    /// No server's clock is behind this: the instant to judge expiry by.
+    pub earliest: Instant,
+    /// No server's clock is ahead of this: the instant to write.
+    pub latest: Instant,
+}
+
+impl Now {
+    /// A present on which all clocks agree.
+    #[must_use]
+    pub const fn at(instant: Instant) -> Self {
+        Self {
+            earliest: instant,
+            latest: instant,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_rounded_up() {
+        assert_eq!(Span::micros(0).ceil_seconds(), 0);
+        assert_eq!(Span::micros(1).ceil_seconds(), 1);
+        assert_eq!(Span::micros(1_000_000).ceil_seconds(), 1);
+        assert_eq!(Span::micros(1_000_001).ceil_seconds(), 2);
+        assert_eq!(Span::micros(-1).ceil_seconds(), 0);
+        assert_eq!(Span::micros(-1_000_000).ceil_seconds(), -1);
+    }
+
+    #[test]
+    fn an_unreadable_time_stays_the_latest_whatever_is_added() {
+        assert_eq!(
+            Instant::UNREADABLE + Span::seconds(u32::MAX),
+            Instant::UNREADABLE
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! The token: one acquisition as one opaque, shell-safe word.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Names one acquisition of one Lease, for scripts that must act on that very one or not at all.
+///
+/// Printed, it is `UID.TRANSITIONS.NONCE`: letters, digits, `-` and `.` only. The nonce is what
+/// makes it unique: an etcd restored from a backup repeats uid and transitions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Token {
+    uid: String,
+    transitions: u32,
+    nonce: String,
+}
+
+/// A word that is no token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a token of an acquisition")]
+pub struct InvalidToken(String);
+
+impl Token {
+    /// The token of the acquisition that `nonce` marks; `None` where a part has characters that a
+    /// token can't carry, which no Lease of ours has.
+    #[must_use]
+    pub fn new(uid: &str, transitions: u32, nonce: &str) -> Option<Self> {
+        let safe = |part: &str| {
+            !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        };
+        (safe(uid) && safe(nonce)).then(|| Self {
+            uid: uid.to_owned(),
+            transitions,
+            nonce: nonce.to_owned(),
+        })
+    }
+
+    /// The Lease's uid.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// The Lease's count of transitions at this acquisition.
+    #[must_use]
+    pub fn transitions(&self) -> u32 {
+        self.transitions
+    }
+
+    /// The acquisition's nonce.
+    #[must_use]
+    pub fn nonce(&self) -> &str {
+        &self.nonce
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.uid, self.transitions, self.nonce)
+    }
+}
+
+impl FromStr for Token {
+    type Err = InvalidToken;
+
+    fn from_str(word: &str) -> Result<Self, InvalidToken> {
+        let mut parts = word.split('.');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(uid), Some(transitions), Some(nonce), None) => transitions
+                .parse()
+                .ok()
+                .and_then(|transitions| Self::new(uid, transitions, nonce)),
+            _ => None,
+        }
+        .ok_or_else(|| InvalidToken(word.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_survives_printing() {
+        let token = Token::new("8d1c-4f", 7, "k3v9").expect("safe parts");
+        assert_eq!(token.to_string(), "8d1c-4f.7.k3v9");
+        assert_eq!(token.to_string().parse(), Ok(token));
+    }
+
+    #[test]
+    fn other_words_are_no_tokens() {
+        for word in ["", "a", "a.b.c", "a.1.", "a.1.c.d", "a.-1.c", "a.1.$(x)"] {
+            assert_eq!(
+                word.parse::<Token>(),
+                Err(InvalidToken(word.to_owned())),
+                "{word:?}"
+            );
+        }
+    }
+}
