@@ -1,1 +1,46 @@
-//! A real control plane for tests and benchmarks.
+//! A real Kubernetes control plane for tests and benchmarks: etcd, kube-apiserver and, unless it is told not to,
+//! kube-controller-manager, each on free ports of the loopback interface.
+//!
+//! ```no_run
+//! # fn main() -> anyhow::Result<()> {
+//! use control_plane::{ControlPlane, NodeSpec, Rule};
+//!
+//! let control_plane = ControlPlane::start()?;
+//! control_plane.create_nodes(&[NodeSpec::ready("node-1")])?;
+//! let alice = control_plane.user("alice", &[])?;
+//! control_plane.grant("alice", &[Rule::new("", &["nodes"], &["get"])])?;
+//! println!("KUBECONFIG={}", alice.display());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The API is blocking, and may be called from inside an async runtime as well. Whatever ends the process that holds a
+//! [`ControlPlane`], its children end too, by process id, and its files go with them: a small janitor process sees to
+//! that, even after SIGKILL.
+//!
+//! The binaries come from the environment, or from the cache that `cargo xtask control-plane` fills: see [`Assets`].
+
+#![warn(missing_docs)]
+
+mod api;
+mod assets;
+mod authority;
+mod component;
+mod flags;
+mod janitor;
+mod kubeconfig;
+mod logs;
+mod nodes;
+mod plane;
+mod ports;
+mod shared;
+mod users;
+
+pub use assets::{Assets, Binary, KUBERNETES_VERSION, cache_dir, target_dir};
+pub use authority::{Authority, Identity};
+pub use component::Component;
+pub use logs::LogGuard;
+pub use nodes::{NodeSpec, Readiness};
+pub use plane::{Builder, ControlPlane};
+pub use shared::shared;
+pub use users::Rule;

@@ -1,0 +1,199 @@
+//! Where the control plane's binaries are.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use anyhow::{Result, bail};
+use sha2::{Digest, Sha256};
+
+/// The Kubernetes release that the cache holds.
+pub const KUBERNETES_VERSION: &str = "v1.36.3";
+
+/// Everything that decides what the Go builds produce.
+const PINS: [&str; 4] = [
+    include_str!("../etcd/go.mod"),
+    include_str!("../etcd/go.sum"),
+    include_str!("../kubernetes/go.mod"),
+    include_str!("../kubernetes/go.sum"),
+];
+
+/// One of the programs that make up a control plane, and the client that speaks to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binary {
+    /// The store.
+    Etcd,
+    /// The API server.
+    KubeApiserver,
+    /// The controllers: without them nothing is garbage collected, and no node becomes unreachable.
+    KubeControllerManager,
+    /// The client.
+    Kubectl,
+}
+
+impl Binary {
+    /// Every binary, in the order in which a control plane starts them.
+    pub const ALL: [Self; 4] = [
+        Self::Etcd,
+        Self::KubeApiserver,
+        Self::KubeControllerManager,
+        Self::Kubectl,
+    ];
+
+    /// The file name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::KubeApiserver => "kube-apiserver",
+            Self::KubeControllerManager => "kube-controller-manager",
+            Self::Kubectl => "kubectl",
+        }
+    }
+
+    /// The environment variable that names the file.
+    #[must_use]
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::Etcd => "TEST_ASSET_ETCD",
+            Self::KubeApiserver => "TEST_ASSET_KUBE_APISERVER",
+            Self::KubeControllerManager => "TEST_ASSET_KUBE_CONTROLLER_MANAGER",
+            Self::Kubectl => "TEST_ASSET_KUBECTL",
+        }
+    }
+
+    /// Finds the binary: `TEST_ASSET_…` names the file, `KUBEBUILDER_ASSETS` a directory that may hold it, and
+    /// [`cache_dir`] is where `cargo xtask control-plane` puts it.
+    ///
+    /// # Errors
+    /// Where the variable names no file, or the binary is nowhere.
+    pub fn locate(self) -> Result<PathBuf> {
+        if let Some(named) = non_empty(self.variable()) {
+            if named.is_file() {
+                return Ok(named);
+            }
+            bail!(
+                "{} names {}, which is not a file",
+                self.variable(),
+                named.display()
+            );
+        }
+        let directories = non_empty("KUBEBUILDER_ASSETS")
+            .into_iter()
+            .chain([cache_dir()]);
+        for directory in directories {
+            let file = directory.join(self.name());
+            if file.is_file() {
+                return Ok(file);
+            }
+        }
+        bail!(
+            "no {name}: `cargo xtask control-plane` builds it into {cache} (or set {variable} or KUBEBUILDER_ASSETS)",
+            name = self.name(),
+            cache = cache_dir().display(),
+            variable = self.variable(),
+        )
+    }
+}
+
+/// The paths of all binaries.
+#[derive(Debug, Clone)]
+pub struct Assets {
+    /// The store.
+    pub etcd: PathBuf,
+    /// The API server.
+    pub kube_apiserver: PathBuf,
+    /// The controllers.
+    pub kube_controller_manager: PathBuf,
+    /// The client.
+    pub kubectl: PathBuf,
+}
+
+impl Assets {
+    /// Finds every binary, each as [`Binary::locate`] does.
+    ///
+    /// # Errors
+    /// Where one is nowhere: the message says how to build it.
+    pub fn locate() -> Result<Self> {
+        Ok(Self {
+            etcd: Binary::Etcd.locate()?,
+            kube_apiserver: Binary::KubeApiserver.locate()?,
+            kube_controller_manager: Binary::KubeControllerManager.locate()?,
+            kubectl: Binary::Kubectl.locate()?,
+        })
+    }
+}
+
+/// Where `cargo xtask control-plane` keeps what it built: `kubectl-maint/control-plane/<key>` in the user's cache
+/// directory, or in `target` where there is no home. The key changes with the pinned modules and the machine's kind, so
+/// that several checkouts share one build and none runs another's.
+#[must_use]
+pub fn cache_dir() -> PathBuf {
+    static KEY: LazyLock<String> = LazyLock::new(|| {
+        let mut hash = Sha256::new();
+        for pin in PINS {
+            hash.update(pin);
+        }
+        let digest: String = hash
+            .finalize()
+            .iter()
+            .take(6)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        format!(
+            "{KUBERNETES_VERSION}-{}-{}-{digest}",
+            env::consts::OS,
+            env::consts::ARCH
+        )
+    });
+    let base = non_empty("XDG_CACHE_HOME")
+        .or_else(|| Some(non_empty("HOME")?.join(".cache")))
+        .map_or_else(target_dir, |cache| cache.join("kubectl-maint"));
+    base.join("control-plane").join(KEY.as_str())
+}
+
+/// The workspace's build directory: `CARGO_TARGET_DIR`, or `target` beside the workspace's manifest.
+#[must_use]
+pub fn target_dir() -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap_or(Path::new("."));
+    workspace.join(non_empty("CARGO_TARGET_DIR").unwrap_or_else(|| PathBuf::from("target")))
+}
+
+fn non_empty(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_pin_the_version_that_the_cache_is_named_after() {
+        let kubernetes = PINS[2];
+        assert!(kubernetes.contains(&format!("k8s.io/kubernetes {KUBERNETES_VERSION}")));
+    }
+
+    #[test]
+    fn cache_is_named_after_version_and_pins() {
+        let name = cache_dir()
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let (version, digest) = name
+            .split_once('-')
+            .zip(name.rsplit_once('-'))
+            .map(|(a, b)| (a.0, b.1))
+            .unwrap();
+        assert_eq!(version, KUBERNETES_VERSION);
+        assert!(
+            digest.len() == 12 && digest.chars().all(|c| c.is_ascii_hexdigit()),
+            "{digest}"
+        );
+    }
+}

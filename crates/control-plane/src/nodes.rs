@@ -1,0 +1,173 @@
+//! Nodes as a cluster has them, without kubelets.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::api::request;
+use crate::plane::ControlPlane;
+
+const NODE_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+/// Enough to keep a small machine's API server busy, few enough for its connections.
+const PARALLEL: usize = 32;
+
+/// A node's Ready condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Readiness {
+    /// `True`: the kubelet says that all is well.
+    #[default]
+    Ready,
+    /// `False`: the kubelet is alive, and says that something is wrong.
+    NotReady,
+    /// `Unknown`: nobody has heard of the kubelet for a while.
+    Unknown,
+}
+
+/// A node to be created.
+#[derive(Debug, Clone, Default)]
+pub struct NodeSpec {
+    /// Its name.
+    pub name: String,
+    /// Its Ready condition.
+    pub ready: Readiness,
+    /// How long ago the kubelet last gave a sign of life. A controller manager makes a node unknown that it has itself
+    /// seen silent for its grace period, which is a day here where no flag says otherwise.
+    pub heartbeat_age: Duration,
+    /// Whether it is cordoned.
+    pub unschedulable: bool,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// How many container images its status lists: they are most of the 17 KB that a node of a real cluster takes, up
+    /// to 50 of them.
+    pub images: usize,
+}
+
+impl NodeSpec {
+    /// A healthy node, with a heartbeat of just now.
+    #[must_use]
+    pub fn ready(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// With this label.
+    #[must_use]
+    pub fn label(mut self, key: &str, value: &str) -> Self {
+        self.labels.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    fn node(&self, now: Timestamp) -> Value {
+        let (status, reason, message) = match self.ready {
+            Readiness::Ready => ("True", "KubeletReady", "kubelet is posting ready status"),
+            Readiness::NotReady => (
+                "False",
+                "KubeletNotReady",
+                "container runtime network not ready",
+            ),
+            Readiness::Unknown => (
+                "Unknown",
+                "NodeStatusUnknown",
+                "Kubelet stopped posting node status.",
+            ),
+        };
+        let heartbeat = format!("{:.0}", self.heartbeat(now));
+        json!({
+            "metadata": {"name": self.name, "labels": self.labels},
+            "spec": {"unschedulable": self.unschedulable},
+            "status": {
+                "conditions": [{
+                    "type": "Ready",
+                    "status": status,
+                    "reason": reason,
+                    "message": message,
+                    "lastHeartbeatTime": heartbeat,
+                    "lastTransitionTime": heartbeat,
+                }],
+                "nodeInfo": {
+                    "architecture": "amd64",
+                    "bootID": "", "machineID": "", "systemUUID": "",
+                    "containerRuntimeVersion": "containerd://2.1.4",
+                    "kernelVersion": "6.12.0",
+                    "kubeletVersion": crate::KUBERNETES_VERSION,
+                    "kubeProxyVersion": "",
+                    "operatingSystem": "linux",
+                    "osImage": "Debian GNU/Linux 13 (trixie)",
+                },
+                "images": (0..self.images).map(image).collect::<Vec<_>>(),
+            },
+        })
+    }
+
+    fn heartbeat(&self, now: Timestamp) -> Timestamp {
+        SignedDuration::try_from(self.heartbeat_age)
+            .ok()
+            .and_then(|age| now.checked_sub(age).ok())
+            .unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+}
+
+fn image(index: usize) -> Value {
+    let digest = format!("{index:064x}");
+    json!({
+        "names": [
+            format!("registry.example/platform/service-{index}@sha256:{digest}"),
+            format!("registry.example/platform/service-{index}:2026.11.{index}-{digest:.12}"),
+            format!("registry.example/mirror/platform/service-{index}:2026.11.{index}"),
+        ],
+        "sizeBytes": 52_428_800 + index,
+    })
+}
+
+fn kubelet_lease(name: &str, heartbeat: Timestamp) -> Value {
+    json!({
+        "metadata": {"name": name},
+        "spec": {
+            "holderIdentity": name,
+            "leaseDurationSeconds": 40,
+            "renewTime": format!("{heartbeat:.6}"),
+        },
+    })
+}
+
+impl ControlPlane {
+    /// Creates nodes with a status and a heartbeat, as kubelets leave them, many in parallel.
+    ///
+    /// Without a controller manager they keep the taint `node.kubernetes.io/not-ready` that the API server puts on
+    /// every new node.
+    ///
+    /// # Errors
+    /// Where the API server refuses: a node of that name is there already, for example.
+    pub fn create_nodes(&self, nodes: &[NodeSpec]) -> Result<()> {
+        let now = Timestamp::now();
+        let requests = nodes.iter().flat_map(|node| {
+            let lease = kubelet_lease(&node.name, node.heartbeat(now));
+            [
+                request("POST", "/api/v1/nodes", Some(&node.node(now))),
+                request("POST", NODE_LEASES, Some(&lease)),
+            ]
+        });
+        self.api().all(requests.collect(), PARALLEL)
+    }
+
+    /// Renews the heartbeats of these nodes, as their kubelets do every ten seconds.
+    ///
+    /// # Errors
+    /// Where a node has no heartbeat yet, or the API server refuses.
+    pub fn heartbeat<S: AsRef<str>>(&self, nodes: &[S]) -> Result<()> {
+        let renewal = json!({"spec": {"renewTime": format!("{:.6}", Timestamp::now())}});
+        let requests = nodes.iter().map(|node| {
+            request(
+                "PATCH",
+                &format!("{NODE_LEASES}/{}", node.as_ref()),
+                Some(&renewal),
+            )
+        });
+        self.api().all(requests.collect(), PARALLEL)
+    }
+}

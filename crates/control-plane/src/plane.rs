@@ -1,0 +1,281 @@
+//! The control plane as a whole.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+
+use crate::api::{Api, Worker};
+use crate::assets::{Binary, target_dir};
+use crate::authority::{Authority, Identity};
+use crate::component::Component;
+use crate::flags::Ground;
+use crate::janitor::Janitor;
+use crate::kubeconfig;
+
+/// What kind of control plane to start; see [`ControlPlane::builder`].
+#[derive(Debug, Clone)]
+pub struct Builder {
+    controller_manager: bool,
+    controller_manager_flags: Vec<String>,
+    api_server_flags: Vec<String>,
+    fsync: bool,
+}
+
+impl Builder {
+    /// Whether there is a kube-controller-manager; by default there is.
+    #[must_use]
+    pub fn controller_manager(mut self, wanted: bool) -> Self {
+        self.controller_manager = wanted;
+        self
+    }
+
+    /// One more flag for kube-controller-manager; it wins over one of ours.
+    ///
+    /// By default no node is found silent for a day, because there are no kubelets. For a test of silence:
+    /// `--node-monitor-period=1s` and `--node-monitor-grace-period=2s`.
+    #[must_use]
+    pub fn controller_manager_flag(mut self, flag: &str) -> Self {
+        self.controller_manager_flags.push(flag.to_owned());
+        self
+    }
+
+    /// One more flag for kube-apiserver.
+    #[must_use]
+    pub fn api_server_flag(mut self, flag: &str) -> Self {
+        self.api_server_flags.push(flag.to_owned());
+        self
+    }
+
+    /// Whether etcd waits for its disk, as benchmarks must have it; by default it doesn't. The data is then kept in the
+    /// workspace's `target`, because the usual place for temporary files may be memory.
+    #[must_use]
+    pub fn fsync(mut self, wanted: bool) -> Self {
+        self.fsync = wanted;
+        self
+    }
+
+    /// Starts it, and returns when every process is ready.
+    ///
+    /// # Errors
+    /// Where a binary is missing (`cargo xtask control-plane` builds them), or a process doesn't become ready: the
+    /// message has the end of its log.
+    pub fn start(&self) -> Result<ControlPlane> {
+        let parent = if self.fsync {
+            target_dir().join("control-plane-data")
+        } else {
+            std::env::temp_dir()
+        };
+        fs::create_dir_all(&parent)
+            .with_context(|| format!("failed to make {}", parent.display()))?;
+        let directory = tempfile::Builder::new()
+            .prefix("control-plane-")
+            .tempdir_in(parent)?;
+        let janitor = Arc::new(Janitor::start(directory.path())?);
+        let directory = directory.keep();
+
+        let authority = Authority::new("kubectl-maint test authority")?;
+        let admin = authority.client("admin", &["system:masters"])?;
+        let worker = Worker::new()?;
+        let ground = Ground {
+            directory: &directory,
+            janitor: &janitor,
+            worker: &worker,
+            authority: &authority,
+            admin: &admin,
+        };
+        fs::create_dir(ground.logs())?;
+        ground.write_certificates()?;
+
+        let etcd = ground.start(Binary::Etcd, || ground.etcd(self.fsync))?;
+        let api_server = ground.start(Binary::KubeApiserver, || {
+            ground.api_server(etcd.url(), &self.api_server_flags)
+        })?;
+        let url = api_server.url().to_owned();
+        let admin_kubeconfig = directory.join("admin.kubeconfig");
+        kubeconfig::write(&admin_kubeconfig, &url, &authority.pem(), "admin", &admin)?;
+        let controller_manager = self
+            .controller_manager
+            .then(|| self.start_controller_manager(&ground, &url))
+            .transpose()?;
+        let logs = ground.logs();
+        let api = Api::secure(&worker, &url, &authority, &admin)?;
+
+        Ok(ControlPlane {
+            controller_manager,
+            api_server,
+            etcd,
+            api,
+            _worker: worker,
+            authority,
+            admin,
+            admin_kubeconfig,
+            directory,
+            logs,
+            janitor,
+        })
+    }
+
+    fn start_controller_manager(&self, ground: &Ground<'_>, url: &str) -> Result<Component> {
+        let user = "system:kube-controller-manager";
+        // All controllers share this identity, so it needs the rights of all.
+        let identity = ground.authority.client(user, &["system:masters"])?;
+        let path = ground.directory.join("controller-manager.kubeconfig");
+        kubeconfig::write(&path, url, &ground.authority.pem(), user, &identity)?;
+        ground.start(Binary::KubeControllerManager, || {
+            ground.controller_manager(&path, &self.controller_manager_flags)
+        })
+    }
+}
+
+/// A running control plane. Dropping it ends its processes and removes its files.
+pub struct ControlPlane {
+    // Dropped in this order: whoever needs another goes first, and the janitor, who removes the files, last.
+    controller_manager: Option<Component>,
+    api_server: Component,
+    etcd: Component,
+    api: Api,
+    _worker: Worker,
+    authority: Authority,
+    admin: Identity,
+    admin_kubeconfig: PathBuf,
+    directory: PathBuf,
+    logs: PathBuf,
+    janitor: Arc<Janitor>,
+}
+
+impl fmt::Debug for ControlPlane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ControlPlane")
+            .field("url", &self.url())
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ControlPlane {
+    /// Starts one for tests: with a controller manager, and an etcd that doesn't wait for its disk.
+    ///
+    /// # Errors
+    /// As [`Builder::start`].
+    pub fn start() -> Result<Self> {
+        Self::builder().start()
+    }
+
+    /// To start one of another kind.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder {
+            controller_manager: true,
+            controller_manager_flags: Vec::new(),
+            api_server_flags: Vec::new(),
+            fsync: false,
+        }
+    }
+
+    /// The API server's URL.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        self.api_server.url()
+    }
+
+    /// The authority that signed the server's certificate and every user's, and that can sign odd ones.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// The file that holds the authority's certificate.
+    #[must_use]
+    pub fn ca_path(&self) -> PathBuf {
+        self.directory.join("ca.crt")
+    }
+
+    /// The kubeconfig of a user who may do everything (`system:masters`), and whom flow control leaves alone.
+    #[must_use]
+    pub fn admin_kubeconfig(&self) -> &Path {
+        &self.admin_kubeconfig
+    }
+
+    /// That user's certificate and key.
+    #[must_use]
+    pub fn admin(&self) -> &Identity {
+        &self.admin
+    }
+
+    /// The store. Its URL is the endpoint for etcd clients: plain HTTP, and nobody is asked who they are.
+    #[must_use]
+    pub fn etcd(&self) -> &Component {
+        &self.etcd
+    }
+
+    /// The API server.
+    #[must_use]
+    pub fn api_server(&self) -> &Component {
+        &self.api_server
+    }
+
+    /// The controller manager, where the [`Builder`] wanted one.
+    #[must_use]
+    pub fn controller_manager(&self) -> Option<&Component> {
+        self.controller_manager.as_ref()
+    }
+
+    /// The directory with everybody's logs, until the control plane ends; see
+    /// [`keep_logs`](Self::keep_logs).
+    #[must_use]
+    pub fn logs(&self) -> &Path {
+        &self.logs
+    }
+
+    /// A directory for whatever should go when the control plane does.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// kubectl as the administrator, with an environment of nothing else.
+    ///
+    /// # Errors
+    /// Where there is no kubectl.
+    pub fn kubectl_command(&self) -> Result<Command> {
+        let mut command = Command::new(Binary::Kubectl.locate()?);
+        command
+            .env_clear()
+            .env("HOME", &self.directory)
+            .env("KUBECONFIG", &self.admin_kubeconfig);
+        Ok(command)
+    }
+
+    /// Runs kubectl as the administrator, and returns what it printed on stdout.
+    ///
+    /// # Errors
+    /// Where it fails: with what it printed on stderr.
+    pub fn kubectl(&self, args: &[&str]) -> Result<String> {
+        let output = self.kubectl_command()?.args(args).output()?;
+        if !output.status.success() {
+            let message = String::from_utf8_lossy(&output.stderr);
+            bail!("kubectl {} failed: {}", args.join(" "), message.trim_end());
+        }
+        String::from_utf8(output.stdout).context("kubectl printed something that isn't text")
+    }
+
+    pub(crate) fn api(&self) -> &Api {
+        &self.api
+    }
+
+    pub(crate) fn janitor(&self) -> &Janitor {
+        &self.janitor
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.keep_logs(std::thread::current().name().unwrap_or("unnamed"));
+        }
+    }
+}

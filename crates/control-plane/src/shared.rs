@@ -1,0 +1,19 @@
+//! One control plane for a whole test binary.
+
+use std::sync::OnceLock;
+
+use crate::plane::ControlPlane;
+
+/// The control plane that all tests of this process share: started at the first call, with a controller manager, and
+/// ended by its janitor when the process ends. Tests keep apart by the names of their nodes, namespaces and users.
+///
+/// # Panics
+/// Where it can't be started; every test then says why, and none tries again.
+#[must_use]
+pub fn shared() -> &'static ControlPlane {
+    static SHARED: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
+    SHARED
+        .get_or_init(|| ControlPlane::start().map_err(|error| format!("{error:#}")))
+        .as_ref()
+        .unwrap_or_else(|error| panic!("no control plane for this test: {error}"))
+}

@@ -1,0 +1,164 @@
+//! Users and their rights.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::authority::Identity;
+use crate::kubeconfig;
+use crate::plane::ControlPlane;
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+/// The server's authoriser follows its store by a watch, which takes milliseconds.
+const EFFECT_LIMIT: Duration = Duration::from_secs(30);
+
+/// One rule of a role: what may be done to what.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    api_group: String,
+    resources: Vec<String>,
+    verbs: Vec<String>,
+    names: Vec<String>,
+}
+
+impl Rule {
+    /// Allows `verbs` on `resources` of an API group (`""` is the core group).
+    #[must_use]
+    pub fn new(api_group: &str, resources: &[&str], verbs: &[&str]) -> Self {
+        Self {
+            api_group: api_group.to_owned(),
+            resources: owned(resources),
+            verbs: owned(verbs),
+            names: Vec::new(),
+        }
+    }
+
+    /// Only on objects of these names.
+    #[must_use]
+    pub fn named(mut self, names: &[&str]) -> Self {
+        self.names = owned(names);
+        self
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "apiGroups": [self.api_group],
+            "resources": self.resources,
+            "verbs": self.verbs,
+            "resourceNames": self.names,
+        })
+    }
+}
+
+impl ControlPlane {
+    /// A kubeconfig for a user of this name and these groups (two at most), who has no rights but those that everybody
+    /// has.
+    ///
+    /// # Errors
+    /// Where there are too many groups, or the file can't be written.
+    pub fn user(&self, name: &str, groups: &[&str]) -> Result<PathBuf> {
+        let identity = self.identity(name, groups)?;
+        self.write_kubeconfig(name, &identity)
+    }
+
+    /// A client certificate for a user, for tests that make their own connections.
+    ///
+    /// # Errors
+    /// Where there are more than two groups.
+    pub fn identity(&self, name: &str, groups: &[&str]) -> Result<Identity> {
+        self.authority().client(name, groups)
+    }
+
+    /// Writes a kubeconfig that shows `identity` to the API server, under a name that no other has.
+    ///
+    /// # Errors
+    /// Where the file can't be written.
+    pub fn write_kubeconfig(&self, name: &str, identity: &Identity) -> Result<PathBuf> {
+        let path = self
+            .directory()
+            .join(format!("user-{:016x}.kubeconfig", fastrand::u64(..)));
+        kubeconfig::write(&path, self.url(), &self.authority().pem(), name, identity)?;
+        Ok(path)
+    }
+
+    /// Gives a user these rights in all namespaces, in addition to those that it has. Returns when the API server heeds
+    /// them.
+    ///
+    /// # Errors
+    /// Where the API server refuses.
+    pub fn grant(&self, user: &str, rules: &[Rule]) -> Result<()> {
+        let role = format!("test-{:016x}", fastrand::u64(..));
+        let rules: Vec<Value> = rules.iter().map(Rule::json).collect();
+        let body = json!({"metadata": {"name": role}, "rules": rules});
+        self.api()
+            .post(&format!("{RBAC}/clusterroles"), &body)
+            .with_context(|| format!("failed to make a role for {user}"))?;
+        self.bind(user, &role)
+    }
+
+    /// Gives a user the rights of a ClusterRole in all namespaces. Returns when the API server heeds them.
+    ///
+    /// # Errors
+    /// Where there is no such role, or the API server refuses.
+    pub fn bind(&self, user: &str, cluster_role: &str) -> Result<()> {
+        let role = self
+            .api()
+            .get(&format!("{RBAC}/clusterroles/{cluster_role}"))
+            .with_context(|| format!("failed to read the ClusterRole {cluster_role}"))?;
+        let body = json!({
+            "metadata": {"name": format!("test-{:016x}", fastrand::u64(..))},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": cluster_role,
+            },
+            "subjects": [{
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user,
+            }],
+        });
+        self.api()
+            .post(&format!("{RBAC}/clusterrolebindings"), &body)
+            .with_context(|| format!("failed to bind {user} to {cluster_role}"))?;
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            self.await_right(user, rule)?;
+        }
+        Ok(())
+    }
+
+    /// All rules of a binding come into effect together, so one question a rule is enough, and asks no more than the
+    /// rule allows.
+    fn await_right(&self, user: &str, rule: &Value) -> Result<()> {
+        let resource = rule["resources"][0].as_str().unwrap_or_default();
+        if resource.is_empty() {
+            return Ok(());
+        }
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let review = json!({"spec": {"user": user, "resourceAttributes": {
+            "group": rule["apiGroups"][0],
+            "resource": resource,
+            "subresource": subresource,
+            "verb": rule["verbs"][0],
+            "name": rule["resourceNames"][0],
+        }}});
+        let deadline = Instant::now() + EFFECT_LIMIT;
+        loop {
+            let answer = self
+                .api()
+                .post(
+                    "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+                    &review,
+                )
+                .context("failed to ask what a user may do")?;
+            if answer["status"]["allowed"] == true {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "{user} still may not: {rule}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
