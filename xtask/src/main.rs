@@ -1,1 +1,42 @@
-fn main() {}
+//! `cargo xtask`: the few commands that people run while working on kubectl maint, one file each.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod cargo;
+mod control_plane;
+mod go;
+mod memory;
+mod say;
+mod test;
+mod up;
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about, version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    ControlPlane(control_plane::Arguments),
+    Test(test::Arguments),
+    Up(up::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::ControlPlane(arguments) => arguments.run(),
+        Command::Test(arguments) => arguments.run(),
+        Command::Up(arguments) => arguments.run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say::say(format_args!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

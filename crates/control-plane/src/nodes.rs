@@ -38,7 +38,7 @@ pub struct NodeSpec {
     pub heartbeat_age: Duration,
     /// Whether it is cordoned.
     pub unschedulable: bool,
-    /// Its labels.
+    /// Its labels, besides those that a kubelet puts there by itself (host name, architecture, operating system).
     pub labels: BTreeMap<String, String>,
     /// How many container images its status lists: they are most of the 17 KB that a node of a real cluster takes, up
     /// to 50 of them.
@@ -76,9 +76,19 @@ impl NodeSpec {
                 "Kubelet stopped posting node status.",
             ),
         };
+        let mut labels = BTreeMap::from([
+            ("kubernetes.io/hostname", self.name.as_str()),
+            ("kubernetes.io/arch", "amd64"),
+            ("kubernetes.io/os", "linux"),
+        ]);
+        labels.extend(
+            self.labels
+                .iter()
+                .map(|(key, value)| (key.as_str(), value.as_str())),
+        );
         let heartbeat = format!("{:.0}", self.heartbeat(now));
         json!({
-            "metadata": {"name": self.name, "labels": self.labels},
+            "metadata": {"name": self.name, "labels": labels},
             "spec": {"unschedulable": self.unschedulable},
             "status": {
                 "conditions": [{

@@ -1,0 +1,38 @@
+//! Running cargo.
+
+use std::env;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+/// The cargo that runs this command, in the workspace.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(arguments)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    command
+}
+
+/// Builds the plugin for development, into `debug` of the build directory.
+pub(crate) fn build_plugin() -> Result<()> {
+    run(cargo(&["build", "--package", "kubectl-maint"]).stdout(Stdio::null()))
+}
+
+/// Runs a command to its end, and fails where it does.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let what = command.get_program().to_string_lossy().into_owned();
+    let status = command
+        .status()
+        .with_context(|| format!("failed to run {what}"))?;
+    let arguments: Vec<_> = command
+        .get_args()
+        .map(|argument| argument.to_string_lossy())
+        .collect();
+    ensure!(
+        status.success(),
+        "`{what} {}` failed: {status}",
+        arguments.join(" ")
+    );
+    Ok(())
+}

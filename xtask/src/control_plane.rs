@@ -1,0 +1,82 @@
+//! `cargo xtask control-plane`: builds etcd, kube-apiserver, kube-controller-manager and kubectl, once.
+
+use std::env;
+use std::fs::{self, File, TryLockError};
+
+use anyhow::{Context, Result};
+use clap::builder::PossibleValuesParser;
+use control_plane::{Binary, cache_dir};
+
+use crate::go::MODULES;
+use crate::say::say;
+
+/// Build the real control plane that tests and benchmarks run on
+///
+/// Takes some five minutes the first time, and nothing after that: the binaries are kept in the user's cache directory.
+/// Binaries that TEST_ASSET_ETCD, TEST_ASSET_KUBE_APISERVER, TEST_ASSET_KUBE_CONTROLLER_MANAGER, TEST_ASSET_KUBECTL or
+/// KUBEBUILDER_ASSETS name are used instead.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Build this program alone
+    #[arg(long, value_name = "PROGRAM", value_parser = names())]
+    only: Option<String>,
+}
+
+fn names() -> PossibleValuesParser {
+    Binary::ALL.map(Binary::name).into()
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<()> {
+        let wanted: Vec<Binary> = Binary::ALL
+            .into_iter()
+            .filter(|binary| self.only.as_ref().is_none_or(|only| only == binary.name()))
+            .collect();
+        ensure_built(&wanted)?;
+        for binary in wanted {
+            say(binary.locate()?.display());
+        }
+        Ok(())
+    }
+}
+
+/// Those of `wanted` that aren't there yet.
+///
+/// # Errors
+/// Where a variable names a file that doesn't exist: that is a mistake, and nothing to be built.
+pub(crate) fn missing(wanted: &[Binary]) -> Result<Vec<Binary>> {
+    let mut missing = Vec::new();
+    for &binary in wanted {
+        match binary.locate() {
+            Ok(_) => {}
+            Err(error) if env::var_os(binary.variable()).is_some_and(|path| !path.is_empty()) => {
+                return Err(error);
+            }
+            Err(_) => missing.push(binary),
+        }
+    }
+    Ok(missing)
+}
+
+/// Builds what is missing of `wanted`. Where another such command is at it, waits for that one.
+pub(crate) fn ensure_built(wanted: &[Binary]) -> Result<()> {
+    if missing(wanted)?.is_empty() {
+        return Ok(());
+    }
+    let cache = cache_dir();
+    fs::create_dir_all(&cache).with_context(|| format!("failed to make {}", cache.display()))?;
+    let lock = File::create(cache.join(".lock"))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            say("waiting for another command that is building the control plane");
+            lock.lock()?;
+        }
+        Err(TryLockError::Error(error)) => return Err(error).context("failed to lock the cache"),
+    }
+    let missing = missing(wanted)?;
+    for module in &MODULES {
+        module.build(&missing)?;
+    }
+    Ok(())
+}

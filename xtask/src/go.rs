@@ -1,0 +1,263 @@
+//! Building what is written in Go.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use control_plane::{Binary, KUBERNETES_VERSION, cache_dir, target_dir};
+
+use crate::say::say;
+
+/// What the pinned modules ask for.
+const OLDEST_GO: (u32, u32) = (1, 26);
+const PROGRESS: Duration = Duration::from_secs(5);
+
+/// A Go module of ours that pins programs of others.
+pub(crate) struct Module {
+    /// Its directory in the control-plane crate.
+    name: &'static str,
+    programs: &'static [(Binary, &'static str)],
+}
+
+pub(crate) const MODULES: [Module; 2] = [
+    Module {
+        name: "etcd",
+        programs: &[(Binary::Etcd, "go.etcd.io/etcd/server/v3")],
+    },
+    Module {
+        name: "kubernetes",
+        programs: &[
+            (
+                Binary::KubeApiserver,
+                "k8s.io/kubernetes/cmd/kube-apiserver",
+            ),
+            (
+                Binary::KubeControllerManager,
+                "k8s.io/kubernetes/cmd/kube-controller-manager",
+            ),
+            (Binary::Kubectl, "k8s.io/kubernetes/cmd/kubectl"),
+        ],
+    },
+];
+
+impl Module {
+    fn directory(&self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../crates/control-plane")
+            .join(self.name)
+    }
+
+    /// Builds those of `wanted` that are this module's into the cache. Each appears there whole or not at all. The
+    /// caller sees to it that nobody else builds at the same time.
+    pub(crate) fn build(&self, wanted: &[Binary]) -> Result<()> {
+        let programs: Vec<_> = self
+            .programs
+            .iter()
+            .filter(|(binary, _)| wanted.contains(binary))
+            .collect();
+        if programs.is_empty() {
+            return Ok(());
+        }
+        self.check_go()?;
+        let started = Instant::now();
+        let unfinished = cache_dir().join(format!(".unfinished-{}", self.name));
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished)?;
+        }
+        fs::create_dir_all(&unfinished)?;
+        let packages: Vec<&str> = programs.iter().map(|(_, package)| *package).collect();
+        let total = self.count_packages(&packages)?;
+        self.compile(&packages, &unfinished, total)?;
+        for (binary, package) in programs {
+            // `go build` names a program by the last part of its path that isn't a version.
+            let parts = || package.rsplit('/');
+            let built = parts().find(|part| *part != "v3").unwrap_or(package);
+            fs::rename(unfinished.join(built), cache_dir().join(binary.name()))
+                .with_context(|| format!("failed to move {} to its place", binary.name()))?;
+        }
+        fs::remove_dir_all(&unfinished)?;
+        say(format_args!(
+            "{}: built in {} s",
+            self.name,
+            started.elapsed().as_secs()
+        ));
+        Ok(())
+    }
+
+    /// Fails where there is no Go, or an older one that can't fetch the one it needs.
+    fn check_go(&self) -> Result<()> {
+        let needed = format!(
+            "building the control plane takes Go {}.{} or later: see https://go.dev/doc/install",
+            OLDEST_GO.0, OLDEST_GO.1
+        );
+        let output = match self.go(&["env", "GOVERSION"]).output() {
+            Ok(output) => output,
+            Err(error) if error.kind() == ErrorKind::NotFound => bail!("no go in PATH; {needed}"),
+            Err(error) => return Err(error).context("failed to run go"),
+        };
+        let answer = if output.status.success() {
+            output.stdout
+        } else {
+            output.stderr
+        };
+        let answer = String::from_utf8_lossy(&answer);
+        let answer = answer.trim();
+        ensure!(
+            parse_version(answer) >= Some(OLDEST_GO),
+            "{needed} (this one says: {answer})"
+        );
+        Ok(())
+    }
+
+    fn count_packages(&self, packages: &[&str]) -> Result<usize> {
+        say(format_args!("{}: fetching the pinned modules", self.name));
+        let output = self
+            .go(&["list", "-mod=readonly", "-deps"])
+            .args(packages)
+            .stderr(Stdio::inherit())
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "`go list` failed in {}",
+            self.directory().display()
+        );
+        Ok(output.stdout.iter().filter(|&&byte| byte == b'\n').count())
+    }
+
+    fn compile(&self, packages: &[&str], into: &Path, total: usize) -> Result<()> {
+        let mut child = self
+            .go(&[
+                "build",
+                "-v",
+                "-mod=readonly",
+                "-trimpath",
+                "-buildvcs=false",
+            ])
+            .args(["-ldflags", &linker_flags(), "-o"])
+            // A directory even where there is one program only.
+            .arg(format!("{}/", into.display()))
+            .args(packages)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("failed to run go")?;
+        let mut compiled = 0;
+        let mut said = Instant::now();
+        let lines = BufReader::new(child.stderr.take().context("go has no stderr")?);
+        for line in lines.lines() {
+            let line = line?;
+            // With -v a line is a package that was compiled; a message has a space in it.
+            if line.contains(' ') {
+                say(line);
+                continue;
+            }
+            compiled += 1;
+            if said.elapsed() >= PROGRESS {
+                said = Instant::now();
+                say(format_args!(
+                    "{}: compiled {compiled} of {total} packages",
+                    self.name
+                ));
+            }
+        }
+        let status = child.wait()?;
+        ensure!(
+            status.success(),
+            "`go build` failed in {}",
+            self.directory().display()
+        );
+        Ok(())
+    }
+
+    fn go(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("go");
+        command
+            .args(arguments)
+            .current_dir(self.directory())
+            .env("CGO_ENABLED", "0")
+            .env("GOWORK", "off")
+            .env_remove("GOOS")
+            .env_remove("GOARCH");
+        if env::var_os("HOME").is_none() {
+            // Go has nowhere to keep modules and compiled packages then.
+            let path = target_dir().join("go");
+            command
+                .env("GOPATH", &path)
+                .env("GOCACHE", path.join("cache"));
+        }
+        command
+    }
+}
+
+/// Without symbols, and with the version that the programs report.
+fn linker_flags() -> String {
+    let (major, rest) = KUBERNETES_VERSION
+        .trim_start_matches('v')
+        .split_once('.')
+        .unwrap_or_default();
+    let minor = rest.split('.').next().unwrap_or_default();
+    let mut flags = "-s -w".to_owned();
+    for package in [
+        "k8s.io/component-base/version",
+        "k8s.io/client-go/pkg/version",
+    ] {
+        for (name, value) in [
+            ("gitVersion", KUBERNETES_VERSION),
+            ("gitMajor", major),
+            ("gitMinor", minor),
+            ("gitTreeState", "archive"),
+        ] {
+            flags.push_str(&format!(" -X {package}.{name}={value}"));
+        }
+    }
+    flags
+}
+
+/// Major and minor of `go1.26.8`, `go1.27rc1`.
+fn parse_version(version: &str) -> Option<(u32, u32)> {
+    let (major, rest) = version.strip_prefix("go")?.split_once('.')?;
+    let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(parse_version("go1.26.8"), Some((1, 26)));
+        assert_eq!(parse_version("go1.27rc1"), Some((1, 27)));
+        assert!(parse_version("go1.9.7") < Some(OLDEST_GO));
+        assert!(parse_version("devel") < Some(OLDEST_GO));
+    }
+
+    #[test]
+    fn every_binary_belongs_to_one_module() {
+        for binary in Binary::ALL {
+            let owners = MODULES.iter().flat_map(|module| module.programs);
+            assert_eq!(
+                owners.filter(|(owned, _)| *owned == binary).count(),
+                1,
+                "{binary:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn programs_report_the_pinned_version() {
+        let flags = linker_flags();
+        assert!(
+            flags.contains("component-base/version.gitVersion=v1.36.3 "),
+            "{flags}"
+        );
+        assert!(
+            flags.contains("component-base/version.gitMinor=36 "),
+            "{flags}"
+        );
+    }
+}

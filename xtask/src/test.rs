@@ -1,0 +1,44 @@
+//! `cargo xtask test`: every test there is.
+
+use std::thread;
+
+use anyhow::{Context, Result};
+use control_plane::Binary;
+
+use crate::cargo::{cargo, run};
+use crate::control_plane::{ensure_built, missing};
+use crate::memory;
+
+/// Run every test, on a real etcd and kube-apiserver too
+///
+/// Builds the control plane first where it is missing, beside the tests if memory allows.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {}
+
+const TESTS: [&str; 3] = ["test", "--workspace", "--all-targets"];
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<()> {
+        if !missing(&Binary::ALL)?.is_empty() && memory::allows_two_compilers() {
+            thread::scope(|scope| {
+                let go = scope.spawn(|| ensure_built(&Binary::ALL));
+                let rust = run(cargo(&TESTS).arg("--no-run"));
+                let go = go
+                    .join()
+                    .ok()
+                    .context("building the control plane panicked")?;
+                go.and(rust)
+            })?;
+        }
+        ensure_built(&Binary::ALL)?;
+        let mut tests = cargo(&TESTS);
+        let mut examples_in_docs = cargo(&["test", "--workspace", "--doc"]);
+        for command in [&mut tests, &mut examples_in_docs] {
+            for binary in Binary::ALL {
+                command.env(binary.variable(), binary.locate()?);
+            }
+            run(command)?;
+        }
+        Ok(())
+    }
+}
