@@ -1,4 +1,5 @@
-//! `cargo xtask control-plane`: builds etcd, kube-apiserver, kube-controller-manager and kubectl, once.
+//! `cargo xtask control-plane`: builds etcd, kube-apiserver, kube-controller-manager and kubectl,
+//! once.
 
 use std::env;
 use std::fs::{self, File, TryLockError};
@@ -12,9 +13,10 @@ use crate::say::say;
 
 /// Build the real control plane that tests and benchmarks run on
 ///
-/// Takes some five minutes the first time, and nothing after that: the binaries are kept in the user's cache directory.
-/// Binaries that TEST_ASSET_ETCD, TEST_ASSET_KUBE_APISERVER, TEST_ASSET_KUBE_CONTROLLER_MANAGER, TEST_ASSET_KUBECTL or
-/// KUBEBUILDER_ASSETS name are used instead.
+/// Takes some five minutes the first time, and nothing after that: the binaries are kept in the
+/// user's cache directory. Binaries that TEST_ASSET_ETCD, TEST_ASSET_KUBE_APISERVER,
+/// TEST_ASSET_KUBE_CONTROLLER_MANAGER, TEST_ASSET_KUBECTL or KUBEBUILDER_ASSETS name are used
+/// instead.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Build this program alone

@@ -51,8 +51,8 @@ impl Module {
             .join(self.name)
     }
 
-    /// Builds those of `wanted` that are this module's into the cache. Each appears there whole or not at all. The
-    /// caller sees to it that nobody else builds at the same time.
+    /// Builds those of `wanted` that are this module's into the cache. Each appears there whole or
+    /// not at all. The caller sees to it that nobody else builds at the same time.
     pub(crate) fn build(&self, wanted: &[Binary]) -> Result<()> {
         let programs: Vec<_> = self
             .programs

@@ -5,7 +5,8 @@ use std::fs;
 /// Go's linkers take 2 GB, rustc's largest crates as much on every core.
 const BOTH_COMPILERS_KB: u64 = 8 * 1024 * 1024;
 
-/// Whether there is memory enough to compile Go and Rust side by side. Where the system doesn't tell, there isn't.
+/// Whether there is memory enough to compile Go and Rust side by side. Where the system doesn't
+/// tell, there isn't.
 pub(crate) fn allows_two_compilers() -> bool {
     fs::read_to_string("/proc/meminfo")
         .ok()

@@ -17,7 +17,8 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Leave a real control plane running, with nodes, until it is ended with Ctrl-C
 ///
-/// Prints two `export` lines for another shell on stdout: KUBECONFIG, and PATH with the plugin and kubectl.
+/// Prints two `export` lines for another shell on stdout: KUBECONFIG, and PATH with the plugin and
+/// kubectl.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// How many nodes there are: node-1, node-2 and so on

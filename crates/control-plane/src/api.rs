@@ -21,7 +21,8 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// What one answer may be, besides a transport error: the object, or the server's refusal.
 pub(crate) type Answer = Result<Value, kube::Error>;
 
-/// The threads that do the talking: apart from any runtime of the caller's, so that blocking on them is always allowed.
+/// The threads that do the talking: apart from any runtime of the caller's, so that blocking on
+/// them is always allowed.
 #[derive(Debug)]
 pub(crate) struct Worker {
     runtime: Option<Runtime>,
@@ -65,7 +66,8 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// A client that trusts `authority` only, so that what answers is a server of ours, and shows `identity`.
+    /// A client that trusts `authority` only, so that what answers is a server of ours, and shows
+    /// `identity`.
     pub(crate) fn secure(
         worker: &Worker,
         url: &str,

@@ -62,8 +62,8 @@ impl Binary {
         }
     }
 
-    /// Finds the binary: `TEST_ASSET_…` names the file, `KUBEBUILDER_ASSETS` a directory that may hold it, and
-    /// [`cache_dir`] is where `cargo xtask control-plane` puts it.
+    /// Finds the binary: `TEST_ASSET_…` names the file, `KUBEBUILDER_ASSETS` a directory that may
+    /// hold it, and [`cache_dir`] is where `cargo xtask control-plane` puts it.
     ///
     /// # Errors
     /// Where the variable names no file, or the binary is nowhere.
@@ -88,7 +88,8 @@ impl Binary {
             }
         }
         bail!(
-            "no {name}: `cargo xtask control-plane` builds it into {cache} (or set {variable} or KUBEBUILDER_ASSETS)",
+            "no {name}: `cargo xtask control-plane` builds it into {cache} (or set {variable} or \
+             KUBEBUILDER_ASSETS)",
             name = self.name(),
             cache = cache_dir().display(),
             variable = self.variable(),
@@ -124,9 +125,10 @@ impl Assets {
     }
 }
 
-/// Where `cargo xtask control-plane` keeps what it built: `kubectl-maint/control-plane/<key>` in the user's cache
-/// directory, or in `target` where there is no home. The key changes with the pinned modules and the machine's kind, so
-/// that several checkouts share one build and none runs another's.
+/// Where `cargo xtask control-plane` keeps what it built: `kubectl-maint/control-plane/<key>` in
+/// the user's cache directory, or in `target` where there is no home. The key changes with the
+/// pinned modules and the machine's kind, so that several checkouts share one build and none runs
+/// another's.
 #[must_use]
 pub fn cache_dir() -> PathBuf {
     static KEY: LazyLock<String> = LazyLock::new(|| {
@@ -152,7 +154,8 @@ pub fn cache_dir() -> PathBuf {
     base.join("control-plane").join(KEY.as_str())
 }
 
-/// The workspace's build directory: `CARGO_TARGET_DIR`, or `target` beside the workspace's manifest.
+/// The workspace's build directory: `CARGO_TARGET_DIR`, or `target` beside the workspace's
+/// manifest.
 #[must_use]
 pub fn target_dir() -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -22,8 +22,8 @@ pub struct Identity {
 
 /// A certificate authority.
 ///
-/// Every [`ControlPlane`](crate::ControlPlane) has its own; make another one for a test where a client must not trust
-/// the server, or the server the client.
+/// Every [`ControlPlane`](crate::ControlPlane) has its own; make another one for a test where a
+/// client must not trust the server, or the server the client.
 #[derive(Debug)]
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -57,11 +57,12 @@ impl Authority {
         self.issuer.der().to_vec()
     }
 
-    /// Signs a client's certificate: to the API server the common name is the user, the organisations are the groups.
+    /// Signs a client's certificate: to the API server the common name is the user, the
+    /// organisations are the groups.
     ///
     /// # Errors
-    /// Where there are more than two groups: `rcgen` keeps one value a type of name, and a group has two such types, by
-    /// name and by object identifier.
+    /// Where there are more than two groups: `rcgen` keeps one value a type of name, and a group
+    /// has two such types, by name and by object identifier.
     pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity> {
         self.client_valid(user, groups, usual_validity())
     }

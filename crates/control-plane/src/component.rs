@@ -16,7 +16,8 @@ use crate::janitor::Janitor;
 /// An API server on a busy machine takes well below this.
 const READINESS_LIMIT: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(25);
-/// Every port may be taken by somebody else between the look and the start; not this often in a row.
+/// Every port may be taken by somebody else between the look and the start; not this often in a
+/// row.
 const PORT_ATTEMPTS: u32 = 5;
 
 /// How to start a process, and how to see that it is ready.
@@ -49,7 +50,8 @@ impl fmt::Debug for Component {
 }
 
 impl Component {
-    /// Starts a process on ports that `launch` chooses anew at every call, until one attempt finds them still free.
+    /// Starts a process on ports that `launch` chooses anew at every call, until one attempt finds
+    /// them still free.
     pub(crate) fn start(
         name: &'static str,
         janitor: &Arc<Janitor>,
@@ -114,7 +116,8 @@ impl Component {
         Ok(())
     }
 
-    /// Stops it with SIGSTOP, and returns when it stands still: its connections stay open, and nobody answers.
+    /// Stops it with SIGSTOP, and returns when it stands still: its connections stay open, and
+    /// nobody answers.
     ///
     /// # Errors
     /// Where it has ended.
@@ -141,7 +144,8 @@ impl Component {
         self.signal(child.as_ref(), Signal::CONT).map(drop)
     }
 
-    /// Starts it again, with the same ports and data, and awaits its readiness. A living one is killed before.
+    /// Starts it again, with the same ports and data, and awaits its readiness. A living one is
+    /// killed before.
     ///
     /// # Errors
     /// Where it doesn't become ready: the message has the end of its log.
@@ -188,8 +192,8 @@ impl Component {
         Ok(())
     }
 
-    /// The child, or nothing where it has ended. While the guard is held, nobody else can wait for the child, so its
-    /// process id can't become a stranger's.
+    /// The child, or nothing where it has ended. While the guard is held, nobody else can wait for
+    /// the child, so its process id can't become a stranger's.
     fn living(&self) -> MutexGuard<'_, Option<Child>> {
         let mut child = self.child.lock().expect("no panic under this lock");
         if let Some(known) = child.as_mut()

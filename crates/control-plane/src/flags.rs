@@ -143,7 +143,8 @@ impl Ground<'_> {
             format!("--tls-private-key-file={}", self.path("server.key")),
             "--leader-elect=false".to_owned(),
             "--use-service-account-credentials=false".to_owned(),
-            // There are no kubelets: nodes stay as they were created, unless a flag has it otherwise.
+            // There are no kubelets: nodes stay as they were created, unless a flag has it
+            // otherwise.
             "--node-monitor-grace-period=24h".to_owned(),
         ];
         args.extend_from_slice(extra);

@@ -8,10 +8,11 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail};
 
-/// Reads what to do line by line, and does it at end of file: nobody is left then who could write another.
+/// Reads what to do line by line, and does it at end of file: nobody is left then who could write
+/// another.
 ///
-/// A process id may have gone to a stranger in the meantime, so where `/proc` tells, only processes whose command line
-/// names the control plane's directory are killed; every child's does.
+/// A process id may have gone to a stranger in the meantime, so where `/proc` tells, only processes
+/// whose command line names the control plane's directory are killed; every child's does.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM
 directory=$1
@@ -35,8 +36,8 @@ fi
 while ! rm -rf -- "$directory" && [ -d "$directory" ]; do sleep 0.05; done
 "#;
 
-/// A `sh` that ends the control plane's processes and removes its directory as soon as the process that made it has
-/// ended, in whatever way.
+/// A `sh` that ends the control plane's processes and removes its directory as soon as the process
+/// that made it has ended, in whatever way.
 #[derive(Debug)]
 pub(crate) struct Janitor {
     child: Child,
@@ -61,8 +62,9 @@ impl Janitor {
         Ok(Self { child, orders })
     }
 
-    /// A command for a child that tells the janitor its process id itself, before it becomes `program`: there is no
-    /// moment at which the child lives and the janitor doesn't know. Output is appended to `log`.
+    /// A command for a child that tells the janitor its process id itself, before it becomes
+    /// `program`: there is no moment at which the child lives and the janitor doesn't know. Output
+    /// is appended to `log`.
     pub(crate) fn command(&self, program: &Path, log: &Path) -> Result<Command> {
         let orders = match &*self.orders.lock().expect("no panic under this lock") {
             Some(orders) => {

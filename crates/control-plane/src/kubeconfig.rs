@@ -12,29 +12,51 @@ use serde_json::json;
 
 use crate::authority::Identity;
 
-/// Writes a kubeconfig with one context, which is named after the user. (JSON is YAML.)
-pub(crate) fn write(
-    path: &Path,
-    url: &str,
-    ca_pem: &str,
-    user: &str,
-    identity: &Identity,
-) -> Result<()> {
-    let kubeconfig = json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "test", "cluster": {
-            "server": url,
-            "certificate-authority-data": BASE64.encode(ca_pem),
-        }}],
-        "users": [{"name": user, "user": {
-            "client-certificate-data": BASE64.encode(&identity.cert_pem),
-            "client-key-data": BASE64.encode(&identity.key_pem),
-        }}],
-        "contexts": [{"name": user, "context": {"cluster": "test", "user": user}}],
-        "current-context": user,
-    });
-    private_file(path, &format!("{kubeconfig:#}\n"))
+/// A kubeconfig with one context, which is named after the user.
+///
+/// [`ControlPlane::user`](crate::ControlPlane::user) writes the usual one; this is for tests that
+/// connect in another way: through a proxy of their own, or with a wrong authority.
+#[derive(Debug, Clone, Copy)]
+pub struct Kubeconfig<'a> {
+    /// The server's URL.
+    pub server: &'a str,
+    /// The authority that must have signed the server's certificate.
+    pub ca_pem: &'a str,
+    /// What the user entry is called. Who the user is to the server stands in the certificate.
+    pub user: &'a str,
+    /// What the client shows to the server.
+    pub identity: &'a Identity,
+}
+
+impl Kubeconfig<'_> {
+    /// Writes it to a new file.
+    ///
+    /// # Errors
+    /// Where the file exists, or can't be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let Self {
+            server,
+            ca_pem,
+            user,
+            identity,
+        } = *self;
+        // JSON is YAML.
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": {
+                "server": server,
+                "certificate-authority-data": BASE64.encode(ca_pem),
+            }}],
+            "users": [{"name": user, "user": {
+                "client-certificate-data": BASE64.encode(&identity.cert_pem),
+                "client-key-data": BASE64.encode(&identity.key_pem),
+            }}],
+            "contexts": [{"name": user, "context": {"cluster": "test", "user": user}}],
+            "current-context": user,
+        });
+        private_file(path, &format!("{kubeconfig:#}\n"))
+    }
 }
 
 /// Writes a file that only its owner may read, as befits a key.

@@ -1,5 +1,5 @@
-//! A real Kubernetes control plane for tests and benchmarks: etcd, kube-apiserver and, unless it is told not to,
-//! kube-controller-manager, each on free ports of the loopback interface.
+//! A real Kubernetes control plane for tests and benchmarks: etcd, kube-apiserver and, unless it is
+//! told not to, kube-controller-manager, each on free ports of the loopback interface.
 //!
 //! ```no_run
 //! # fn main() -> anyhow::Result<()> {
@@ -14,11 +14,12 @@
 //! # }
 //! ```
 //!
-//! The API is blocking, and may be called from inside an async runtime as well. Whatever ends the process that holds a
-//! [`ControlPlane`], its children end too, by process id, and its files go with them: a small janitor process sees to
-//! that, even after SIGKILL.
+//! The API is blocking, and may be called from inside an async runtime as well. Whatever ends the
+//! process that holds a [`ControlPlane`], its children end too, by process id, and its files go
+//! with them: a small janitor process sees to that, even after SIGKILL.
 //!
-//! The binaries come from the environment, or from the cache that `cargo xtask control-plane` fills: see [`Assets`].
+//! The binaries come from the environment, or from the cache that `cargo xtask control-plane`
+//! fills: see [`Assets`].
 
 #![warn(missing_docs)]
 
@@ -39,6 +40,7 @@ mod users;
 pub use assets::{Assets, Binary, KUBERNETES_VERSION, cache_dir, target_dir};
 pub use authority::{Authority, Identity};
 pub use component::Component;
+pub use kubeconfig::Kubeconfig;
 pub use logs::LogGuard;
 pub use nodes::{NodeSpec, Readiness};
 pub use plane::{Builder, ControlPlane};

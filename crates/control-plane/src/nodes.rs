@@ -33,15 +33,17 @@ pub struct NodeSpec {
     pub name: String,
     /// Its Ready condition.
     pub ready: Readiness,
-    /// How long ago the kubelet last gave a sign of life. A controller manager makes a node unknown that it has itself
-    /// seen silent for its grace period, which is a day here where no flag says otherwise.
+    /// How long ago the kubelet last gave a sign of life. A controller manager makes a node unknown
+    /// that it has itself seen silent for its grace period, which is a day here where no flag says
+    /// otherwise.
     pub heartbeat_age: Duration,
     /// Whether it is cordoned.
     pub unschedulable: bool,
-    /// Its labels, besides those that a kubelet puts there by itself (host name, architecture, operating system).
+    /// Its labels, besides those that a kubelet puts there by itself (host name, architecture,
+    /// operating system).
     pub labels: BTreeMap<String, String>,
-    /// How many container images its status lists: they are most of the 17 KB that a node of a real cluster takes, up
-    /// to 50 of them.
+    /// How many container images its status lists: they are most of the 17 KB that a node of a real
+    /// cluster takes, up to 50 of them.
     pub images: usize,
 }
 
@@ -148,8 +150,8 @@ fn kubelet_lease(name: &str, heartbeat: Timestamp) -> Value {
 impl ControlPlane {
     /// Creates nodes with a status and a heartbeat, as kubelets leave them, many in parallel.
     ///
-    /// Without a controller manager they keep the taint `node.kubernetes.io/not-ready` that the API server puts on
-    /// every new node.
+    /// Without a controller manager they keep the taint `node.kubernetes.io/not-ready` that the API
+    /// server puts on every new node.
     ///
     /// # Errors
     /// Where the API server refuses: a node of that name is there already, for example.

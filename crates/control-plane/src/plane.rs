@@ -14,7 +14,7 @@ use crate::authority::{Authority, Identity};
 use crate::component::Component;
 use crate::flags::Ground;
 use crate::janitor::Janitor;
-use crate::kubeconfig;
+use crate::kubeconfig::Kubeconfig;
 
 /// What kind of control plane to start; see [`ControlPlane::builder`].
 #[derive(Debug, Clone)]
@@ -35,8 +35,8 @@ impl Builder {
 
     /// One more flag for kube-controller-manager; it wins over one of ours.
     ///
-    /// By default no node is found silent for a day, because there are no kubelets. For a test of silence:
-    /// `--node-monitor-period=1s` and `--node-monitor-grace-period=2s`.
+    /// By default no node is found silent for a day, because there are no kubelets. For a test of
+    /// silence: `--node-monitor-period=1s` and `--node-monitor-grace-period=2s`.
     #[must_use]
     pub fn controller_manager_flag(mut self, flag: &str) -> Self {
         self.controller_manager_flags.push(flag.to_owned());
@@ -50,8 +50,9 @@ impl Builder {
         self
     }
 
-    /// Whether etcd waits for its disk, as benchmarks must have it; by default it doesn't. The data is then kept in the
-    /// workspace's `target`, because the usual place for temporary files may be memory.
+    /// Whether etcd waits for its disk, as benchmarks must have it; by default it doesn't. The data
+    /// is then kept in the workspace's `target`, because the usual place for temporary files may be
+    /// memory.
     #[must_use]
     pub fn fsync(mut self, wanted: bool) -> Self {
         self.fsync = wanted;
@@ -61,8 +62,8 @@ impl Builder {
     /// Starts it, and returns when every process is ready.
     ///
     /// # Errors
-    /// Where a binary is missing (`cargo xtask control-plane` builds them), or a process doesn't become ready: the
-    /// message has the end of its log.
+    /// Where a binary is missing (`cargo xtask control-plane` builds them), or a process doesn't
+    /// become ready: the message has the end of its log.
     pub fn start(&self) -> Result<ControlPlane> {
         let parent = if self.fsync {
             target_dir().join("control-plane-data")
@@ -96,7 +97,14 @@ impl Builder {
         })?;
         let url = api_server.url().to_owned();
         let admin_kubeconfig = directory.join("admin.kubeconfig");
-        kubeconfig::write(&admin_kubeconfig, &url, &authority.pem(), "admin", &admin)?;
+        let ca_pem = authority.pem();
+        Kubeconfig {
+            server: &url,
+            ca_pem: &ca_pem,
+            user: "admin",
+            identity: &admin,
+        }
+        .write(&admin_kubeconfig)?;
         let controller_manager = self
             .controller_manager
             .then(|| self.start_controller_manager(&ground, &url))
@@ -124,7 +132,14 @@ impl Builder {
         // All controllers share this identity, so it needs the rights of all.
         let identity = ground.authority.client(user, &["system:masters"])?;
         let path = ground.directory.join("controller-manager.kubeconfig");
-        kubeconfig::write(&path, url, &ground.authority.pem(), user, &identity)?;
+        let ca_pem = ground.authority.pem();
+        Kubeconfig {
+            server: url,
+            ca_pem: &ca_pem,
+            user,
+            identity: &identity,
+        }
+        .write(&path)?;
         ground.start(Binary::KubeControllerManager, || {
             ground.controller_manager(&path, &self.controller_manager_flags)
         })
@@ -133,7 +148,8 @@ impl Builder {
 
 /// A running control plane. Dropping it ends its processes and removes its files.
 pub struct ControlPlane {
-    // Dropped in this order: whoever needs another goes first, and the janitor, who removes the files, last.
+    // Dropped in this order: whoever needs another goes first, and the janitor, who removes the
+    // files, last.
     controller_manager: Option<Component>,
     api_server: Component,
     etcd: Component,
@@ -182,7 +198,8 @@ impl ControlPlane {
         self.api_server.url()
     }
 
-    /// The authority that signed the server's certificate and every user's, and that can sign odd ones.
+    /// The authority that signed the server's certificate and every user's, and that can sign odd
+    /// ones.
     #[must_use]
     pub fn authority(&self) -> &Authority {
         &self.authority
@@ -194,7 +211,8 @@ impl ControlPlane {
         self.directory.join("ca.crt")
     }
 
-    /// The kubeconfig of a user who may do everything (`system:masters`), and whom flow control leaves alone.
+    /// The kubeconfig of a user who may do everything (`system:masters`), and whom flow control
+    /// leaves alone.
     #[must_use]
     pub fn admin_kubeconfig(&self) -> &Path {
         &self.admin_kubeconfig
@@ -206,7 +224,8 @@ impl ControlPlane {
         &self.admin
     }
 
-    /// The store. Its URL is the endpoint for etcd clients: plain HTTP, and nobody is asked who they are.
+    /// The store. Its URL is the endpoint for etcd clients: plain HTTP, and nobody is asked who
+    /// they are.
     #[must_use]
     pub fn etcd(&self) -> &Component {
         &self.etcd

@@ -4,8 +4,9 @@ use std::sync::OnceLock;
 
 use crate::plane::ControlPlane;
 
-/// The control plane that all tests of this process share: started at the first call, with a controller manager, and
-/// ended by its janitor when the process ends. Tests keep apart by the names of their nodes, namespaces and users.
+/// The control plane that all tests of this process share: started at the first call, with a
+/// controller manager, and ended by its janitor when the process ends. Tests keep apart by the
+/// names of their nodes, namespaces and users.
 ///
 /// # Panics
 /// Where it can't be started; every test then says why, and none tries again.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::authority::Identity;
-use crate::kubeconfig;
+use crate::kubeconfig::Kubeconfig;
 use crate::plane::ControlPlane;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -54,8 +54,8 @@ impl Rule {
 }
 
 impl ControlPlane {
-    /// A kubeconfig for a user of this name and these groups (two at most), who has no rights but those that everybody
-    /// has.
+    /// A kubeconfig for a user of this name and these groups (two at most), who has no rights but
+    /// those that everybody has.
     ///
     /// # Errors
     /// Where there are too many groups, or the file can't be written.
@@ -80,12 +80,19 @@ impl ControlPlane {
         let path = self
             .directory()
             .join(format!("user-{:016x}.kubeconfig", fastrand::u64(..)));
-        kubeconfig::write(&path, self.url(), &self.authority().pem(), name, identity)?;
+        let ca_pem = self.authority().pem();
+        Kubeconfig {
+            server: self.url(),
+            ca_pem: &ca_pem,
+            user: name,
+            identity,
+        }
+        .write(&path)?;
         Ok(path)
     }
 
-    /// Gives a user these rights in all namespaces, in addition to those that it has. Returns when the API server heeds
-    /// them.
+    /// Gives a user these rights in all namespaces, in addition to those that it has. Returns when
+    /// the API server heeds them.
     ///
     /// # Errors
     /// Where the API server refuses.
@@ -99,7 +106,8 @@ impl ControlPlane {
         self.bind(user, &role)
     }
 
-    /// Gives a user the rights of a ClusterRole in all namespaces. Returns when the API server heeds them.
+    /// Gives a user the rights of a ClusterRole in all namespaces. Returns when the API server
+    /// heeds them.
     ///
     /// # Errors
     /// Where there is no such role, or the API server refuses.
@@ -126,8 +134,8 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// All rules of a binding come into effect together, so one question a rule is enough, and asks no more than the
-    /// rule allows.
+    /// All rules of a binding come into effect together, so one question a rule is enough, and asks
+    /// no more than the rule allows.
     fn await_right(&self, user: &str, rule: &Value) -> Result<()> {
         let resource = rule["resources"][0].as_str().unwrap_or_default();
         if resource.is_empty() {

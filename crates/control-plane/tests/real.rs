@@ -5,7 +5,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 use std::{env, fs, io, panic, process, thread};
 
-use control_plane::{Component, ControlPlane, NodeSpec, Readiness, Rule, shared, target_dir};
+use control_plane::{
+    Authority, Component, ControlPlane, Kubeconfig, NodeSpec, Readiness, Rule, shared, target_dir,
+};
 
 /// Runs kubectl with this kubeconfig; what it printed on stderr where it failed.
 fn kubectl(kubeconfig: &Path, args: &[&str]) -> Result<String, String> {
@@ -237,6 +239,49 @@ fn controller_manager_with_a_short_grace_period_finds_a_silent_node() {
 }
 
 #[test]
+fn handle_may_be_used_from_inside_an_async_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let refusal = runtime.block_on(async {
+        let control_plane = ControlPlane::builder()
+            .controller_manager(false)
+            .start()
+            .unwrap();
+        control_plane
+            .create_nodes(&[NodeSpec::ready("async-node")])
+            .unwrap();
+        control_plane
+            .create_nodes(&[NodeSpec::ready("async-node")])
+            .unwrap_err()
+    });
+    assert!(
+        format!("{refusal:#}").contains("already exists"),
+        "{refusal:#}"
+    );
+}
+
+#[test]
+fn server_of_another_authority_is_not_trusted() {
+    let stranger = Authority::new("stranger").unwrap();
+    let path = shared().directory().join("wrong-authority.kubeconfig");
+    Kubeconfig {
+        server: shared().url(),
+        ca_pem: &stranger.pem(),
+        user: "admin",
+        identity: shared().admin(),
+    }
+    .write(&path)
+    .unwrap();
+    let refusal = kubectl(&path, &["get", "nodes"]).unwrap_err();
+    assert!(
+        refusal.contains("certificate signed by unknown authority"),
+        "{refusal}"
+    );
+}
+
+#[test]
 fn processes_stop_go_on_die_and_come_back_with_their_data() {
     let control_plane = ControlPlane::builder()
         .controller_manager(false)
@@ -271,8 +316,13 @@ fn processes_stop_go_on_die_and_come_back_with_their_data() {
 
 #[test]
 fn dropping_it_ends_its_processes_and_removes_its_files() {
-    let control_plane = ControlPlane::start().unwrap();
+    let control_plane = ControlPlane::builder().fsync(true).start().unwrap();
     let directory = control_plane.directory().to_owned();
+    assert!(
+        directory.starts_with(target_dir()),
+        "a disk for etcd: {}",
+        directory.display()
+    );
     let pids = pids(&control_plane);
     assert_eq!(pids.len(), 3);
     assert!(pids.iter().all(|&pid| lives(pid, &directory)));
