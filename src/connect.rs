@@ -1,0 +1,86 @@
+//! From kubeconfig and flags to a client, kubectl's way.
+//!
+//! [`connect`] decides where to and as whom, and builds the transport; nothing is sent before the first request, so
+//! most of what can go wrong with a connection shows only there. [`ConnectError::classify`] names it then.
+//! This module never prints: what the API server or `-v` has to say goes to the caller as a [`Notice`].
+
+mod credentials;
+mod dial;
+mod environment;
+mod error;
+mod exec_plugin;
+mod kubeconfig;
+mod proxy;
+mod selection;
+mod time_limit;
+mod tls;
+mod trace;
+mod transport;
+mod warnings;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use self::environment::Environment;
+pub(crate) use self::error::ConnectError;
+use crate::cli::connection::ConnectionArgs;
+
+/// A way to an API server, as one user.
+pub(crate) struct Connection {
+    /// Sends requests. Cheap to clone; all clones share their connections.
+    pub(crate) client: kube::Client,
+    /// The kubeconfig context in use; none in a cluster, or with `--server` alone.
+    pub(crate) context: Option<String>,
+    /// The API server's URL.
+    pub(crate) server: String,
+    /// Whom the kubeconfig or the flags say we are, in words for a confirmation; none for an anonymous user.
+    pub(crate) user: Option<String>,
+    /// The namespace that `-n`, the context or the pod names.
+    pub(crate) namespace: String,
+    /// The longest time that one request may take; `None` is without limit.
+    pub(crate) request_timeout: Option<Duration>,
+}
+
+/// Something to tell the person while requests are under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// The text of a `Warning` header, once a connection; kubectl prints it behind `Warning: `.
+    ApiWarning(String),
+    /// What `-v` asked to see of a request or an answer, without any secret.
+    Trace(String),
+}
+
+/// Where notices go.
+pub(crate) type Notices = Arc<dyn Fn(Notice) + Send + Sync>;
+
+/// Finds the API server and the user's credentials, and builds the client. Sends nothing.
+///
+/// # Errors
+/// When the kubeconfig can't be read, names something that doesn't exist, or holds a certificate, key or address that
+/// can't be used.
+///
+/// # Panics
+/// Outside a tokio runtime, which the client's background task needs.
+pub(crate) fn connect(
+    args: &ConnectionArgs,
+    environment: &Environment,
+    notices: &Notices,
+) -> Result<Connection, ConnectError> {
+    let target = selection::select(args, environment)?;
+    let request_timeout = args.request_timeout.0;
+    let client = transport::client(
+        &target,
+        environment,
+        args.verbosity,
+        request_timeout,
+        notices,
+    )?;
+    Ok(Connection {
+        client,
+        context: target.context,
+        server: target.server.to_string().trim_end_matches('/').to_owned(),
+        user: target.user_description,
+        namespace: target.namespace,
+        request_timeout,
+    })
+}

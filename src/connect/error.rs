@@ -1,0 +1,237 @@
+//! What can go wrong on the way to an API server, in the words that kubectl has for it.
+
+mod classify;
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use thiserror::Error;
+
+/// Why there is no connection. `Display` is kubectl's sentence without the `error: ` that it puts before some of them:
+/// [`ConnectError::prefix`] tells which.
+#[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say what each of them is")]
+pub(crate) enum ConnectError {
+    #[error(
+        "--username and --password are not supported: the API server takes no basic authentication"
+    )]
+    BasicAuth { flag: &'static str },
+
+    #[error("stat {}: no such file or directory", path.display())]
+    KubeconfigMissing { path: PathBuf },
+    #[error("error loading config file \"{}\": {detail}", path.display())]
+    Kubeconfig { path: PathBuf, detail: String },
+    #[error("context {name:?} does not exist")]
+    UnknownContext { name: String },
+    #[error("Error in configuration: context was not found for specified context: {name}")]
+    CurrentContextMissing { name: String },
+    #[error("cluster {name:?} does not exist")]
+    UnknownCluster { name: String },
+    #[error("auth info {name:?} does not exist")]
+    UnknownUser { name: String },
+    #[error("cluster {cluster:?} was not found for context {context:?}")]
+    ContextWithoutCluster { context: String, cluster: String },
+    #[error("user {user:?} was not found for context {context:?}")]
+    ContextWithoutUser { context: String, user: String },
+    #[error("no server found for cluster {cluster:?}")]
+    NoServer { cluster: String },
+    #[error("host must be a URL or a host:port pair: {server:?}")]
+    InvalidServer { server: String },
+    #[error("invalid 'proxy-url' {url:?}: {detail}")]
+    InvalidProxy { url: String, detail: String },
+    #[error("unable to read {what} {} for {owner} due to open {}: {detail}", path.display(), path.display())]
+    UnreadableFile {
+        what: &'static str,
+        path: PathBuf,
+        owner: String,
+        detail: String,
+    },
+    #[error("{what} of {owner}: {detail}")]
+    InvalidCredential {
+        what: &'static str,
+        owner: String,
+        detail: String,
+    },
+    #[error("specifying a root certificates file with the insecure flag is not allowed")]
+    AuthorityAndInsecure,
+    #[error(
+        "client-key-data or client-key must be specified for {user} to use the clientCert authentication method."
+    )]
+    CertificateWithoutKey { user: String },
+    #[error("requesting uid, groups or user-extra for {user} without impersonating a user")]
+    ImpersonationWithoutUser { user: String },
+    #[error("the {name} auth plugin is not supported")]
+    AuthProvider { name: String },
+    #[error("{detail}")]
+    Transport { detail: String },
+
+    #[error(
+        "The connection to the server {host} was refused - did you specify the right host or port?"
+    )]
+    Refused { host: String },
+    #[error("Unable to connect to the server: dial tcp: lookup {host}: no such host")]
+    NoSuchHost { host: String },
+    #[error("Unable to connect to the server: dial tcp {host}: {detail}")]
+    Unreachable { host: String, detail: String },
+    #[error("Unable to connect to the server: proxyconnect {proxy}: {detail}")]
+    Proxy { proxy: String, detail: String },
+    #[error(
+        "Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers)"
+    )]
+    TimedOut { after: Duration },
+    #[error("Unable to connect to the server: {detail}")]
+    Broken { detail: String },
+
+    #[error(
+        "Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    )]
+    UnknownAuthority,
+    #[error(
+        "Unable to connect to the server: tls: failed to verify certificate: x509: certificate has expired or is not \
+         yet valid: current time {} is before {}",
+        rfc3339(now),
+        rfc3339(not_before)
+    )]
+    NotYetValid {
+        now: DateTime<Utc>,
+        not_before: DateTime<Utc>,
+    },
+    #[error(
+        "Unable to connect to the server: tls: failed to verify certificate: x509: certificate has expired or is not \
+         yet valid: current time {} is after {}",
+        rfc3339(now),
+        rfc3339(not_after)
+    )]
+    Expired {
+        now: DateTime<Utc>,
+        not_after: DateTime<Utc>,
+    },
+    #[error(
+        "Unable to connect to the server: tls: failed to verify certificate: x509: certificate is valid for {}, not {wanted}",
+        presented.join(", ")
+    )]
+    WrongName {
+        presented: Vec<String>,
+        wanted: String,
+    },
+    #[error("Unable to connect to the server: http: server gave HTTP response to HTTPS client")]
+    NotTls,
+    #[error("Unable to connect to the server: tls: {detail}")]
+    Tls { detail: String },
+
+    #[error("You must be logged in to the server ({message})")]
+    Unauthorized { message: String },
+    #[error("Unable to connect to the server: getting credentials: {detail}")]
+    Credentials {
+        detail: String,
+        install_hint: Option<String>,
+    },
+}
+
+impl ConnectError {
+    /// What kubectl puts before the message on its line.
+    pub(crate) fn prefix(&self) -> &'static str {
+        match self {
+            Self::CurrentContextMissing { .. }
+            | Self::Refused { .. }
+            | Self::NoSuchHost { .. }
+            | Self::Unreachable { .. }
+            | Self::Proxy { .. }
+            | Self::TimedOut { .. }
+            | Self::Broken { .. }
+            | Self::UnknownAuthority
+            | Self::NotYetValid { .. }
+            | Self::Expired { .. }
+            | Self::WrongName { .. }
+            | Self::NotTls
+            | Self::Tls { .. }
+            | Self::Credentials { .. } => "",
+            _ => "error: ",
+        }
+    }
+
+    /// Whether the command line itself is at fault, rather than a file or the network.
+    pub(crate) fn is_usage(&self) -> bool {
+        matches!(self, Self::BasicAuth { .. })
+    }
+
+    /// What to do about it, where that isn't plain from the message.
+    pub(crate) fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::BasicAuth { .. } => {
+                "use --token, a client certificate, or a user of your kubeconfig (--user)"
+            }
+            Self::UnknownContext { .. } | Self::CurrentContextMissing { .. } => {
+                "`kubectl config get-contexts` lists the contexts there are"
+            }
+            Self::UnknownCluster { .. } | Self::ContextWithoutCluster { .. } => {
+                "`kubectl config get-clusters` lists the clusters there are"
+            }
+            Self::UnknownUser { .. } | Self::ContextWithoutUser { .. } => {
+                "`kubectl config get-users` lists the users there are"
+            }
+            Self::Refused { host } if host == "localhost:8080" => {
+                "no API server is configured: set KUBECONFIG, name a file with --kubeconfig, or choose a --context"
+            }
+            Self::TimedOut { after } => {
+                return Some(format!(
+                    "nothing came within {}: --request-timeout gives more time",
+                    humantime::format_duration(*after)
+                ));
+            }
+            Self::Proxy { .. } => {
+                "the proxy comes from proxy-url in the kubeconfig, or from HTTPS_PROXY without NO_PROXY"
+            }
+            Self::NotYetValid { .. } => {
+                "the local clock may be wrong: compare it with the server's"
+            }
+            Self::Expired { .. } => {
+                "the server's certificate needs renewing, unless the local clock is wrong"
+            }
+            Self::WrongName { .. } => {
+                "--tls-server-name gives the name that the certificate carries"
+            }
+            Self::Unauthorized { .. } => {
+                "the credentials are missing, wrong or expired: log in again"
+            }
+            Self::Credentials {
+                install_hint: Some(hint),
+                ..
+            } => return Some(hint.clone()),
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+fn rfc3339(time: &DateTime<Utc>) -> impl fmt::Display {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// An I/O error as Go words it: lower case, without the number.
+pub(super) fn in_words(err: &io::Error) -> String {
+    let text = err.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map(|first| first.to_lowercase().chain(letters).collect())
+        .unwrap_or_default()
+}
+
+/// The error and its causes, outermost first. What an I/O error carries counts as a cause, which `source` alone would
+/// skip.
+pub(super) fn causes<'a>(
+    err: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(err), |&err| {
+        match err.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(carried) => Some(carried as &(dyn StdError + 'static)),
+            None => err.source(),
+        }
+    })
+}

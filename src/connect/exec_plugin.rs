@@ -1,0 +1,277 @@
+//! Credential plugins: programs that the kubeconfig names to get a token or a client certificate from.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::error::in_words;
+use super::kubeconfig::{Cluster, Exec, InteractiveMode};
+
+const API_VERSIONS: [&str; 2] = [
+    "client.authentication.k8s.io/v1",
+    "client.authentication.k8s.io/v1beta1",
+];
+
+/// The cluster's extension that is meant for its users' plugins.
+const CONFIG_EXTENSION: &str = "client.authentication.k8s.io/exec";
+
+/// Why a plugin gave no credentials. Nothing that a plugin printed on stdout ever gets in here: it may be a secret.
+#[derive(Clone, Debug, Error)]
+pub(super) enum PluginError {
+    #[error("exec plugin: invalid apiVersion {version:?}")]
+    ApiVersion { version: String },
+    #[error("exec: command must be specified")]
+    NoCommand,
+    #[error("exec plugin cannot support interactive mode: standard input is not a terminal")]
+    NotInteractive,
+    #[error("exec: executable {command} not found")]
+    NotFound {
+        command: String,
+        install_hint: Option<String>,
+    },
+    #[error("exec: executable {command} failed: {detail}")]
+    NotStarted { command: String, detail: String },
+    #[error("exec: executable {command} failed with {status}")]
+    Failed { command: String, status: String },
+    #[error("decoding stdout: it is no ExecCredential")]
+    Undecodable,
+    #[error(
+        "exec plugin is configured to use API version {expected}, plugin returned version {found}"
+    )]
+    OtherVersion { expected: String, found: String },
+    #[error("exec plugin didn't return a status field")]
+    NoStatus,
+    #[error("exec plugin didn't return a token or cert/key pair")]
+    NoCredential,
+    #[error("exec plugin returned only certificate or key, not both")]
+    HalfPair,
+    #[error("failed parsing client key/certificate: {detail}")]
+    BadPair { detail: String },
+}
+
+impl PluginError {
+    /// What the kubeconfig says about getting the missing program.
+    pub(super) fn install_hint(&self) -> Option<String> {
+        match self {
+            Self::NotFound { install_hint, .. } => install_hint.clone(),
+            _ => None,
+        }
+    }
+}
+
+/// What a plugin returned.
+pub(super) struct Credential {
+    pub(super) token: Option<String>,
+    pub(super) certificate: Option<(String, String)>,
+    /// When to ask again; `None` is never.
+    pub(super) expires: Option<DateTime<Utc>>,
+}
+
+/// A plugin as the kubeconfig configures it, checked.
+#[derive(Clone)]
+pub(super) struct Plugin {
+    config: Exec,
+    cluster: Option<ClusterInfo>,
+    stdin_may_ask: bool,
+}
+
+impl Plugin {
+    pub(super) fn new(
+        config: &Exec,
+        cluster: &Cluster,
+        stdin_may_ask: bool,
+    ) -> Result<Self, PluginError> {
+        if !API_VERSIONS.contains(&config.api_version.as_str()) {
+            return Err(PluginError::ApiVersion {
+                version: config.api_version.clone(),
+            });
+        }
+        if config.command.is_empty() {
+            return Err(PluginError::NoCommand);
+        }
+        let cluster = config
+            .provide_cluster_info
+            .then(|| ClusterInfo::of(cluster));
+        Ok(Self {
+            config: config.clone(),
+            cluster,
+            stdin_may_ask,
+        })
+    }
+
+    /// Runs the plugin and waits for it. It shares our stderr, and our stdin where it may ask there.
+    pub(super) fn run(&self) -> Result<Credential, PluginError> {
+        let interactive = match self.config.interactive_mode {
+            InteractiveMode::Never => false,
+            InteractiveMode::IfAvailable => self.stdin_may_ask,
+            InteractiveMode::Always if self.stdin_may_ask => true,
+            InteractiveMode::Always => return Err(PluginError::NotInteractive),
+        };
+        let request = Exchange {
+            kind: "ExecCredential".to_owned(),
+            api_version: self.config.api_version.clone(),
+            spec: Some(Spec {
+                interactive,
+                cluster: self.cluster.clone(),
+            }),
+            status: None,
+        };
+        let request = serde_json::to_string(&request).map_err(|_| PluginError::Undecodable)?;
+        let output = Command::new(&self.config.command)
+            .args(&self.config.args)
+            .envs(
+                self.config
+                    .env
+                    .iter()
+                    .map(|variable| (&variable.name, &variable.value)),
+            )
+            .env("KUBERNETES_EXEC_INFO", request)
+            .stdin(if interactive {
+                Stdio::inherit()
+            } else {
+                Stdio::null()
+            })
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|err| self.not_started(&err))?;
+        if !output.status.success() {
+            let status = match output.status.code() {
+                Some(code) => format!("exit code {code}"),
+                None => output.status.to_string(),
+            };
+            return Err(PluginError::Failed {
+                command: self.config.command.clone(),
+                status,
+            });
+        }
+        self.decode(&output.stdout)
+    }
+
+    fn not_started(&self, err: &std::io::Error) -> PluginError {
+        let command = self.config.command.clone();
+        match err.kind() {
+            std::io::ErrorKind::NotFound => PluginError::NotFound {
+                command,
+                install_hint: self.config.install_hint.clone(),
+            },
+            _ => PluginError::NotStarted {
+                command,
+                detail: in_words(err),
+            },
+        }
+    }
+
+    fn decode(&self, stdout: &[u8]) -> Result<Credential, PluginError> {
+        let text = std::str::from_utf8(stdout).map_err(|_| PluginError::Undecodable)?;
+        let answer: Exchange =
+            serde_saphyr::from_str(text).map_err(|_| PluginError::Undecodable)?;
+        if answer.kind != "ExecCredential" {
+            return Err(PluginError::Undecodable);
+        }
+        if answer.api_version != self.config.api_version {
+            let expected = self.config.api_version.clone();
+            return Err(PluginError::OtherVersion {
+                expected,
+                found: answer.api_version,
+            });
+        }
+        let status = answer.status.ok_or(PluginError::NoStatus)?;
+        let nonempty = |value: Option<String>| value.filter(|value| !value.is_empty());
+        let certificate = match (nonempty(status.certificate), nonempty(status.key)) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => return Err(PluginError::HalfPair),
+        };
+        let token = nonempty(status.token);
+        if token.is_none() && certificate.is_none() {
+            return Err(PluginError::NoCredential);
+        }
+        let expires = nonempty(status.expires)
+            .map(|time| DateTime::parse_from_rfc3339(&time).map_err(|_| PluginError::Undecodable))
+            .transpose()?;
+        Ok(Credential {
+            token,
+            certificate,
+            expires: expires.map(|time| time.to_utc()),
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Exchange {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    api_version: String,
+    #[serde(skip_deserializing)]
+    spec: Option<Spec>,
+    #[serde(skip_serializing)]
+    status: Option<Status>,
+}
+
+#[derive(Serialize)]
+struct Spec {
+    interactive: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<ClusterInfo>,
+}
+
+/// What a plugin is told of the cluster, in the kubeconfig's own field names.
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ClusterInfo {
+    server: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_server_name: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    insecure_skip_tls_verify: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate_authority_data: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proxy_url: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    disable_compression: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config: Option<serde_json::Value>,
+}
+
+impl ClusterInfo {
+    fn of(cluster: &Cluster) -> Self {
+        let from_file = || {
+            Some(BASE64_STANDARD.encode(fs::read(cluster.certificate_authority.as_ref()?).ok()?))
+        };
+        let config = cluster
+            .extensions
+            .iter()
+            .find(|extension| extension.name == CONFIG_EXTENSION);
+        Self {
+            server: cluster.server.clone(),
+            tls_server_name: cluster.tls_server_name.clone(),
+            insecure_skip_tls_verify: cluster.insecure_skip_tls_verify,
+            certificate_authority_data: cluster
+                .certificate_authority_data
+                .clone()
+                .or_else(from_file),
+            proxy_url: cluster.proxy_url.clone(),
+            disable_compression: cluster.disable_compression,
+            config: config.map(|extension| extension.extension.clone()),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Status {
+    token: Option<String>,
+    #[serde(rename = "clientCertificateData")]
+    certificate: Option<String>,
+    #[serde(rename = "clientKeyData")]
+    key: Option<String>,
+    #[serde(rename = "expirationTimestamp")]
+    expires: Option<String>,
+}

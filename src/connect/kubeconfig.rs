@@ -1,0 +1,151 @@
+//! Finding, reading and merging kubeconfig files by kubectl's rules.
+
+mod model;
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+pub(super) use self::model::{
+    AuthProvider, Cluster, Context, Exec, InteractiveMode, Kubeconfig, User,
+};
+use super::environment::Environment;
+use super::error::{ConnectError, in_words};
+
+/// Reads the kubeconfig that kubectl would: the explicit file alone, which must exist; else all files that KUBECONFIG
+/// names, without the missing ones; else `~/.kube/config`. Where there is none at all, it is empty.
+pub(super) fn load(
+    explicit: Option<&Path>,
+    environment: &Environment,
+) -> Result<Kubeconfig, ConnectError> {
+    if let Some(path) = explicit.filter(|path| !path.as_os_str().is_empty()) {
+        let path = expand_home(path, environment);
+        return match read(&path)? {
+            Some(config) => Ok(config),
+            None => Err(ConnectError::KubeconfigMissing { path }),
+        };
+    }
+    let mut merged = Kubeconfig::default();
+    for path in files(environment) {
+        if let Some(config) = read(&path)? {
+            merged.merge(config);
+        }
+    }
+    Ok(merged)
+}
+
+fn files(environment: &Environment) -> Vec<PathBuf> {
+    let Some(list) = environment.get_os("KUBECONFIG") else {
+        let home = environment.get_os("HOME");
+        return home
+            .map(|home| Path::new(home).join(".kube/config"))
+            .into_iter()
+            .collect();
+    };
+    let paths = std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty());
+    paths.map(|path| expand_home(&path, environment)).collect()
+}
+
+/// Replaces a leading `~`, which a shell leaves alone behind `=` and `:`.
+fn expand_home(path: &Path, environment: &Environment) -> PathBuf {
+    match (path.strip_prefix("~"), environment.get_os("HOME")) {
+        (Ok(rest), Some(home)) => Path::new(home).join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// Reads one file; `None` where it doesn't exist.
+fn read(path: &Path) -> Result<Option<Kubeconfig>, ConnectError> {
+    let unusable = |detail| ConnectError::Kubeconfig {
+        path: path.to_owned(),
+        detail,
+    };
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(err) => {
+            return Err(unusable(format!(
+                "read {}: {}",
+                path.display(),
+                in_words(&err)
+            )));
+        }
+    };
+    let mut config = Kubeconfig::parse(text.trim_start_matches('\u{feff}'))
+        .map_err(|detail| unusable(format!("yaml: {detail}")))?;
+    if let Some(directory) = std::path::absolute(path)
+        .ok()
+        .as_deref()
+        .and_then(Path::parent)
+    {
+        config.resolve_paths(directory);
+    }
+    Ok(Some(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(directory: &Path, name: &str, text: &str) -> PathBuf {
+        let path = directory.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn current(
+        explicit: Option<&str>,
+        variables: &[(&str, &str)],
+    ) -> Result<Option<String>, String> {
+        let environment = Environment::of_variables(variables.iter().copied());
+        match load(explicit.map(Path::new), &environment) {
+            Ok(config) => Ok(config.current_context),
+            Err(err) => Err(err.to_string()),
+        }
+    }
+
+    #[test]
+    fn files_are_found_where_kubectl_finds_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().to_str().unwrap();
+        write(directory.path(), ".kube/config", "current-context: home");
+        let one = write(directory.path(), "one", "current-context: one");
+        let none = write(directory.path(), "none", "current-context: ''");
+        let (one, none) = (one.to_str().unwrap(), none.to_str().unwrap());
+        let missing = directory.path().join("missing");
+        let missing = missing.to_str().unwrap();
+
+        let context = |name: &str| Ok(Some(name.to_owned()));
+        assert_eq!(current(None, &[("HOME", home)]), context("home"));
+        assert_eq!(
+            current(None, &[("HOME", home), ("KUBECONFIG", "")]),
+            context("home")
+        );
+        assert_eq!(
+            current(None, &[("HOME", home), ("KUBECONFIG", one)]),
+            context("one")
+        );
+        assert_eq!(current(Some(one), &[("HOME", home)]), context("one"));
+        assert_eq!(current(Some("~/one"), &[("HOME", home)]), context("one"));
+        let list = format!("{missing}:{none}::{one}");
+        assert_eq!(current(None, &[("KUBECONFIG", &list)]), context("one"));
+        assert_eq!(
+            current(None, &[("HOME", home), ("KUBECONFIG", missing)]),
+            Ok(None)
+        );
+        assert_eq!(current(None, &[]), Ok(None));
+        assert_eq!(
+            current(Some(missing), &[]),
+            Err(format!("stat {missing}: no such file or directory"))
+        );
+    }
+
+    #[test]
+    fn a_directory_is_no_kubeconfig() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_str().unwrap();
+        let expected = format!("error loading config file {path:?}: read {path}: is a directory");
+        assert_eq!(current(None, &[("KUBECONFIG", path)]), Err(expected));
+    }
+}

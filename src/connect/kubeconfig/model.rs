@@ -1,0 +1,381 @@
+//! What a kubeconfig file says, as leniently as kubectl reads it: everything may be absent, empty counts as absent, and
+//! what is unknown is passed over.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use serde::{Deserialize, Deserializer};
+
+/// One kubeconfig file, or several merged.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(in crate::connect) struct Kubeconfig {
+    #[serde(deserialize_with = "null_as_default")]
+    clusters: Vec<Named<ClusterEntry>>,
+    #[serde(deserialize_with = "null_as_default")]
+    users: Vec<Named<UserEntry>>,
+    #[serde(deserialize_with = "null_as_default")]
+    contexts: Vec<Named<ContextEntry>>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) current_context: Option<String>,
+}
+
+/// How to reach an API server.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(in crate::connect) struct Cluster {
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) server: Option<String>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) tls_server_name: Option<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub(in crate::connect) insecure_skip_tls_verify: bool,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) certificate_authority: Option<String>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) certificate_authority_data: Option<String>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) proxy_url: Option<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub(in crate::connect) disable_compression: bool,
+    #[serde(deserialize_with = "null_as_default")]
+    pub(in crate::connect) extensions: Vec<Extension>,
+}
+
+/// Something that another program keeps in a kubeconfig.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::connect) struct Extension {
+    pub(in crate::connect) name: String,
+    pub(in crate::connect) extension: serde_json::Value,
+}
+
+/// Who to be. Has secrets in it, and therefore no `Debug`.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(in crate::connect) struct User {
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) token: Option<String>,
+    #[serde(rename = "tokenFile", deserialize_with = "nonempty")]
+    pub(in crate::connect) token_file: Option<String>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) client_certificate: Option<String>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) client_certificate_data: Option<String>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) client_key: Option<String>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) client_key_data: Option<String>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) username: Option<String>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) password: Option<String>,
+    #[serde(rename = "as", deserialize_with = "nonempty")]
+    pub(in crate::connect) impersonate: Option<String>,
+    #[serde(rename = "as-uid", deserialize_with = "nonempty")]
+    pub(in crate::connect) impersonate_uid: Option<String>,
+    #[serde(rename = "as-groups", deserialize_with = "null_as_default")]
+    pub(in crate::connect) impersonate_groups: Vec<String>,
+    #[serde(rename = "as-user-extra", deserialize_with = "null_as_default")]
+    pub(in crate::connect) impersonate_extra: HashMap<String, Vec<String>>,
+    pub(in crate::connect) auth_provider: Option<AuthProvider>,
+    pub(in crate::connect) exec: Option<Exec>,
+}
+
+/// A way to authenticate that kubectl once had built in.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::connect) struct AuthProvider {
+    pub(in crate::connect) name: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub(in crate::connect) config: HashMap<String, String>,
+}
+
+/// A program that gives credentials.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(in crate::connect) struct Exec {
+    pub(in crate::connect) api_version: String,
+    pub(in crate::connect) command: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub(in crate::connect) args: Vec<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub(in crate::connect) env: Vec<Variable>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) install_hint: Option<String>,
+    pub(in crate::connect) provide_cluster_info: bool,
+    pub(in crate::connect) interactive_mode: InteractiveMode,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::connect) struct Variable {
+    pub(in crate::connect) name: String,
+    pub(in crate::connect) value: String,
+}
+
+/// Whether a plugin may ask the person at the terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(in crate::connect) enum InteractiveMode {
+    Never,
+    #[default]
+    IfAvailable,
+    Always,
+}
+
+/// A cluster, a user and a namespace.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::connect) struct Context {
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) cluster: Option<String>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) user: Option<String>,
+    #[serde(deserialize_with = "nonempty")]
+    pub(in crate::connect) namespace: Option<String>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+struct Named<T: Default> {
+    name: String,
+    #[serde(flatten)]
+    entry: T,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+struct ClusterEntry {
+    #[serde(deserialize_with = "null_as_default")]
+    cluster: Cluster,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+struct UserEntry {
+    #[serde(deserialize_with = "null_as_default")]
+    user: User,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+struct ContextEntry {
+    #[serde(deserialize_with = "null_as_default")]
+    context: Context,
+}
+
+impl Kubeconfig {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// What is wrong with it and where, in words that show nothing of its content: that may be a secret.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let options = serde_saphyr::options! { with_snippet: false };
+        let documents = serde_saphyr::from_multiple_with_options(text, options)
+            .map_err(|err| without_values(&err.without_snippet().to_string()))?;
+        Ok(documents.into_iter().next().unwrap_or_default())
+    }
+
+    /// Takes in what a later file adds: the first to name something wins, and nothing of a later namesake is used.
+    pub(super) fn merge(&mut self, later: Self) {
+        append_new(&mut self.clusters, later.clusters);
+        append_new(&mut self.users, later.users);
+        append_new(&mut self.contexts, later.contexts);
+        self.current_context = self.current_context.take().or(later.current_context);
+    }
+
+    /// Makes the paths in it relative to the directory that the file is in.
+    pub(super) fn resolve_paths(&mut self, directory: &Path) {
+        let resolve = |path: &mut Option<String>| {
+            if let Some(path) = path {
+                *path = directory.join(&path).to_string_lossy().into_owned();
+            }
+        };
+        for Named {
+            entry: ClusterEntry { cluster },
+            ..
+        } in &mut self.clusters
+        {
+            resolve(&mut cluster.certificate_authority);
+        }
+        for Named {
+            entry: UserEntry { user },
+            ..
+        } in &mut self.users
+        {
+            resolve(&mut user.client_certificate);
+            resolve(&mut user.client_key);
+            resolve(&mut user.token_file);
+            // A bare name is looked up in PATH.
+            if let Some(exec) = user
+                .exec
+                .as_mut()
+                .filter(|exec| exec.command.contains(std::path::MAIN_SEPARATOR))
+            {
+                exec.command = directory.join(&exec.command).to_string_lossy().into_owned();
+            }
+        }
+    }
+
+    pub(in crate::connect) fn cluster(&self, name: &str) -> Option<&Cluster> {
+        find(&self.clusters, name).map(|entry| &entry.cluster)
+    }
+
+    pub(in crate::connect) fn user(&self, name: &str) -> Option<&User> {
+        find(&self.users, name).map(|entry| &entry.user)
+    }
+
+    pub(in crate::connect) fn context(&self, name: &str) -> Option<&Context> {
+        find(&self.contexts, name).map(|entry| &entry.context)
+    }
+}
+
+fn append_new<T: Default>(entries: &mut Vec<Named<T>>, later: Vec<Named<T>>) {
+    for entry in later {
+        if find(entries, &entry.name).is_none() {
+            entries.push(entry);
+        }
+    }
+}
+
+fn find<'a, T: Default>(entries: &'a [Named<T>], name: &str) -> Option<&'a T> {
+    entries
+        .iter()
+        .find(|entry| entry.name == name)
+        .map(|entry| &entry.entry)
+}
+
+/// A message with whatever it quotes left out.
+fn without_values(message: &str) -> String {
+    let first_line = message.lines().next().unwrap_or_default();
+    let parts = first_line
+        .split('"')
+        .enumerate()
+        .filter(|(at, _)| at % 2 == 0);
+    parts.map(|(_, part)| part).collect::<Vec<_>>().join("…")
+}
+
+fn nonempty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()))
+}
+
+fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_file_to_name_something_wins() {
+        let mut merged = Kubeconfig::parse(
+            "{current-context: '', clusters: [{name: a, cluster: {server: first}}], users: null}",
+        )
+        .unwrap();
+        merged.merge(
+            Kubeconfig::parse(
+                "{current-context: later, clusters: [{name: a, cluster: {server: second, proxy-url: p}}, {name: b}],
+                  users: [{name: u, user: {token: t}}]}",
+            )
+            .unwrap(),
+        );
+        assert_eq!(merged.current_context.as_deref(), Some("later"));
+        assert_eq!(
+            merged.cluster("a").unwrap().server.as_deref(),
+            Some("first")
+        );
+        assert_eq!(merged.cluster("a").unwrap().proxy_url, None);
+        assert!(merged.cluster("b").is_some());
+        assert!(merged.user("u").is_some());
+    }
+
+    #[test]
+    fn incomplete_entries_and_unknown_fields_do_no_harm() {
+        let config = Kubeconfig::parse(
+            "apiVersion: v1\nkind: Config\npreferences: {}\nextra: [1]\ncontexts:\n- name: x\n  context: {}\n- {}\n\
+             users:\n- name: u\n  user:\n    exec: {command: c, apiVersion: v, env: null, interactiveMode: Never}\n",
+        )
+        .unwrap();
+        assert!(config.context("x").unwrap().cluster.is_none());
+        assert_eq!(
+            config
+                .user("u")
+                .unwrap()
+                .exec
+                .as_ref()
+                .unwrap()
+                .interactive_mode,
+            InteractiveMode::Never
+        );
+    }
+
+    #[test]
+    fn an_empty_file_is_an_empty_config() {
+        for text in ["", "---\n", "# nothing\n", "null\n"] {
+            assert!(
+                Kubeconfig::parse(text).unwrap().current_context.is_none(),
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn json_is_read_too() {
+        let config = Kubeconfig::parse(
+            r#"{"clusters":[{"name":"a","cluster":{"insecure-skip-tls-verify":true}}]}"#,
+        );
+        assert!(
+            config
+                .unwrap()
+                .cluster("a")
+                .unwrap()
+                .insecure_skip_tls_verify
+        );
+    }
+
+    #[test]
+    fn complaints_show_nothing_of_the_content() {
+        for text in [
+            "users:\n- name: u\n  user: s3cret\n",
+            "users: s3cret\n",
+            "users: [{name: u, user: {token: [s3cret]}}]",
+        ] {
+            let complaint = Kubeconfig::parse(text).err().unwrap();
+            assert!(!complaint.contains("s3cret"), "{complaint}");
+        }
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_file() {
+        let mut config = Kubeconfig::parse(
+            "clusters: [{name: c, cluster: {certificate-authority: ca.crt}}]
+users:
+- name: u
+  user: {client-certificate: /abs/u.crt, client-key: keys/u.key, tokenFile: t, exec: {command: ./login}}
+- name: v
+  user: {exec: {command: aws}}",
+        )
+        .unwrap();
+        config.resolve_paths(Path::new("/etc/kube"));
+        assert_eq!(
+            config
+                .cluster("c")
+                .unwrap()
+                .certificate_authority
+                .as_deref(),
+            Some("/etc/kube/ca.crt")
+        );
+        let user = config.user("u").unwrap();
+        assert_eq!(user.client_certificate.as_deref(), Some("/abs/u.crt"));
+        assert_eq!(user.client_key.as_deref(), Some("/etc/kube/keys/u.key"));
+        assert_eq!(user.token_file.as_deref(), Some("/etc/kube/t"));
+        assert_eq!(user.exec.as_ref().unwrap().command, "/etc/kube/./login");
+        assert_eq!(
+            config.user("v").unwrap().exec.as_ref().unwrap().command,
+            "aws"
+        );
+    }
+}

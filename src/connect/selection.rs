@@ -1,0 +1,381 @@
+//! Which API server, and as whom: the kubeconfig's context with the flags laid over it, by kubectl's precedence.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use http::Uri;
+
+use super::environment::Environment;
+use super::error::{ConnectError, in_words};
+use super::kubeconfig::{self, Cluster, Context, Kubeconfig, User};
+use crate::cli::connection::ConnectionArgs;
+
+/// Where kubectl goes when nobody says where to.
+const DEFAULT_SERVER: &str = "http://localhost:8080";
+
+/// An API server and a user, with everything known about both.
+pub(super) struct Target {
+    pub(super) context: Option<String>,
+    pub(super) server: Uri,
+    pub(super) cluster: Cluster,
+    pub(super) user: User,
+    pub(super) user_description: Option<String>,
+    pub(super) namespace: String,
+}
+
+impl Target {
+    /// Whether requests travel under TLS. Credentials go nowhere else.
+    pub(super) fn is_secure(&self) -> bool {
+        self.server.scheme_str() == Some("https")
+    }
+}
+
+/// Decides the target of this command line.
+pub(super) fn select(
+    args: &ConnectionArgs,
+    environment: &Environment,
+) -> Result<Target, ConnectError> {
+    refuse_basic_auth(args)?;
+    let config = kubeconfig::load(args.kubeconfig.as_deref(), environment)?;
+    let context = context(&config, args)?;
+    let (cluster_name, cluster) = cluster(&config, context, args)?;
+    let (user_name, user) = user(&config, context, args)?;
+
+    let nowhere = cluster.is_none() && args.server.is_none();
+    let pod = if nowhere {
+        service_account(environment)
+    } else {
+        None
+    };
+    let in_pod = pod.is_some();
+    let (mut cluster, mut user) = match pod {
+        Some((api_server, account)) => (api_server, account),
+        None => (
+            cluster.cloned().unwrap_or_default(),
+            user.cloned().unwrap_or_default(),
+        ),
+    };
+    override_cluster(&mut cluster, args);
+    override_user(&mut user, args);
+    check_cluster(&cluster, cluster_name)?;
+    check_user(&user, user_name)?;
+
+    let server = match (cluster.server.as_deref(), cluster_name) {
+        (Some(server), _) => server,
+        (None, "") => environment
+            .get("KUBERNETES_MASTER")
+            .unwrap_or(DEFAULT_SERVER),
+        (None, name) => {
+            return Err(ConnectError::NoServer {
+                cluster: name.to_owned(),
+            });
+        }
+    };
+    let of_pod = || {
+        if in_pod {
+            pod_namespace(environment)
+        } else {
+            None
+        }
+    };
+    let of_context = || context.and_then(|(_, context)| context.namespace.clone());
+    let namespace = nonempty(args.namespace.as_ref())
+        .or_else(of_context)
+        .or_else(of_pod);
+    Ok(Target {
+        context: context.map(|(name, _)| name.to_owned()),
+        server: server_url(server)?,
+        user_description: describe_user(&user, user_name, in_pod),
+        cluster,
+        user,
+        namespace: namespace.unwrap_or_else(|| "default".to_owned()),
+    })
+}
+
+/// kubectl still sends a name and password; no API server since 1.19 takes them.
+fn refuse_basic_auth(args: &ConnectionArgs) -> Result<(), ConnectError> {
+    match (&args.username, &args.password) {
+        (Some(_), _) => Err(ConnectError::BasicAuth { flag: "--username" }),
+        (_, Some(_)) => Err(ConnectError::BasicAuth { flag: "--password" }),
+        _ => Ok(()),
+    }
+}
+
+type Chosen<'a> = Option<(&'a str, &'a Context)>;
+
+fn context<'a>(
+    config: &'a Kubeconfig,
+    args: &'a ConnectionArgs,
+) -> Result<Chosen<'a>, ConnectError> {
+    if let Some(name) = args.context.as_deref().filter(|name| !name.is_empty()) {
+        let context = config
+            .context(name)
+            .ok_or_else(|| ConnectError::UnknownContext {
+                name: name.to_owned(),
+            })?;
+        return Ok(Some((name, context)));
+    }
+    let Some(name) = config.current_context.as_deref() else {
+        return Ok(None);
+    };
+    let context = config
+        .context(name)
+        .ok_or_else(|| ConnectError::CurrentContextMissing {
+            name: name.to_owned(),
+        })?;
+    Ok(Some((name, context)))
+}
+
+/// The cluster's name and what the kubeconfig says of it; none where neither flag nor context names one.
+fn cluster<'a>(
+    config: &'a Kubeconfig,
+    context: Chosen<'a>,
+    args: &'a ConnectionArgs,
+) -> Result<(&'a str, Option<&'a Cluster>), ConnectError> {
+    if let Some(name) = args.cluster.as_deref().filter(|name| !name.is_empty()) {
+        let cluster = config
+            .cluster(name)
+            .ok_or_else(|| ConnectError::UnknownCluster {
+                name: name.to_owned(),
+            })?;
+        return Ok((name, Some(cluster)));
+    }
+    let Some((
+        context,
+        Context {
+            cluster: Some(name),
+            ..
+        },
+    )) = context
+    else {
+        return Ok(("", None));
+    };
+    match config.cluster(name) {
+        // kubectl goes on to localhost:8080 here, which is never what was meant.
+        None if args.server.is_none() => Err(ConnectError::ContextWithoutCluster {
+            context: context.to_owned(),
+            cluster: name.clone(),
+        }),
+        cluster => Ok((name, cluster)),
+    }
+}
+
+/// The user's name and what the kubeconfig says of them; none where neither flag nor context names one.
+fn user<'a>(
+    config: &'a Kubeconfig,
+    context: Chosen<'a>,
+    args: &'a ConnectionArgs,
+) -> Result<(&'a str, Option<&'a User>), ConnectError> {
+    if let Some(name) = args.user.as_deref().filter(|name| !name.is_empty()) {
+        let user = config.user(name).ok_or_else(|| ConnectError::UnknownUser {
+            name: name.to_owned(),
+        })?;
+        return Ok((name, Some(user)));
+    }
+    let Some((
+        context,
+        Context {
+            user: Some(name), ..
+        },
+    )) = context
+    else {
+        return Ok(("", None));
+    };
+    match config.user(name) {
+        // kubectl goes on to ask for a name and password here, which no API server takes any more.
+        None if args.token.is_none() && args.client_certificate.is_none() => {
+            Err(ConnectError::ContextWithoutUser {
+                context: context.to_owned(),
+                user: name.clone(),
+            })
+        }
+        user => Ok((name, user)),
+    }
+}
+
+fn override_cluster(cluster: &mut Cluster, args: &ConnectionArgs) {
+    if let Some(server) = nonempty(args.server.as_ref()) {
+        cluster.server = Some(server);
+        // The name on the kubeconfig's server says nothing about another one.
+        cluster.tls_server_name = None;
+    }
+    if let Some(name) = nonempty(args.tls_server_name.as_ref()) {
+        cluster.tls_server_name = Some(name);
+    }
+    // A flag for one of these settles all three: a CA given by hand is to be checked, and "insecure" needs no CA.
+    let insecure = args.insecure_skip_tls_verify == Some(true);
+    if insecure || args.certificate_authority.is_some() {
+        cluster.insecure_skip_tls_verify = insecure;
+        cluster.certificate_authority = args.certificate_authority.as_ref().map(path_text);
+        cluster.certificate_authority_data = None;
+    }
+    if args.disable_compression == Some(true) {
+        cluster.disable_compression = true;
+    }
+}
+
+fn override_user(user: &mut User, args: &ConnectionArgs) {
+    if let Some(token) = nonempty(args.token.as_ref()) {
+        user.token = Some(token.into());
+        user.token_file = None;
+    }
+    if let Some(path) = &args.client_certificate {
+        user.client_certificate = Some(path_text(path));
+        user.client_certificate_data = None;
+    }
+    if let Some(path) = &args.client_key {
+        user.client_key = Some(path_text(path));
+        user.client_key_data = None;
+    }
+    if let Some(name) = nonempty(args.impersonate.as_ref()) {
+        user.impersonate = Some(name);
+    }
+    if let Some(uid) = nonempty(args.impersonate_uid.as_ref()) {
+        user.impersonate_uid = Some(uid);
+    }
+    if !args.impersonate_groups.is_empty() {
+        user.impersonate_groups.clone_from(&args.impersonate_groups);
+    }
+    if !args.impersonate_extra.is_empty() {
+        let mut extra: HashMap<String, Vec<String>> = HashMap::new();
+        for (key, value) in &args.impersonate_extra {
+            extra.entry(key.clone()).or_default().push(value.clone());
+        }
+        user.impersonate_extra = extra;
+    }
+}
+
+fn check_cluster(cluster: &Cluster, name: &str) -> Result<(), ConnectError> {
+    let has_authority =
+        cluster.certificate_authority.is_some() || cluster.certificate_authority_data.is_some();
+    let file = cluster
+        .certificate_authority
+        .as_deref()
+        .filter(|_| cluster.certificate_authority_data.is_none());
+    readable(file, "certificate-authority", name)?;
+    if cluster.insecure_skip_tls_verify && has_authority {
+        return Err(ConnectError::AuthorityAndInsecure);
+    }
+    Ok(())
+}
+
+fn check_user(user: &User, name: &str) -> Result<(), ConnectError> {
+    let attributes = user.impersonate_uid.is_some()
+        || !user.impersonate_groups.is_empty()
+        || !user.impersonate_extra.is_empty();
+    if attributes && user.impersonate.is_none() {
+        return Err(ConnectError::ImpersonationWithoutUser {
+            user: name.to_owned(),
+        });
+    }
+    let certificate = user.client_certificate.is_some() || user.client_certificate_data.is_some();
+    let key = user.client_key.is_some() || user.client_key_data.is_some();
+    if certificate && !key {
+        return Err(ConnectError::CertificateWithoutKey {
+            user: name.to_owned(),
+        });
+    }
+    let certificate_file = user
+        .client_certificate
+        .as_deref()
+        .filter(|_| user.client_certificate_data.is_none());
+    readable(certificate_file, "client-cert", name)?;
+    let key_file = user
+        .client_key
+        .as_deref()
+        .filter(|_| certificate && user.client_key_data.is_none());
+    readable(key_file, "client-key", name)
+}
+
+fn readable(path: Option<&str>, what: &'static str, owner: &str) -> Result<(), ConnectError> {
+    let Some(path) = path else { return Ok(()) };
+    File::open(path)
+        .map(drop)
+        .map_err(|err| ConnectError::UnreadableFile {
+            what,
+            path: PathBuf::from(path),
+            owner: owner.to_owned(),
+            detail: in_words(&err),
+        })
+}
+
+/// A server as kubectl takes it: a URL, or a host and port, which then speak plain HTTP.
+fn server_url(server: &str) -> Result<Uri, ConnectError> {
+    let invalid = || ConnectError::InvalidServer {
+        server: server.to_owned(),
+    };
+    let with_scheme = if server.contains("://") {
+        server
+    } else {
+        &format!("http://{server}")
+    };
+    let url = with_scheme.parse::<Uri>().map_err(|_| invalid())?;
+    let host = url.host().is_some_and(|host| !host.is_empty());
+    if !host || !matches!(url.scheme_str(), Some("http" | "https")) {
+        return Err(invalid());
+    }
+    // Query and fragment are no part of a server's address.
+    let path = url.path().to_owned();
+    let mut parts = url.into_parts();
+    parts.path_and_query = Some(path.parse().map_err(|_| invalid())?);
+    Uri::from_parts(parts).map_err(|_| invalid())
+}
+
+/// What a pod knows by its service account, where it has one.
+fn service_account(environment: &Environment) -> Option<(Cluster, User)> {
+    let host = environment.get("KUBERNETES_SERVICE_HOST")?;
+    let port = environment.get("KUBERNETES_SERVICE_PORT")?;
+    let token = environment.service_account.join("token");
+    if !token.is_file() {
+        return None;
+    }
+    let authority = environment.service_account.join("ca.crt");
+    let host = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
+    };
+    let cluster = Cluster {
+        server: Some(format!("https://{host}:{port}")),
+        certificate_authority: authority.is_file().then(|| path_text(&authority)),
+        ..Cluster::default()
+    };
+    Some((
+        cluster,
+        User {
+            token_file: Some(path_text(&token)),
+            ..User::default()
+        },
+    ))
+}
+
+fn pod_namespace(environment: &Environment) -> Option<String> {
+    let from_file = || std::fs::read_to_string(environment.service_account.join("namespace")).ok();
+    let name = environment
+        .get("POD_NAMESPACE")
+        .map(str::to_owned)
+        .or_else(from_file)?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+fn describe_user(user: &User, name: &str, in_pod: bool) -> Option<String> {
+    let own = match (name, in_pod) {
+        (_, true) => Some("the pod's service account".to_owned()),
+        ("", false) => None,
+        (name, false) => Some(name.to_owned()),
+    };
+    match (&user.impersonate, own) {
+        (Some(other), Some(own)) => Some(format!("{other} (impersonated by {own})")),
+        (Some(other), None) => Some(format!("{other} (impersonated)")),
+        (None, own) => own,
+    }
+}
+
+fn nonempty(value: Option<&String>) -> Option<String> {
+    value.filter(|value| !value.is_empty()).cloned()
+}
+
+fn path_text(path: impl AsRef<Path>) -> String {
+    path.as_ref().to_string_lossy().into_owned()
+}

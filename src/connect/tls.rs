@@ -1,0 +1,203 @@
+//! TLS to the API server: whom to trust, and the client certificate to show.
+
+use std::fs;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::Uri;
+use kube::client::ConfigExt as _;
+use rustls::client::ResolvesClientCert;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, RootCertStore, SignatureScheme};
+
+use super::error::{ConnectError, in_words};
+use super::selection::Target;
+
+/// The TLS configuration for a target. The system's authorities are loaded only where the kubeconfig names none.
+pub(super) fn client_config(
+    target: &Target,
+    identity: &Identity,
+) -> Result<ClientConfig, ConnectError> {
+    let mut trust = kube::Config::new(target.server.clone());
+    trust.accept_invalid_certs = target.cluster.insecure_skip_tls_verify;
+    trust.root_cert = if trust.accept_invalid_certs {
+        Some(Vec::new())
+    } else {
+        authorities(target)?
+    };
+    let mut config = trust
+        .rustls_client_config()
+        .map_err(|err| ConnectError::Transport {
+            detail: err.to_string(),
+        })?;
+    config.client_auth_cert_resolver = Arc::new(identity.clone());
+    Ok(config)
+}
+
+/// The system's authorities, for a `https://` proxy: the cluster's own vouch for the cluster only.
+pub(super) fn system_trust(server: &Uri) -> Result<ClientConfig, ConnectError> {
+    let config = kube::Config::new(server.clone()).rustls_client_config();
+    config.map_err(|err| ConnectError::Transport {
+        detail: err.to_string(),
+    })
+}
+
+/// Trust in nobody, where nothing travels under TLS.
+pub(super) fn no_trust() -> ClientConfig {
+    ClientConfig::builder()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth()
+}
+
+/// The certificates of the authorities that the kubeconfig or a flag names.
+fn authorities(target: &Target) -> Result<Option<Vec<Vec<u8>>>, ConnectError> {
+    let cluster = &target.cluster;
+    let Some(pem) = load(
+        "certificate-authority",
+        &target.server.to_string(),
+        cluster.certificate_authority_data.as_deref(),
+        cluster.certificate_authority.as_deref(),
+    )?
+    else {
+        return Ok(None);
+    };
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&pem)
+        .filter_map(Result::ok)
+        .map(|der| der.to_vec())
+        .collect();
+    if certificates.is_empty() {
+        return Err(ConnectError::Transport {
+            detail: "unable to load root certificates: no certificate in the certificate authority's PEM".to_owned(),
+        });
+    }
+    Ok(Some(certificates))
+}
+
+/// The client certificate to show, which a credential plugin may replace while connections are made.
+#[derive(Clone, Default)]
+pub(super) struct Identity {
+    current: Arc<RwLock<Shown>>,
+}
+
+#[derive(Default)]
+struct Shown {
+    certificate: Option<Arc<CertifiedKey>>,
+    /// How often the certificate was replaced by another one.
+    generation: u64,
+}
+
+impl Identity {
+    /// The kubeconfig user's own certificate, or none.
+    pub(super) fn of_user(target: &Target) -> Result<Self, ConnectError> {
+        let user = &target.user;
+        let owner = target.user_description.clone().unwrap_or_default();
+        let certificate = user.client_certificate_data.as_deref();
+        let certificate = load(
+            "client-cert",
+            &owner,
+            certificate,
+            user.client_certificate.as_deref(),
+        )?;
+        let key = load(
+            "client-key",
+            &owner,
+            user.client_key_data.as_deref(),
+            user.client_key.as_deref(),
+        )?;
+        let identity = Self::default();
+        if let (Some(certificate), Some(key)) = (certificate, key) {
+            let invalid = |detail| ConnectError::InvalidCredential {
+                what: "client certificate",
+                owner,
+                detail,
+            };
+            identity.replace(&certificate, &key).map_err(invalid)?;
+        }
+        Ok(identity)
+    }
+
+    /// How often the certificate was replaced by another one: connections of an earlier generation show an old one.
+    pub(super) fn generation(&self) -> u64 {
+        self.current
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .generation
+    }
+
+    /// Shows this certificate from the next connection on.
+    pub(super) fn replace(&self, certificate: &[u8], key: &[u8]) -> Result<(), String> {
+        let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
+        let chain = chain.map_err(|err| err.to_string())?;
+        if chain.is_empty() {
+            return Err("tls: failed to find any PEM data in certificate input".to_owned());
+        }
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|_| "tls: failed to find any PEM data in key input".to_owned())?;
+        let pair = CertifiedKey::from_der(chain, key, &rustls::crypto::ring::default_provider())
+            .map_err(|err| err.to_string())?;
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if current
+            .certificate
+            .as_ref()
+            .is_some_and(|old| old.cert != pair.cert)
+        {
+            current.generation += 1;
+        }
+        current.certificate = Some(Arc::new(pair));
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Identity")
+    }
+}
+
+impl ResolvesClientCert for Identity {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.current
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .certificate
+            .clone()
+    }
+
+    fn has_certs(&self) -> bool {
+        self.current
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .certificate
+            .is_some()
+    }
+}
+
+/// The PEM of a certificate or key: its inline data in base64, else its file.
+fn load(
+    what: &'static str,
+    owner: &str,
+    data: Option<&str>,
+    path: Option<&str>,
+) -> Result<Option<Vec<u8>>, ConnectError> {
+    let invalid = |detail| ConnectError::InvalidCredential {
+        what,
+        owner: owner.to_owned(),
+        detail,
+    };
+    match (data, path) {
+        (Some(data), _) => {
+            let compact: String = data.split_whitespace().collect();
+            BASE64_STANDARD
+                .decode(compact)
+                .map(Some)
+                .map_err(|err| invalid(format!("not base64: {err}")))
+        }
+        (None, Some(path)) => fs::read(path)
+            .map(Some)
+            .map_err(|err| invalid(format!("open {path}: {}", in_words(&err)))),
+        (None, None) => Ok(None),
+    }
+}
