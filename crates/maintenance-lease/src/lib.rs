@@ -1,3 +1,31 @@
-//! One lock per Kubernetes node: the library under `kubectl maint`.
+//! One lock per Kubernetes node that everybody can see, wait for and respect: the Node Maintenance
+//! Lease of KEP-1411, for controllers and for `kubectl maint`.
+//!
+//! A maintenance lock is a `coordination.k8s.io` Lease in namespace [`NAMESPACE`], named as the
+//! node. [`Maintenance`] acquires, renews and releases such locks; [`protocol`] has the rules.
+//!
+//! No two clients that follow these rules believe that they hold a node at the same time, as long as
+//! their estimates of the server's time differ by less than [`protocol::SKEW_BUDGET`], and unless
+//! the lock was broken on purpose or from outside.
 
+mod cluster;
+pub mod env;
+mod lease;
+mod maintenance;
+mod options;
+mod outcome;
 pub mod protocol;
+
+pub use cluster::change::DryRun;
+pub use cluster::error::{ApiError, Status};
+pub use cluster::events::NodeEvent;
+pub use cluster::nodes::NodeRow;
+pub use cluster::reads::{RowDetail, Seen, Sight};
+pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, ServerTimeService};
+pub use lease::{ANNOTATION_PREFIX, NAMESPACE, NodeLease};
+pub use maintenance::{Builder, DEFAULT_REQUEST_TIMEOUT, Maintenance};
+pub use options::{
+    Acquire, DEFAULT_DURATION, Hold, InvalidOption, LONGEST_DURATION, LONGEST_REASON, Release,
+    Renew, check_duration, check_reason,
+};
+pub use outcome::{Aside, Change, Done, Error, Refused, Right};

@@ -1,0 +1,474 @@
+//! Read, decide, write: the one loop behind every verb.
+//!
+//! It ends with a decision, or with the caller's time. A write whose answer was lost is settled by
+//! reading again, and by sending the very same write on the same resource version: whichever of the
+//! two lands first makes the other fail.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::api::Api;
+use super::error::ApiError;
+use super::patch::{Extras, merge_patch, object};
+use super::reads::{Seen, Sight};
+use super::writes::WriteOptions;
+use crate::env::backoff;
+use crate::lease::NodeLease;
+use crate::outcome::{Aside, Change, Done, Error, Refused, Right};
+use crate::protocol::{
+    Acquisition, BootInstant, Caller, Decision, Lease, Names, Outcome, State, Token, Verb, Version,
+    Write, deadline, decide, judge, state,
+};
+
+/// Whether writes count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DryRun {
+    /// They do.
+    #[default]
+    None,
+    /// The decision is taken and nothing is sent.
+    Client,
+    /// The server checks them and stores nothing.
+    Server,
+}
+
+/// What a caller wants done to a node's Lease.
+pub(crate) struct Task<'a> {
+    pub(crate) node: &'a str,
+    pub(crate) verb: Verb,
+    pub(crate) caller: Caller,
+    pub(crate) names: Names,
+    /// The acquisition that is meant, where the caller named or confirmed one.
+    pub(crate) meant: Option<Acquisition>,
+    pub(crate) extras: Extras,
+    /// What was read already, so that nothing is read twice.
+    pub(crate) seen: Option<Seen>,
+    pub(crate) write_options: &'a WriteOptions,
+    pub(crate) dry_run: DryRun,
+    /// How long to go on; `None`: until there is a decision.
+    pub(crate) patience: Option<Duration>,
+}
+
+/// A write that was sent, on what.
+struct Sent {
+    write: Write,
+    on: Option<NodeLease>,
+    /// Before the first time that it was sent.
+    at: BootInstant,
+}
+
+impl Task<'_> {
+    /// The verb as a participle: what happens to the node.
+    fn intent(&self) -> &'static str {
+        match self.verb {
+            Verb::Acquire { .. } => "acquired",
+            Verb::Renew { .. } => "renewed",
+            Verb::Release | Verb::ForceRelease => "released",
+            Verb::Hold { .. } => "put on hold",
+            Verb::Unhold { .. } => "taken off hold",
+        }
+    }
+
+    /// The Node itself matters to verbs that begin something.
+    fn needs_node(&self) -> bool {
+        matches!(self.verb, Verb::Acquire { .. } | Verb::Hold { .. })
+    }
+
+    /// The verb is for the acquisition that is read first.
+    fn pins_first_read(&self) -> bool {
+        match self.verb {
+            Verb::Acquire { .. } => false,
+            Verb::Hold { take_over, .. } => take_over,
+            Verb::Renew { .. } | Verb::Release | Verb::ForceRelease | Verb::Unhold { .. } => true,
+        }
+    }
+
+    fn reduce(&mut self, lease: Option<&NodeLease>) -> Option<Lease> {
+        lease.map(|lease| lease.reduced(&mut self.names))
+    }
+}
+
+/// The acquisition that `token` names, where `holder` holds it.
+pub(crate) fn acquisition_of(
+    token: &Token,
+    holder: crate::protocol::Id,
+    names: &mut Names,
+) -> Acquisition {
+    Acquisition {
+        uid: names.id(token.uid()),
+        holder,
+        transitions: token.transitions(),
+        nonce: Some(names.id(token.nonce())),
+    }
+}
+
+impl Api {
+    /// Carries `task` out.
+    pub(crate) async fn change(&self, mut task: Task<'_>) -> Result<Change, Error> {
+        let begun = self.env.boot();
+        let mut asides = Vec::new();
+        let seen = match task.seen.take() {
+            Some(seen) => seen,
+            None => self
+                .see(task.node, task.needs_node())
+                .await
+                .map_err(|error| Right::on_leases("get").explain(error))?,
+        };
+        check_node(&mut task, &seen.row, &mut asides)?;
+
+        let mut lease = seen.lease;
+        let mut unsettled: Option<Sent> = None;
+        let mut conflicts = 0;
+        let mut tries = 0;
+        loop {
+            let reduced = task.reduce(lease.as_ref());
+            if task.meant.is_none() && tries == 0 && task.pins_first_read() {
+                task.meant = reduced.as_ref().and_then(Lease::acquisition);
+            }
+            let (sent, resent) = match self.settle(&mut task, unsettled.take(), reduced.as_ref()) {
+                Settled::Landed(sent) => {
+                    asides.push(Aside::AnswerLost);
+                    return Ok(self.done(&mut task, *sent, lease, asides));
+                }
+                Settled::Unsettled(sent) => (*sent, true),
+                Settled::Nothing => match self.decide(&mut task, reduced.as_ref(), &lease)? {
+                    Decision::Write(write) => {
+                        let at = self.env.boot();
+                        let on = lease.take();
+                        (Sent { write, on, at }, false)
+                    }
+                    Decision::AlreadyFree => {
+                        return Ok(self.nothing(&mut task, Done::AlreadyFree, lease, asides));
+                    }
+                    Decision::AlreadyHeld => {
+                        return Ok(self.nothing(&mut task, Done::AlreadyHeld, lease, asides));
+                    }
+                },
+            };
+            if task.dry_run == DryRun::Client {
+                let imagined = imagine(&sent.write, sent.on.as_ref(), &task);
+                return Ok(self.done(&mut task, sent, Some(imagined), asides));
+            }
+            let mut wait = backoff(&*self.env, tries);
+            let problem = match self.send_write(&task, &sent).await {
+                Ok(answer) => {
+                    let after = NodeLease::from_json(&answer).map_err(ApiError::Unreadable)?;
+                    let reduced = after.reduced(&mut task.names);
+                    let on = task.reduce(sent.on.as_ref());
+                    if judge(&sent.write, on.as_ref(), Some(&reduced)) == Outcome::Failed {
+                        return Err(Error::Api(ApiError::Unreadable(format!(
+                            "Lease {} was stored with other fields than were sent",
+                            task.node
+                        ))));
+                    }
+                    if sent.on.is_none() {
+                        asides.push(Aside::LeaseCreated);
+                    }
+                    return Ok(self.done(&mut task, sent, Some(after), asides));
+                }
+                Err(error) if error.leaves_writes_unknown() => {
+                    unsettled = Some(sent);
+                    error
+                }
+                Err(error) if error.is_throttled() => {
+                    if let Some(seconds) = error.status().and_then(|status| status.retry_after) {
+                        wait = wait.max(Duration::from_secs(seconds));
+                    }
+                    unsettled = resent.then_some(sent);
+                    error
+                }
+                Err(error) if error.is_conflict() => {
+                    conflicts += 1;
+                    unsettled = resent.then_some(sent);
+                    error
+                }
+                Err(error) if error.is_not_found() && sent.on.is_none() => {
+                    if task.dry_run == DryRun::Server {
+                        asides.push(Aside::NamespaceCreated);
+                        let imagined = imagine(&sent.write, None, &task);
+                        return Ok(self.done(&mut task, sent, Some(imagined), asides));
+                    }
+                    let created =
+                        self.create_namespace(task.write_options)
+                            .await
+                            .map_err(|error| {
+                                Right {
+                                    verb: "create",
+                                    resource: "namespaces",
+                                    namespace: None,
+                                }
+                                .explain(error)
+                            })?;
+                    if created && !asides.contains(&Aside::NamespaceCreated) {
+                        asides.push(Aside::NamespaceCreated);
+                    }
+                    unsettled = resent.then_some(sent);
+                    wait = Duration::ZERO;
+                    error
+                }
+                // The Lease went away meanwhile: read again, decide again.
+                Err(error) if error.is_not_found() => {
+                    unsettled = resent.then_some(sent);
+                    error
+                }
+                Err(error) if resent => {
+                    return Err(Error::Unknown {
+                        node: task.node.to_owned(),
+                        intent: task.intent(),
+                        source: error,
+                    });
+                }
+                Err(error) => return Err(explain_write(error, sent.on.is_some())),
+            };
+            tries += 1;
+            lease = self
+                .read_again(
+                    &task,
+                    begun,
+                    wait,
+                    tries,
+                    unsettled.is_some(),
+                    problem,
+                    conflicts,
+                )
+                .await?;
+        }
+    }
+
+    /// Judges a write whose answer was lost by what was read since.
+    fn settle(
+        &self,
+        task: &mut Task<'_>,
+        unsettled: Option<Sent>,
+        seen: Option<&Lease>,
+    ) -> Settled {
+        let Some(sent) = unsettled else {
+            return Settled::Nothing;
+        };
+        let on = task.reduce(sent.on.as_ref());
+        match judge(&sent.write, on.as_ref(), seen) {
+            Outcome::Landed => Settled::Landed(Box::new(sent)),
+            Outcome::Unsettled => Settled::Unsettled(Box::new(sent)),
+            Outcome::Failed => Settled::Nothing,
+        }
+    }
+
+    fn decide(
+        &self,
+        task: &mut Task<'_>,
+        seen: Option<&Lease>,
+        lease: &Option<NodeLease>,
+    ) -> Result<Decision, Error> {
+        let now = self.time.now();
+        decide(task.verb, task.caller, seen, task.meant, now).map_err(|refusal| {
+            Error::Refused(Box::new(Refused {
+                node: task.node.to_owned(),
+                refusal,
+                lease: lease.clone(),
+                state: state(seen, now),
+            }))
+        })
+    }
+
+    async fn send_write(&self, task: &Task<'_>, sent: &Sent) -> Result<Bytes, ApiError> {
+        match &sent.on {
+            Some(on) => {
+                let patch = merge_patch(&sent.write, on, &task.extras, &task.names);
+                self.patch_lease(task.node, &patch, task.write_options)
+                    .await
+            }
+            None => {
+                let lease = object(&sent.write, task.node, &task.extras, &task.names);
+                self.create_lease(&lease, task.write_options).await
+            }
+        }
+    }
+
+    /// Waits, then reads the Lease again; gives up where the caller's time is over, or where
+    /// nothing can be read and no write hangs in the air.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the loop's whole state, in one place"
+    )]
+    async fn read_again(
+        &self,
+        task: &Task<'_>,
+        begun: BootInstant,
+        mut wait: Duration,
+        mut tries: u32,
+        unsettled: bool,
+        mut problem: ApiError,
+        conflicts: u32,
+    ) -> Result<Option<NodeLease>, Error> {
+        loop {
+            let waited = Duration::from_micros(
+                u64::try_from(self.env.boot().since(begun).as_micros()).unwrap_or(0),
+            );
+            if task
+                .patience
+                .is_some_and(|patience| waited + wait >= patience)
+            {
+                let node = task.node.to_owned();
+                let intent = task.intent();
+                return Err(if unsettled {
+                    Error::Unknown {
+                        node,
+                        intent,
+                        source: problem,
+                    }
+                } else if problem.is_conflict() || problem.is_not_found() {
+                    Error::Contended {
+                        node,
+                        intent,
+                        conflicts,
+                        waited,
+                    }
+                } else {
+                    Error::Api(problem)
+                });
+            }
+            self.env.sleep(wait).await;
+            match self.lease(task.node).await {
+                Ok(lease) => return Ok(lease),
+                Err(error) if unsettled || error.is_throttled() => {
+                    tries += 1;
+                    wait = backoff(&*self.env, tries);
+                    problem = error;
+                }
+                Err(error) => return Err(Right::on_leases("get").explain(error)),
+            }
+        }
+    }
+
+    fn nothing(
+        &self,
+        task: &mut Task<'_>,
+        done: Done,
+        lease: Option<NodeLease>,
+        asides: Vec<Aside>,
+    ) -> Change {
+        let state_before = state(task.reduce(lease.as_ref()).as_ref(), self.time.now());
+        Change {
+            node: task.node.to_owned(),
+            done,
+            before: lease.clone(),
+            state_before,
+            lease,
+            deadline: None,
+            fencing: None,
+            asides,
+        }
+    }
+
+    fn done(
+        &self,
+        task: &mut Task<'_>,
+        sent: Sent,
+        after: Option<NodeLease>,
+        asides: Vec<Aside>,
+    ) -> Change {
+        let state_before: State = state(task.reduce(sent.on.as_ref()).as_ref(), self.time.now());
+        let done = match sent.write {
+            Write::Acquire { .. } => Done::Acquired,
+            Write::Renew { .. } => Done::Renewed,
+            Write::Release { .. } => Done::Released,
+        };
+        let held = after.as_ref().filter(|_| done != Done::Released);
+        Change {
+            node: task.node.to_owned(),
+            done,
+            deadline: held.map(|lease| deadline(sent.at, lease.duration)),
+            fencing: held
+                .filter(|_| done == Done::Acquired)
+                .map(|lease| lease.version.0),
+            before: sent.on,
+            state_before,
+            lease: after,
+            asides,
+        }
+    }
+}
+
+/// What a read says of the write before it.
+enum Settled {
+    /// There is none, or it failed.
+    Nothing,
+    Landed(Box<Sent>),
+    Unsettled(Box<Sent>),
+}
+
+fn check_node(task: &mut Task<'_>, row: &Sight, asides: &mut Vec<Aside>) -> Result<(), Error> {
+    if !task.needs_node() {
+        return Ok(());
+    }
+    match row {
+        Sight::Row(row) if row.deleting => Err(Error::NodeDeleting(task.node.to_owned())),
+        Sight::Row(row) => {
+            task.extras.node_uid = Some(row.uid.clone());
+            Ok(())
+        }
+        Sight::Missing => Err(Error::NodeNotFound(task.node.to_owned())),
+        Sight::Forbidden | Sight::Unread => {
+            asides.push(Aside::NodeUnreadable);
+            Ok(())
+        }
+    }
+}
+
+fn explain_write(error: ApiError, existed: bool) -> Error {
+    if error
+        .status()
+        .is_some_and(|status| status.has_cause("NamespaceTerminating"))
+    {
+        return Error::NamespaceTerminating;
+    }
+    Right::on_leases(if existed { "patch" } else { "create" }).explain(error)
+}
+
+/// The Lease as `write` would make it, where nothing is stored.
+fn imagine(write: &Write, on: Option<&NodeLease>, task: &Task<'_>) -> NodeLease {
+    let mut lease = on.cloned().unwrap_or_else(|| NodeLease {
+        node: task.node.to_owned(),
+        uid: String::new(),
+        version: Version(0),
+        holder: None,
+        acquired: None,
+        renewed: None,
+        duration: 0,
+        transitions: 0,
+        elected: false,
+        deleting: false,
+        owners: None,
+        notes: crate::lease::Notes::default(),
+    });
+    match *write {
+        Write::Acquire {
+            holder,
+            at,
+            duration,
+            transitions,
+            ..
+        } => {
+            lease.holder = Some(task.names.name(holder).to_owned());
+            lease.acquired = Some(at);
+            lease.renewed = Some(at);
+            lease.duration = duration;
+            lease.transitions = transitions;
+            lease.notes.reason.clone_from(&task.extras.reason);
+            lease.notes.hold_until.clone_from(&task.extras.hold_until);
+            // Nothing was acquired: there is no token to show.
+            lease.notes.acquisition = None;
+        }
+        Write::Renew { at, duration, .. } => {
+            lease.renewed = Some(at);
+            lease.duration = duration;
+        }
+        Write::Release { renewed, .. } => {
+            lease.holder = None;
+            lease.renewed = Some(renewed);
+            lease.duration = 1;
+        }
+    }
+    lease
+}

@@ -1,0 +1,214 @@
+//! What the API server, or the way to it, answered instead of what was asked; in kubectl's words.
+
+use std::fmt;
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::Deserialize;
+
+/// A request that did not succeed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApiError {
+    /// The server refused or failed, and said how.
+    #[error("{0}")]
+    Status(Box<Status>),
+    /// No answer came in time.
+    #[error(
+        "Unable to connect to the server: no answer within {} (request canceled)",
+        Seconds(*.0)
+    )]
+    TimedOut(Duration),
+    /// The request or its answer was lost on the way, or no connection could be made.
+    #[error("Unable to connect to the server: {0}")]
+    Transport(#[source] Box<kube::Error>),
+    /// The answer is not what an API server sends.
+    #[error("error: the server's answer could not be read: {0}")]
+    Unreadable(String),
+}
+
+/// The fields of a `Status` that decisions and messages need, read leniently.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Status {
+    /// The HTTP status code.
+    #[serde(default)]
+    pub code: u16,
+    /// A word for machines, such as `NotFound`.
+    #[serde(default)]
+    pub reason: String,
+    /// A sentence for people.
+    #[serde(default)]
+    pub message: String,
+    /// More, for some reasons.
+    #[serde(default)]
+    details: Option<Details>,
+    /// `Retry-After`, in seconds.
+    #[serde(skip)]
+    pub retry_after: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Details {
+    #[serde(default)]
+    causes: Vec<Cause>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Cause {
+    #[serde(default)]
+    reason: String,
+}
+
+impl Status {
+    /// Reads the body of an answer with `code`; a body that is no `Status` becomes its message.
+    pub(crate) fn read(code: StatusCode, retry_after: Option<u64>, body: &[u8]) -> Self {
+        let mut status: Self = serde_json::from_slice(body).unwrap_or_default();
+        status.code = code.as_u16();
+        status.retry_after = retry_after;
+        if status.message.is_empty() {
+            let text = String::from_utf8_lossy(body);
+            status.message = match text.trim() {
+                "" => "the server gave no reason".to_owned(),
+                text => text.chars().take(300).collect(),
+            };
+        }
+        if status.reason.is_empty() {
+            status.reason = code
+                .canonical_reason()
+                .unwrap_or("Unknown")
+                .replace(' ', "");
+        }
+        status
+    }
+
+    /// One of the causes in the details is `reason`.
+    pub(crate) fn has_cause(&self, reason: &str) -> bool {
+        self.details
+            .iter()
+            .flat_map(|details| &details.causes)
+            .any(|cause| cause.reason == reason)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.code == 401 {
+            return write!(
+                f,
+                "error: You must be logged in to the server ({})",
+                self.message
+            );
+        }
+        write!(f, "Error from server ({}): {}", self.reason, self.message)?;
+        if let Some(seconds) = self.retry_after {
+            write!(f, " (the server asks to wait {seconds}s)")?;
+        }
+        Ok(())
+    }
+}
+
+impl ApiError {
+    /// The server's `Status`, where it sent one.
+    #[must_use]
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Status(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// The server's status code was `code`.
+    #[must_use]
+    pub fn is(&self, code: StatusCode) -> bool {
+        self.status()
+            .is_some_and(|status| status.code == code.as_u16())
+    }
+
+    /// The object, or what contains it, is not there.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.is(StatusCode::NOT_FOUND)
+    }
+
+    /// The user lacks the right.
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        self.is(StatusCode::FORBIDDEN)
+    }
+
+    /// The object changed meanwhile, or is there already.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.is(StatusCode::CONFLICT)
+    }
+
+    /// The server has too much to do and did not look at the request.
+    #[must_use]
+    pub fn is_throttled(&self) -> bool {
+        self.is(StatusCode::TOO_MANY_REQUESTS)
+    }
+
+    /// A write that ended like this may have taken effect, or may yet.
+    #[must_use]
+    pub fn leaves_writes_unknown(&self) -> bool {
+        match self {
+            Self::Status(status) => status.code >= 500,
+            Self::TimedOut(_) | Self::Transport(_) | Self::Unreadable(_) => true,
+        }
+    }
+}
+
+/// A length of time as kubectl prints one: whole seconds where it is some.
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.subsec_nanos() == 0 {
+            write!(f, "{}s", self.0.as_secs())
+        } else {
+            write!(f, "{}ms", self.0.as_millis())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_speaks_as_kubectl_does() {
+        let body = br#"{"kind":"Status","reason":"NotFound","message":"nodes \"x\" not found","code":404}"#;
+        let status = Status::read(StatusCode::NOT_FOUND, None, body);
+        assert_eq!(
+            status.to_string(),
+            r#"Error from server (NotFound): nodes "x" not found"#
+        );
+    }
+
+    #[test]
+    fn an_answer_that_is_no_status_is_quoted() {
+        let status = Status::read(StatusCode::BAD_GATEWAY, None, b"upstream sulks\n");
+        assert_eq!(
+            status.to_string(),
+            "Error from server (BadGateway): upstream sulks"
+        );
+        assert!(ApiError::Status(Box::new(status)).leaves_writes_unknown());
+    }
+
+    #[test]
+    fn only_answers_that_refuse_leave_no_doubt() {
+        let ended = |code: StatusCode| ApiError::Status(Box::new(Status::read(code, Some(1), b"")));
+        assert!(!ended(StatusCode::CONFLICT).leaves_writes_unknown());
+        assert!(!ended(StatusCode::TOO_MANY_REQUESTS).leaves_writes_unknown());
+        assert!(ended(StatusCode::SERVICE_UNAVAILABLE).leaves_writes_unknown());
+        assert!(ApiError::TimedOut(Duration::from_secs(1)).leaves_writes_unknown());
+    }
+
+    #[test]
+    fn causes_are_found() {
+        let body = br#"{"details":{"causes":[{"reason":"NamespaceTerminating"}]}}"#;
+        let status = Status::read(StatusCode::FORBIDDEN, None, body);
+        assert!(status.has_cause("NamespaceTerminating"));
+        assert!(!status.has_cause("Other"));
+    }
+}

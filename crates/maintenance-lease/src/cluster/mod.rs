@@ -1,0 +1,14 @@
+//! The only code that talks to the API server: reads, compare-and-swap, server time, events, and
+//! the server's errors in kubectl's words.
+
+pub(crate) mod api;
+pub(crate) mod change;
+pub(crate) mod error;
+pub(crate) mod events;
+mod items;
+pub(crate) mod nodes;
+pub(crate) mod patch;
+pub(crate) mod reads;
+pub(crate) mod server_time;
+pub(crate) mod wire;
+pub(crate) mod writes;

@@ -1,0 +1,147 @@
+//! Nodes as the rows that kubectl prints, never as whole objects.
+
+use serde::Deserialize;
+
+/// A Node, as far as a maintenance lock needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRow {
+    /// Its name.
+    pub name: String,
+    /// kubectl's own words for it, such as `Ready,SchedulingDisabled`.
+    pub status: String,
+    /// Its uid; empty where the row was asked for without metadata.
+    pub uid: String,
+    /// It is being deleted.
+    pub deleting: bool,
+}
+
+impl NodeRow {
+    /// The kubelet reports that it is ready.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.status.split(',').any(|word| word == "Ready")
+    }
+
+    /// No new pods are placed on it: kubectl's `cordon`.
+    #[must_use]
+    pub fn is_cordoned(&self) -> bool {
+        self.status
+            .split(',')
+            .any(|word| word == "SchedulingDisabled")
+    }
+}
+
+/// Where in a row of the Table the columns stand that we read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Columns {
+    name: usize,
+    status: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Definitions {
+    #[serde(default)]
+    column_definitions: Vec<Definition>,
+}
+
+#[derive(Deserialize)]
+struct Definition {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    cells: Vec<serde_json::Value>,
+    #[serde(default)]
+    object: Option<Partial>,
+}
+
+#[derive(Deserialize)]
+struct Partial {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    deletion_timestamp: Option<String>,
+}
+
+impl Columns {
+    /// Reads the column definitions of a Table, of which the rows may be missing.
+    pub(crate) fn read(table: &[u8]) -> Result<Self, String> {
+        let table: Definitions =
+            serde_json::from_slice(table).map_err(|error| error.to_string())?;
+        let position = |wanted: &str| {
+            table
+                .column_definitions
+                .iter()
+                .position(|column| column.name == wanted)
+                .ok_or_else(|| format!("the table of nodes has no column {wanted}"))
+        };
+        Ok(Self {
+            name: position("Name")?,
+            status: position("Status")?,
+        })
+    }
+
+    /// Reads one row.
+    pub(crate) fn row(self, json: &[u8]) -> Result<NodeRow, String> {
+        let row: Row = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let cell = |index: usize| {
+            row.cells
+                .get(index)
+                .and_then(|cell| cell.as_str())
+                .map(ToOwned::to_owned)
+                .ok_or_else(|| "a row of nodes lacks a cell".to_owned())
+        };
+        Ok(NodeRow {
+            name: cell(self.name)?,
+            status: cell(self.status)?,
+            uid: row
+                .object
+                .as_ref()
+                .map(|object| object.metadata.uid.clone())
+                .unwrap_or_default(),
+            deleting: row
+                .object
+                .is_some_and(|object| object.metadata.deletion_timestamp.is_some()),
+        })
+    }
+}
+
+/// Completes the text of a Table that stops before its rows.
+pub(crate) fn close_table(envelope: &[u8]) -> Vec<u8> {
+    [envelope, b"]}"].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_by_the_names_of_their_columns() {
+        let open = br#"{"kind":"Table","columnDefinitions":[{"name":"Age"},{"name":"Name"},{"name":"Status"}],"rows":["#;
+        let columns = Columns::read(&close_table(open)).expect("columns");
+        let row = columns
+            .row(
+                br#"{"cells":["5m","worker-1","NotReady,SchedulingDisabled"],
+                "object":{"metadata":{"uid":"u","deletionTimestamp":"2026-01-01T00:00:00Z"}}}"#,
+            )
+            .expect("a row");
+        assert_eq!(row.name, "worker-1");
+        assert!(!row.is_ready());
+        assert!(row.is_cordoned());
+        assert!(row.deleting);
+        assert_eq!(row.uid, "u");
+    }
+
+    #[test]
+    fn a_table_of_something_else_is_an_error() {
+        assert!(Columns::read(br#"{"columnDefinitions":[{"name":"Holder"}]}"#).is_err());
+    }
+}

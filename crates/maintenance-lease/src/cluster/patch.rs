@@ -1,0 +1,246 @@
+//! What the rules decided, as the JSON that the server gets.
+
+use serde_json::{Map, Value, json};
+
+use super::wire;
+use crate::lease::{NAMESPACE, NodeLease, annotation};
+use crate::protocol::{Names, Write};
+
+/// What a write carries besides what the rules decide.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Extras {
+    /// Why; `None` leaves a renewal's reason as it is, and an acquisition without one.
+    pub(crate) reason: Option<String>,
+    /// When an administrator means to be done, as RFC 3339.
+    pub(crate) hold_until: Option<String>,
+    /// The write is a hold: it sets or removes the time above.
+    pub(crate) hold: bool,
+    /// The uid of the Node that should own the Lease, where it is known.
+    pub(crate) node_uid: Option<String>,
+}
+
+/// The merge patch of `write` on `seen`: a compare-and-swap on its resource version.
+pub(crate) fn merge_patch(
+    write: &Write,
+    seen: &NodeLease,
+    extras: &Extras,
+    names: &Names,
+) -> Value {
+    let mut metadata = Map::new();
+    metadata.insert(
+        "resourceVersion".to_owned(),
+        json!(seen.version.0.to_string()),
+    );
+    let annotations = annotations(write, seen.holder(), extras, names);
+    if !annotations.is_empty() {
+        metadata.insert("annotations".to_owned(), Value::Object(annotations));
+    }
+    if let (Write::Acquire { .. } | Write::Renew { .. }, Some(uid)) = (write, &extras.node_uid)
+        && let Some(owners) = corrected_owners(seen, uid)
+    {
+        metadata.insert("ownerReferences".to_owned(), owners);
+    }
+    json!({ "metadata": metadata, "spec": spec(write, names) })
+}
+
+/// The Lease that `write` creates for `node`.
+pub(crate) fn object(write: &Write, node: &str, extras: &Extras, names: &Names) -> Value {
+    let mut annotations = annotations(write, None, extras, names);
+    annotations.retain(|_, value| !value.is_null());
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), json!(node));
+    metadata.insert("namespace".to_owned(), json!(NAMESPACE));
+    metadata.insert("annotations".to_owned(), Value::Object(annotations));
+    if let Some(uid) = &extras.node_uid {
+        metadata.insert("ownerReferences".to_owned(), json!([owner(node, uid)]));
+    }
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": metadata,
+        "spec": spec(write, names),
+    })
+}
+
+fn spec(write: &Write, names: &Names) -> Value {
+    match *write {
+        Write::Acquire {
+            holder,
+            at,
+            duration,
+            transitions,
+            ..
+        } => json!({
+            "holderIdentity": names.name(holder),
+            "acquireTime": wire::print(at),
+            "renewTime": wire::print(at),
+            "leaseDurationSeconds": duration,
+            "leaseTransitions": transitions,
+        }),
+        Write::Renew { at, duration, .. } => json!({
+            "renewTime": wire::print(at),
+            "leaseDurationSeconds": duration,
+        }),
+        // KEP-1411 says duration 0, which the server refuses.
+        Write::Release { renewed, .. } => json!({
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "renewTime": wire::print(renewed),
+        }),
+    }
+}
+
+/// The annotations to set; null removes one. What described an acquisition goes with it, so that it
+/// can't be taken for the words of the next holder.
+fn annotations(
+    write: &Write,
+    before: Option<&str>,
+    extras: &Extras,
+    names: &Names,
+) -> Map<String, Value> {
+    let mut set = Map::new();
+    match *write {
+        Write::Acquire { nonce, .. } => {
+            set.insert(annotation::ACQUISITION.to_owned(), json!(names.name(nonce)));
+            set.insert(annotation::REASON.to_owned(), json!(extras.reason));
+            set.insert(annotation::HOLD_UNTIL.to_owned(), json!(extras.hold_until));
+            if let Some(before) = before {
+                set.insert(annotation::LAST_HOLDER.to_owned(), json!(before));
+                set.insert(annotation::RELEASED_AT.to_owned(), Value::Null);
+            }
+        }
+        Write::Renew { .. } => {
+            if let Some(reason) = &extras.reason {
+                set.insert(annotation::REASON.to_owned(), json!(reason));
+            }
+            if extras.hold {
+                set.insert(annotation::HOLD_UNTIL.to_owned(), json!(extras.hold_until));
+            }
+        }
+        Write::Release { at, .. } => {
+            set.insert(annotation::LAST_HOLDER.to_owned(), json!(before));
+            set.insert(annotation::RELEASED_AT.to_owned(), wire::print(at));
+            set.insert(annotation::REASON.to_owned(), json!(extras.reason));
+            set.insert(annotation::HOLD_UNTIL.to_owned(), Value::Null);
+            set.insert(annotation::ACQUISITION.to_owned(), Value::Null);
+        }
+    }
+    set
+}
+
+fn owner(node: &str, uid: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Node", "name": node, "uid": uid })
+}
+
+/// The Lease's owners with the Node as it is now among them; `None` where they are right already.
+///
+/// A merge patch replaces a list whole, so that the owners that others wrote are repeated.
+fn corrected_owners(seen: &NodeLease, uid: &str) -> Option<Value> {
+    let mut owners: Vec<Value> = seen
+        .owners
+        .as_ref()
+        .and_then(|owners| serde_json::from_str(owners.get()).ok())
+        .unwrap_or_default();
+    let is_node = |owner: &Value| owner["kind"] == "Node" && owner["apiVersion"] == "v1";
+    if owners
+        .iter()
+        .any(|owner| is_node(owner) && owner["uid"] == uid)
+    {
+        return None;
+    }
+    owners.retain(|owner| !(is_node(owner) && owner["name"] == seen.node()));
+    owners.push(owner(seen.node(), uid));
+    Some(Value::Array(owners))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Instant;
+
+    fn seen(rest: &str) -> NodeLease {
+        let json = format!(
+            r#"{{"metadata":{{"name":"worker-1","uid":"u","resourceVersion":"41"{rest}}},
+                "spec":{{"holderIdentity":"bob","leaseTransitions":1}}}}"#
+        );
+        NodeLease::from_json(json.as_bytes()).expect("a Lease")
+    }
+
+    fn acquire(names: &mut Names) -> Write {
+        Write::Acquire {
+            holder: names.id("alice"),
+            at: Instant::from_micros(1_000_000),
+            duration: 60,
+            transitions: 2,
+            nonce: names.id("n2"),
+        }
+    }
+
+    #[test]
+    fn an_acquisition_writes_all_five_fields_and_its_nonce_on_the_version_seen() {
+        let mut names = Names::default();
+        let write = acquire(&mut names);
+        let extras = Extras {
+            reason: Some("new kernel".to_owned()),
+            node_uid: Some("node-uid".to_owned()),
+            ..Extras::default()
+        };
+        assert_eq!(
+            merge_patch(&write, &seen(""), &extras, &names),
+            json!({
+                "metadata": {
+                    "resourceVersion": "41",
+                    "annotations": {
+                        "kubectl-maint.dev/acquisition": "n2",
+                        "kubectl-maint.dev/reason": "new kernel",
+                        "kubectl-maint.dev/hold-until": null,
+                        "kubectl-maint.dev/last-holder": "bob",
+                        "kubectl-maint.dev/released-at": null,
+                    },
+                    "ownerReferences": [
+                        {"apiVersion": "v1", "kind": "Node", "name": "worker-1", "uid": "node-uid"}
+                    ],
+                },
+                "spec": {
+                    "holderIdentity": "alice",
+                    "acquireTime": "1970-01-01T00:00:01.000000Z",
+                    "renewTime": "1970-01-01T00:00:01.000000Z",
+                    "leaseDurationSeconds": 60,
+                    "leaseTransitions": 2,
+                },
+            })
+        );
+    }
+
+    #[test]
+    fn owners_that_others_wrote_stay() {
+        let other = r#"{"apiVersion":"v1","kind":"Pod","name":"p","uid":"p-uid"}"#;
+        let old = r#"{"apiVersion":"v1","kind":"Node","name":"worker-1","uid":"old"}"#;
+        let lease = seen(&format!(r#","ownerReferences":[{old},{other}]"#));
+        let owners = corrected_owners(&lease, "new").expect("a correction");
+        assert_eq!(owners[0]["kind"], "Pod");
+        assert_eq!(owners[1]["uid"], "new");
+        assert_eq!(corrected_owners(&lease, "old"), None);
+    }
+
+    #[test]
+    fn a_renewal_touches_its_own_two_fields_only() {
+        let mut names = Names::default();
+        let lease = seen("");
+        let write = Write::Renew {
+            of: lease.reduced(&mut names).acquisition().expect("held"),
+            at: Instant::from_micros(0),
+            duration: 60,
+        };
+        assert_eq!(
+            merge_patch(&write, &lease, &Extras::default(), &names),
+            json!({
+                "metadata": {"resourceVersion": "41"},
+                "spec": {
+                    "renewTime": "1970-01-01T00:00:00.000000Z",
+                    "leaseDurationSeconds": 60,
+                },
+            })
+        );
+    }
+}

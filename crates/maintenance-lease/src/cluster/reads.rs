@@ -1,0 +1,199 @@
+//! What is read before a decision: the node's Lease and a row about the Node, always from a quorum
+//! (never `resourceVersion=0`), side by side.
+
+use std::collections::HashMap;
+
+use futures::future::join;
+
+use super::api::{Accept, Api, Call, escape};
+use super::error::ApiError;
+use super::nodes::{Columns, NodeRow, close_table};
+use crate::lease::{NAMESPACE, NodeLease};
+use crate::protocol::Instant;
+
+/// Where kubelets renew their heartbeats.
+const HEARTBEAT_NAMESPACE: &str = "kube-node-lease";
+
+/// A node and its Lease, as seen at one time.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The node's name.
+    pub node: String,
+    /// What is known of the Node object.
+    pub row: Sight,
+    /// Its maintenance Lease; `None`: there isn't one.
+    pub lease: Option<NodeLease>,
+}
+
+/// What is known of a Node object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// It is there.
+    Row(NodeRow),
+    /// There is no such Node.
+    Missing,
+    /// The user may not read Nodes.
+    Forbidden,
+    /// Nobody asked.
+    Unread,
+}
+
+impl Sight {
+    /// The row, where there is one.
+    #[must_use]
+    pub fn row(&self) -> Option<&NodeRow> {
+        match self {
+            Self::Row(row) => Some(row),
+            _ => None,
+        }
+    }
+}
+
+/// How much of each Node a list of rows brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowDetail {
+    /// Name and status.
+    Cells,
+    /// Also uid and deletion.
+    Metadata,
+}
+
+impl RowDetail {
+    fn query(self) -> &'static str {
+        match self {
+            Self::Cells => "includeObject=None",
+            Self::Metadata => "includeObject=Metadata",
+        }
+    }
+}
+
+/// The collection of the maintenance Leases, or one of them.
+pub(crate) fn lease_path(node: Option<&str>) -> String {
+    lease_path_in(NAMESPACE, node)
+}
+
+fn lease_path_in(namespace: &str, name: Option<&str>) -> String {
+    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+    match name {
+        Some(name) => format!("{leases}/{}", escape(name)),
+        None => leases,
+    }
+}
+
+impl Api {
+    /// The node's Lease and, where `with_node`, the Node's row.
+    pub(crate) async fn see(&self, node: &str, with_node: bool) -> Result<Seen, ApiError> {
+        let (row, lease) = join(
+            async {
+                if with_node {
+                    self.node_row(node).await
+                } else {
+                    Ok(Sight::Unread)
+                }
+            },
+            self.lease(node),
+        )
+        .await;
+        Ok(Seen {
+            node: node.to_owned(),
+            lease: lease?,
+            row: row?,
+        })
+    }
+
+    /// The node's Lease; `None` where there is none, or no namespace for it.
+    pub(crate) async fn lease(&self, node: &str) -> Result<Option<NodeLease>, ApiError> {
+        let call = Call::get(lease_path(Some(node)), Accept::Json);
+        match self.call(&call).await {
+            Ok(answer) => NodeLease::from_json(&answer)
+                .map(Some)
+                .map_err(ApiError::Unreadable),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The Node's row, with metadata.
+    pub(crate) async fn node_row(&self, node: &str) -> Result<Sight, ApiError> {
+        let path = format!(
+            "/api/v1/nodes/{}?{}",
+            escape(node),
+            RowDetail::Metadata.query()
+        );
+        let mut rows = Vec::new();
+        match self.rows(path, |row| rows.push(row)).await {
+            Ok(()) => Ok(rows.pop().map_or(Sight::Missing, Sight::Row)),
+            Err(error) if error.is_not_found() => Ok(Sight::Missing),
+            Err(error) if error.is_forbidden() => Ok(Sight::Forbidden),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The rows of the Nodes that match a label selector, in the server's order.
+    pub(crate) async fn node_rows(
+        &self,
+        selector: Option<&str>,
+        detail: RowDetail,
+    ) -> Result<Vec<NodeRow>, ApiError> {
+        let selector = selector.map_or_else(String::new, |selector| {
+            format!("&labelSelector={}", escape(selector))
+        });
+        let path = format!("/api/v1/nodes?{}{selector}", detail.query());
+        let mut rows = Vec::new();
+        self.rows(path, |row| rows.push(row)).await?;
+        Ok(rows)
+    }
+
+    async fn rows(
+        &self,
+        path: String,
+        mut each: impl FnMut(NodeRow) + Send,
+    ) -> Result<(), ApiError> {
+        let mut columns = None;
+        let call = Call::get(path, Accept::Table);
+        self.list(&call, "rows", |row, before| {
+            let columns = match columns {
+                Some(columns) => columns,
+                None => *columns
+                    .insert(Columns::read(&close_table(before)).map_err(ApiError::Unreadable)?),
+            };
+            each(columns.row(row).map_err(ApiError::Unreadable)?);
+            Ok(())
+        })
+        .await
+        .map(drop)
+    }
+
+    /// All maintenance Leases by node.
+    pub(crate) async fn leases(&self) -> Result<HashMap<String, NodeLease>, ApiError> {
+        self.collect(NAMESPACE, |lease| lease).await
+    }
+
+    /// When each node's kubelet last renewed its heartbeat, by node; nodes without one are left out.
+    pub(crate) async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
+        let renewals = self
+            .collect(HEARTBEAT_NAMESPACE, |lease| lease.renewed)
+            .await?;
+        Ok(renewals
+            .into_iter()
+            .filter_map(|(node, renewed)| Some((node, renewed?)))
+            .collect())
+    }
+
+    /// What `keep` takes of each Lease in `namespace`, by the Lease's name.
+    async fn collect<T: Send>(
+        &self,
+        namespace: &str,
+        keep: impl Fn(NodeLease) -> T + Send + Sync,
+    ) -> Result<HashMap<String, T>, ApiError> {
+        let mut kept = HashMap::new();
+        let call = Call::get(lease_path_in(namespace, None), Accept::Json);
+        self.list(&call, "items", |item, _| {
+            let lease = NodeLease::from_json(item).map_err(ApiError::Unreadable)?;
+            kept.insert(lease.node.clone(), keep(lease));
+            Ok(())
+        })
+        .await?;
+        Ok(kept)
+    }
+}

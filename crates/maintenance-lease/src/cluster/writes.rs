@@ -1,0 +1,81 @@
+//! The writes: a merge patch on the resource version that was read, or the creation of what is
+//! missing. Nothing else ever changes a Lease.
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::api::{Accept, Api, Call, escape};
+use super::error::ApiError;
+use super::reads::lease_path;
+use crate::lease::NAMESPACE;
+
+/// How writes are marked and whether they count.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteOptions {
+    /// Whose fields they are.
+    pub(crate) field_manager: String,
+    /// The server checks them and stores nothing.
+    pub(crate) dry_run: bool,
+}
+
+impl WriteOptions {
+    fn query(&self) -> String {
+        let dry_run = if self.dry_run { "&dryRun=All" } else { "" };
+        format!("?fieldManager={}{dry_run}", escape(&self.field_manager))
+    }
+
+    fn call(&self, method: Method, path: &str, content_type: &'static str, body: &Value) -> Call {
+        Call {
+            method,
+            path: format!("{path}{}", self.query()),
+            accept: Accept::Json,
+            body: Some((content_type, body.to_string().into_bytes())),
+        }
+    }
+}
+
+impl Api {
+    /// Applies a merge patch that carries its `metadata.resourceVersion`.
+    pub(crate) async fn patch_lease(
+        &self,
+        node: &str,
+        patch: &Value,
+        options: &WriteOptions,
+    ) -> Result<Bytes, ApiError> {
+        let path = lease_path(Some(node));
+        self.call(&options.call(Method::PATCH, &path, "application/merge-patch+json", patch))
+            .await
+    }
+
+    /// Creates a Lease.
+    pub(crate) async fn create_lease(
+        &self,
+        lease: &Value,
+        options: &WriteOptions,
+    ) -> Result<Bytes, ApiError> {
+        let path = lease_path(None);
+        self.call(&options.call(Method::POST, &path, "application/json", lease))
+            .await
+    }
+
+    /// Creates the namespace of the maintenance Leases. Returns whether it was missing.
+    pub(crate) async fn create_namespace(&self, options: &WriteOptions) -> Result<bool, ApiError> {
+        let namespace = json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": NAMESPACE},
+        });
+        let call = options.call(
+            Method::POST,
+            "/api/v1/namespaces",
+            "application/json",
+            &namespace,
+        );
+        match self.call(&call).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_conflict() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

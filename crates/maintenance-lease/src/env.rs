@@ -1,0 +1,116 @@
+//! Clocks, sleep and randomness: everything that a run gets from its machine.
+//!
+//! One trait, so that a simulation can stand in for the machine and a seed repeats a run exactly.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use crate::protocol::{BootInstant, Instant};
+
+/// What the machine gives.
+pub trait Env: Send + Sync + 'static {
+    /// The local wall clock. It may be wrong, and people and daemons step it.
+    fn wall(&self) -> Instant;
+
+    /// A clock that never steps and runs on through suspend.
+    fn boot(&self) -> BootInstant;
+
+    /// Completes after `length` of [`boot`](Self::boot) time, or somewhat later. Dropping it ends
+    /// the wait.
+    fn sleep(&self, length: Duration) -> BoxFuture<'static, ()>;
+
+    /// Fills `bytes` with what nobody can guess.
+    fn random(&self, bytes: &mut [u8]);
+}
+
+/// The real machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Machine;
+
+impl Env for Machine {
+    fn wall(&self) -> Instant {
+        let micros = match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+            Err(before) => -i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX),
+        };
+        Instant::from_micros(micros)
+    }
+
+    /// `CLOCK_BOOTTIME` on Linux. Elsewhere the monotonic clock, which on macOS runs on through
+    /// suspend and on other systems may not.
+    fn boot(&self) -> BootInstant {
+        BootInstant::from_micros(boot_micros())
+    }
+
+    fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(length).boxed()
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).expect("the system has a source of randomness");
+    }
+}
+
+#[cfg(unix)]
+fn boot_micros() -> i64 {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+    let now = rustix::time::clock_gettime(CLOCK);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
+}
+
+#[cfg(not(unix))]
+fn boot_micros() -> i64 {
+    use std::sync::LazyLock;
+    static START: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
+    i64::try_from(START.elapsed().as_micros()).unwrap_or(i64::MAX)
+}
+
+/// A nonce: 20 letters and digits, 100 bits that nobody can guess.
+pub(crate) fn nonce(env: &dyn Env) -> String {
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut bytes = [0; 20];
+    env.random(&mut bytes);
+    bytes
+        .iter()
+        .map(|byte| char::from(ALPHABET[usize::from(byte % 32)]))
+        .collect()
+}
+
+/// A pause before trying again after `attempt` tries: doubled each time from 20 ms to a second,
+/// of which a random half is left away, so that contenders come apart.
+pub(crate) fn backoff(env: &dyn Env, attempt: u32) -> Duration {
+    let mut byte = [0];
+    env.random(&mut byte);
+    let full = 20_000_u64
+        .saturating_mul(1 << attempt.min(6))
+        .min(1_000_000);
+    Duration::from_micros(full / 2 + full * u64::from(byte[0]) / 512)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonces_differ_and_are_shell_safe() {
+        let (one, other) = (nonce(&Machine), nonce(&Machine));
+        assert_ne!(one, other);
+        assert!(
+            one.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+            "{one}"
+        );
+        assert_eq!(one.len(), 20);
+    }
+
+    #[test]
+    fn pauses_grow_to_a_second() {
+        assert!(backoff(&Machine, 0) <= Duration::from_millis(20));
+        assert!(backoff(&Machine, 40) >= Duration::from_millis(500));
+        assert!(backoff(&Machine, 40) <= Duration::from_secs(1));
+    }
+}

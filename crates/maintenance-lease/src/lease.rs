@@ -1,0 +1,308 @@
+//! A node's maintenance Lease as people and programs see it: with strings and `chrono` times.
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::cluster::wire;
+use crate::protocol::identity;
+use crate::protocol::{
+    Flags, Holder, Instant, Lease, Names, Now, State, Token, Version, flags, state,
+};
+
+/// The namespace of the Node Maintenance Leases (KEP-1411).
+pub const NAMESPACE: &str = "kube-node-maintenance";
+
+/// The prefix of every annotation that this tool writes.
+pub const ANNOTATION_PREFIX: &str = "kubectl-maint.dev/";
+
+/// The names behind the prefix.
+pub(crate) mod annotation {
+    pub(crate) const REASON: &str = "kubectl-maint.dev/reason";
+    pub(crate) const HOLD_UNTIL: &str = "kubectl-maint.dev/hold-until";
+    pub(crate) const LAST_HOLDER: &str = "kubectl-maint.dev/last-holder";
+    pub(crate) const RELEASED_AT: &str = "kubectl-maint.dev/released-at";
+    pub(crate) const ACQUISITION: &str = "kubectl-maint.dev/acquisition";
+}
+
+/// A node's maintenance Lease, as read at one resource version.
+///
+/// It reads whatever the server stores, also what other tools wrote: every field but the name may
+/// be missing.
+#[derive(Clone, Debug)]
+pub struct NodeLease {
+    pub(crate) node: String,
+    pub(crate) uid: String,
+    pub(crate) version: Version,
+    pub(crate) holder: Option<String>,
+    pub(crate) acquired: Option<Instant>,
+    pub(crate) renewed: Option<Instant>,
+    pub(crate) duration: u32,
+    pub(crate) transitions: u32,
+    pub(crate) elected: bool,
+    pub(crate) deleting: bool,
+    pub(crate) owners: Option<Box<RawValue>>,
+    pub(crate) notes: Notes,
+}
+
+/// The annotations that this tool writes.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Notes {
+    #[serde(rename = "kubectl-maint.dev/reason")]
+    pub(crate) reason: Option<String>,
+    #[serde(rename = "kubectl-maint.dev/hold-until")]
+    pub(crate) hold_until: Option<String>,
+    #[serde(rename = "kubectl-maint.dev/last-holder")]
+    pub(crate) last_holder: Option<String>,
+    #[serde(rename = "kubectl-maint.dev/released-at")]
+    pub(crate) released_at: Option<String>,
+    #[serde(rename = "kubectl-maint.dev/acquisition")]
+    pub(crate) acquisition: Option<String>,
+}
+
+/// The wire's shape, of which only what we need is read.
+#[derive(Deserialize)]
+struct WireLease<'a> {
+    #[serde(borrow)]
+    metadata: WireMetadata<'a>,
+    #[serde(borrow, default)]
+    spec: Option<WireSpec<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireMetadata<'a> {
+    name: String,
+    #[serde(default)]
+    uid: String,
+    #[serde(borrow, default)]
+    resource_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    deletion_timestamp: Option<Cow<'a, str>>,
+    #[serde(default)]
+    annotations: Option<Notes>,
+    #[serde(default)]
+    owner_references: Option<Box<RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireSpec<'a> {
+    holder_identity: Option<String>,
+    #[serde(borrow, default)]
+    acquire_time: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    renew_time: Option<Cow<'a, str>>,
+    lease_duration_seconds: Option<i64>,
+    lease_transitions: Option<i64>,
+    #[serde(borrow, default)]
+    strategy: Option<Cow<'a, str>>,
+}
+
+impl NodeLease {
+    /// Reads a Lease from the server's JSON.
+    ///
+    /// # Errors
+    /// Where it is no Lease, or its resource version is no number.
+    pub(crate) fn from_json(json: &[u8]) -> Result<Self, String> {
+        let wire: WireLease<'_> =
+            serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let spec = wire.spec.unwrap_or_default();
+        // What a dry run would create has none.
+        let version = Some(&*wire.metadata.resource_version)
+            .filter(|version| !version.is_empty())
+            .unwrap_or("0")
+            .parse()
+            .map(Version)
+            .map_err(|_| {
+                format!(
+                    "resourceVersion {:?} of Lease {} is not a number",
+                    wire.metadata.resource_version, wire.metadata.name
+                )
+            })?;
+        let whole =
+            |value: Option<i64>| u32::try_from(value.unwrap_or(0).max(0)).unwrap_or(u32::MAX);
+        Ok(Self {
+            node: wire.metadata.name,
+            uid: wire.metadata.uid,
+            version,
+            holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
+            acquired: spec.acquire_time.map(|time| wire::parse(&time)),
+            renewed: spec.renew_time.map(|time| wire::parse(&time)),
+            duration: whole(spec.lease_duration_seconds),
+            transitions: whole(spec.lease_transitions),
+            elected: spec.strategy.is_some_and(|strategy| !strategy.is_empty()),
+            deleting: wire.metadata.deletion_timestamp.is_some(),
+            owners: wire.metadata.owner_references,
+            notes: wire.metadata.annotations.unwrap_or_default(),
+        })
+    }
+
+    /// The Lease as the rules see it.
+    #[must_use]
+    pub fn reduced(&self, names: &mut Names) -> Lease {
+        Lease {
+            uid: names.id(&self.uid),
+            version: self.version,
+            holder: self.holder.as_deref().map(|holder| Holder {
+                id: names.id(holder),
+                admin: identity::is_admin(holder),
+            }),
+            acquired: self.acquired,
+            renewed: self.renewed,
+            duration: self.duration,
+            transitions: self.transitions,
+            nonce: self
+                .notes
+                .acquisition
+                .as_deref()
+                .map(|nonce| names.id(nonce)),
+            elected: self.elected,
+            deleting: self.deleting,
+        }
+    }
+
+    /// The Lease's state at `now`.
+    #[must_use]
+    pub fn state(&self, now: Now) -> State {
+        state(Some(&self.reduced(&mut Names::default())), now)
+    }
+
+    /// What is odd about it at `now`.
+    #[must_use]
+    pub fn flags(&self, now: Now) -> Flags {
+        flags(&self.reduced(&mut Names::default()), now)
+    }
+
+    /// The node that it is for: the Lease's name.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// `metadata.uid`.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// `metadata.resourceVersion`.
+    #[must_use]
+    pub fn resource_version(&self) -> u64 {
+        self.version.0
+    }
+
+    /// Who holds it, as written; `None`: nobody.
+    #[must_use]
+    pub fn holder(&self) -> Option<&str> {
+        self.holder.as_deref()
+    }
+
+    /// When this acquisition began; `None` also where the time can't be read.
+    #[must_use]
+    pub fn acquired(&self) -> Option<DateTime<Utc>> {
+        self.acquired.and_then(Instant::to_chrono)
+    }
+
+    /// The last acquisition or renewal; `None` also where the time can't be read.
+    #[must_use]
+    pub fn renewed(&self) -> Option<DateTime<Utc>> {
+        self.renewed.and_then(Instant::to_chrono)
+    }
+
+    /// The length in seconds; 0 where none is recorded.
+    #[must_use]
+    pub fn duration_seconds(&self) -> u32 {
+        self.duration
+    }
+
+    /// How many acquisitions there were.
+    #[must_use]
+    pub fn transitions(&self) -> u32 {
+        self.transitions
+    }
+
+    /// Why it is held, in its holder's words; anybody's text, to be escaped before it is shown.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        self.notes.reason.as_deref()
+    }
+
+    /// Until when an administrator means to hold it. Advisory: nothing ends by itself.
+    #[must_use]
+    pub fn hold_until(&self) -> Option<DateTime<Utc>> {
+        let text = self.notes.hold_until.as_deref()?;
+        Some(DateTime::parse_from_rfc3339(text).ok()?.to_utc())
+    }
+
+    /// Who held it before it was released.
+    #[must_use]
+    pub fn last_holder(&self) -> Option<&str> {
+        self.notes.last_holder.as_deref()
+    }
+
+    /// When it was released.
+    #[must_use]
+    pub fn released_at(&self) -> Option<DateTime<Utc>> {
+        let text = self.notes.released_at.as_deref()?;
+        Some(DateTime::parse_from_rfc3339(text).ok()?.to_utc())
+    }
+
+    /// The token of the acquisition that stands here; `None` where nobody holds it, or where it was
+    /// acquired by a client that writes no nonce.
+    #[must_use]
+    pub fn token(&self) -> Option<Token> {
+        self.holder.as_ref()?;
+        Token::new(
+            &self.uid,
+            self.transitions,
+            self.notes.acquisition.as_deref()?,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_with_a_name_and_nothing_else_is_read() {
+        let lease =
+            NodeLease::from_json(br#"{"metadata":{"name":"n","uid":"u","resourceVersion":"5"}}"#)
+                .expect("a Lease");
+        assert_eq!(lease.holder(), None);
+        assert_eq!(lease.resource_version(), 5);
+        assert_eq!(lease.token(), None);
+    }
+
+    #[test]
+    fn what_other_tools_wrote_does_not_matter() {
+        let lease = NodeLease::from_json(
+            br#"{"metadata":{"name":"n","uid":"u-1","resourceVersion":"5","labels":{"a":"b"},
+                "annotations":{"other":"x","kubectl-maint.dev/acquisition":"n1",
+                "kubectl-maint.dev/reason":"new\nkernel"}},
+                "spec":{"holderIdentity":"alice","renewTime":"9999-12-31T23:59:59.000000Z",
+                "leaseTransitions":3,"new":{}}}"#,
+        )
+        .expect("a Lease");
+        assert_eq!(lease.holder(), Some("alice"));
+        assert_eq!(lease.reason(), Some("new\nkernel"));
+        assert_eq!(lease.renewed, Some(Instant::UNREADABLE));
+        assert_eq!(lease.renewed(), None);
+        assert_eq!(
+            lease.token().map(|token| token.to_string()).as_deref(),
+            Some("u-1.3.n1")
+        );
+    }
+
+    #[test]
+    fn an_empty_holder_is_nobody() {
+        let lease = NodeLease::from_json(
+            br#"{"metadata":{"name":"n","resourceVersion":"5"},"spec":{"holderIdentity":""}}"#,
+        )
+        .expect("a Lease");
+        assert_eq!(lease.holder(), None);
+    }
+}

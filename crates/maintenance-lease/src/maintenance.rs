@@ -1,0 +1,500 @@
+//! The handle: everything that a program does with maintenance locks.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{Either, join_all, select};
+use kube::Client;
+
+use crate::cluster::api::Api;
+use crate::cluster::change::{DryRun, Task, acquisition_of};
+use crate::cluster::error::ApiError;
+use crate::cluster::events::NodeEvent;
+use crate::cluster::nodes::NodeRow;
+use crate::cluster::patch::Extras;
+use crate::cluster::reads::{RowDetail, Seen, Sight};
+use crate::cluster::server_time::ServerTime;
+use crate::cluster::writes::WriteOptions;
+use crate::env::{Env, Machine, nonce};
+use crate::lease::NodeLease;
+use crate::options::{Acquire, Hold, InvalidOption, Release, Renew, check_duration, check_reason};
+use crate::outcome::{Change, Error, Right};
+use crate::protocol::identity::{self, InvalidIdentity};
+use crate::protocol::{Acquisition, Caller, Instant, Names, Verb};
+
+/// The limit for one request where none is set.
+pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A verb goes on, through conflicts and lost answers, for this many times the limit of a request.
+const PATIENCE: u32 = 3;
+
+/// Maintenance locks, as one holder sees them.
+///
+/// Cheap to clone; clones share the client and the estimate of the server's time.
+///
+/// # Usage
+/// ```no_run
+/// use maintenance_lease::{Acquire, Error, Maintenance, Release};
+///
+/// # async fn reboot(_: &str) {}
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut config = kube::Config::infer().await?;
+/// config.default_retry = false;
+/// let maintenance = Maintenance::new(config.try_into()?, "reboot-controller")?;
+/// match maintenance.try_acquire("worker-1", &Acquire::new().reason("new kernel")).await {
+///     Ok(_) => {
+///         reboot("worker-1").await;
+///         maintenance.release("worker-1", &Release::new()).await?;
+///     }
+///     Err(Error::Refused(refused)) => println!("skipped: {refused}"),
+///     Err(error) => return Err(error.into()),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Caveats
+/// A `kube::Client` made from a plain `Config` repeats failed requests by itself, for minutes. That
+/// breaks nothing here, but it delays every answer: switch it off, as above.
+#[derive(Clone)]
+pub struct Maintenance {
+    api: Api,
+    identity: String,
+    write_options: WriteOptions,
+    dry_run: DryRun,
+}
+
+/// Settings of a [`Maintenance`] that most programs leave as they are.
+pub struct Builder {
+    client: Client,
+    identity: String,
+    field_manager: String,
+    request_timeout: Option<Duration>,
+    dry_run: DryRun,
+    env: Arc<dyn Env>,
+}
+
+impl Builder {
+    /// The field manager that writes are marked with; `maintenance-lease` where none is set.
+    #[must_use]
+    pub fn field_manager(mut self, field_manager: impl Into<String>) -> Self {
+        self.field_manager = field_manager.into();
+        self
+    }
+
+    /// The limit for each request; `None`: as long as it takes.
+    #[must_use]
+    pub fn request_timeout(mut self, limit: Option<Duration>) -> Self {
+        self.request_timeout = limit;
+        self
+    }
+
+    /// Decide without writing, or write without storing.
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: DryRun) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// The machine that gives clocks and randomness, for simulations.
+    #[must_use]
+    pub fn env(mut self, env: Arc<dyn Env>) -> Self {
+        self.env = env;
+        self
+    }
+
+    /// The handle.
+    ///
+    /// # Errors
+    /// Where the identity can't be a holder's.
+    pub fn build(self) -> Result<Maintenance, InvalidIdentity> {
+        identity::validate(&self.identity)?;
+        Ok(Maintenance {
+            api: Api::new(self.client, self.env, self.request_timeout),
+            identity: self.identity,
+            write_options: WriteOptions {
+                field_manager: self.field_manager,
+                dry_run: self.dry_run == DryRun::Server,
+            },
+            dry_run: self.dry_run,
+        })
+    }
+}
+
+impl Maintenance {
+    /// A handle for a holder `identity`, which should name one process or person: what the same
+    /// identity holds counts as one's own.
+    ///
+    /// # Errors
+    /// Where the identity can't be a holder's, such as one that begins with `kubeadm`.
+    pub fn new(client: Client, identity: impl Into<String>) -> Result<Self, InvalidIdentity> {
+        Self::builder(client, identity).build()
+    }
+
+    /// A handle with other settings than usual.
+    pub fn builder(client: Client, identity: impl Into<String>) -> Builder {
+        Builder {
+            client,
+            identity: identity.into(),
+            field_manager: "maintenance-lease".to_owned(),
+            request_timeout: Some(DEFAULT_REQUEST_TIMEOUT),
+            dry_run: DryRun::None,
+            env: Arc::new(Machine),
+        }
+    }
+
+    /// The identity that it acquires with.
+    #[must_use]
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// The estimate of the server's time, which every answer improves.
+    #[must_use]
+    pub fn server_time(&self) -> &ServerTime {
+        &self.api.time
+    }
+
+    /// A lease is the caller's where its holder is the caller's identity, or the hold of that
+    /// identity.
+    #[must_use]
+    pub fn is_own(&self, lease: &NodeLease) -> bool {
+        lease.holder().is_some_and(|holder| {
+            holder == self.identity || holder == identity::hold_identity(&self.identity)
+        })
+    }
+
+    /// Acquires a node that is free or whose lease expired. One write, no waiting for a holder.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where somebody holds it: the refusal says who, since when, until when and
+    /// why. [`Error::Unknown`] where it can't be learnt in time whether it was acquired.
+    ///
+    /// # Caveats
+    /// Dropping the future may leave a write under way, which may still land.
+    pub async fn try_acquire(&self, node: &str, options: &Acquire) -> Result<Change, Error> {
+        self.try_acquire_seen(node, options, None).await
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), on what was read already.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn try_acquire_seen(
+        &self,
+        node: &str,
+        options: &Acquire,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        let duration = check_duration(options.duration)?;
+        check_option_reason(options.reason.as_deref())?;
+        let mut names = Names::default();
+        let verb = Verb::Acquire {
+            duration,
+            nonce: names.id(&nonce(&*self.api.env)),
+            reentry: options.reentry,
+            free_only: options.free_only,
+        };
+        let extras = Extras {
+            reason: options.reason.clone(),
+            ..Extras::default()
+        };
+        self.carry_out(node, verb, names, None, extras, seen).await
+    }
+
+    /// Extends the caller's acquisition, also an expired one that nobody took.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where it is no longer the caller's.
+    pub async fn renew(&self, node: &str, options: &Renew) -> Result<Change, Error> {
+        self.renew_seen(node, options, None).await
+    }
+
+    /// As [`renew`](Self::renew), on what was read already.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn renew_seen(
+        &self,
+        node: &str,
+        options: &Renew,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        let duration = options.duration.map(check_duration).transpose()?;
+        check_option_reason(options.reason.as_deref())?;
+        let mut names = Names::default();
+        let meant = options.token.as_ref().map(|token| {
+            let holder = names.id(&self.identity);
+            acquisition_of(token, holder, &mut names)
+        });
+        let extras = Extras {
+            reason: options.reason.clone(),
+            ..Extras::default()
+        };
+        self.carry_out(node, Verb::Renew { duration }, names, meant, extras, seen)
+            .await
+    }
+
+    /// Gives the caller's acquisition back. A free node is left as it is.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where it is somebody else's.
+    pub async fn release(&self, node: &str, options: &Release) -> Result<Change, Error> {
+        self.release_seen(node, options, None).await
+    }
+
+    /// As [`release`](Self::release), on what was read already.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn release_seen(
+        &self,
+        node: &str,
+        options: &Release,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        check_option_reason(options.reason.as_deref())?;
+        let mut names = Names::default();
+        let meant = options.token.as_ref().map(|token| {
+            let holder = names.id(&self.identity);
+            acquisition_of(token, holder, &mut names)
+        });
+        let extras = Extras {
+            reason: options.reason.clone(),
+            ..Extras::default()
+        };
+        self.carry_out(node, Verb::Release, names, meant, extras, seen)
+            .await
+    }
+
+    /// Breaks another's acquisition: the one in `confirmed`, which somebody has looked at, and no
+    /// other.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where another acquisition stands there by now, or it is a hold.
+    ///
+    /// # Caveats
+    /// The old holder may still act, until the end that the Lease stated or until it notices.
+    pub async fn force_release(
+        &self,
+        confirmed: &NodeLease,
+        options: &Release,
+    ) -> Result<Change, Error> {
+        check_option_reason(options.reason.as_deref())?;
+        let mut names = Names::default();
+        let meant = confirmed.reduced(&mut names).acquisition();
+        let extras = Extras {
+            reason: options.reason.clone(),
+            ..Extras::default()
+        };
+        let seen = seen_lease(confirmed);
+        self.carry_out(
+            confirmed.node(),
+            Verb::ForceRelease,
+            names,
+            meant,
+            extras,
+            Some(seen),
+        )
+        .await
+    }
+
+    /// Holds a node as an administrator, until [`unhold`](Self::unhold).
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where somebody else holds it.
+    pub async fn hold(&self, node: &str, options: &Hold) -> Result<Change, Error> {
+        self.hold_seen(node, options, None, None).await
+    }
+
+    /// As [`hold`](Self::hold), on what was read already, and from the holder of `confirmed`, if
+    /// any: that very acquisition and no other is taken over.
+    ///
+    /// # Errors
+    /// As there, and [`Error::Refused`] where another acquisition than the confirmed one stands
+    /// there by now.
+    pub async fn hold_seen(
+        &self,
+        node: &str,
+        options: &Hold,
+        confirmed: Option<&NodeLease>,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        if options.reason.is_empty() {
+            return Err(InvalidOption::NoReason.into());
+        }
+        check_option_reason(Some(&options.reason))?;
+        let mut names = Names::default();
+        let meant = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
+        let verb = Verb::Hold {
+            nonce: names.id(&nonce(&*self.api.env)),
+            take_over: confirmed.is_some(),
+        };
+        let extras = Extras {
+            reason: Some(options.reason.clone()),
+            hold_until: options
+                .until
+                .map(|until| until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
+            hold: true,
+            node_uid: None,
+        };
+        self.carry_out(node, verb, names, meant, extras, seen).await
+    }
+
+    /// Ends the caller's own hold.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where it is another's hold, or no hold.
+    pub async fn unhold(&self, node: &str) -> Result<Change, Error> {
+        self.unhold_seen(node, None, None).await
+    }
+
+    /// As [`unhold`](Self::unhold), on what was read already; another's hold where it is
+    /// `confirmed`: that very one and no other.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn unhold_seen(
+        &self,
+        node: &str,
+        confirmed: Option<&NodeLease>,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        let mut names = Names::default();
+        let meant = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
+        let verb = Verb::Unhold {
+            another: confirmed.is_some(),
+        };
+        self.carry_out(node, verb, names, meant, Extras::default(), seen)
+            .await
+    }
+
+    /// The node's Lease; `None` where there is none, which means that the node is free.
+    ///
+    /// # Errors
+    /// Where it can't be read.
+    pub async fn get(&self, node: &str) -> Result<Option<NodeLease>, Error> {
+        self.api
+            .lease(node)
+            .await
+            .map_err(|error| Right::on_leases("get").explain(error))
+    }
+
+    /// All maintenance Leases by node.
+    ///
+    /// # Errors
+    /// Where they can't be listed.
+    pub async fn list(&self) -> Result<HashMap<String, NodeLease>, Error> {
+        self.api
+            .leases()
+            .await
+            .map_err(|error| Right::on_leases("list").explain(error))
+    }
+
+    /// The node's Lease and, where `with_node`, its row: two requests side by side.
+    ///
+    /// # Errors
+    /// Where the Lease can't be read, or the Node for another cause than a missing right.
+    pub async fn see(&self, node: &str, with_node: bool) -> Result<Seen, Error> {
+        self.api
+            .see(node, with_node)
+            .await
+            .map_err(|error| Right::on_leases("get").explain(error))
+    }
+
+    /// The Node's row.
+    ///
+    /// # Errors
+    /// Where it can't be read for another cause than a missing right.
+    pub async fn see_node(&self, node: &str) -> Result<Sight, Error> {
+        Ok(self.api.node_row(node).await?)
+    }
+
+    /// The rows of the Nodes that match `selector`, in the server's order.
+    ///
+    /// # Errors
+    /// Where they can't be listed.
+    pub async fn nodes(
+        &self,
+        selector: Option<&str>,
+        detail: RowDetail,
+    ) -> Result<Vec<NodeRow>, Error> {
+        self.api
+            .node_rows(selector, detail)
+            .await
+            .map_err(|error| Right::on_nodes("list").explain(error))
+    }
+
+    /// When each node's kubelet last renewed its heartbeat, by node.
+    ///
+    /// # Errors
+    /// Where the heartbeats can't be listed.
+    pub async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
+        self.api.heartbeats().await
+    }
+
+    /// Leaves events on their Nodes, all at once, for at most `limit`. Returns the first that
+    /// failed, if any; a limit that passed counts as failed.
+    pub async fn post_events(&self, events: &[NodeEvent], limit: Duration) -> Option<ApiError> {
+        let posts = join_all(events.iter().map(|event| {
+            let suffix = nonce(&*self.api.env);
+            async move {
+                self.api
+                    .post_event(
+                        event,
+                        &self.write_options.field_manager,
+                        &self.identity,
+                        &suffix,
+                    )
+                    .await
+            }
+        }));
+        match select(posts, self.api.env.sleep(limit)).await {
+            Either::Left((posted, _)) => posted.into_iter().find_map(Result::err),
+            Either::Right(_) => Some(ApiError::TimedOut(limit)),
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        node: &str,
+        verb: Verb,
+        mut names: Names,
+        meant: Option<Acquisition>,
+        extras: Extras,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        let caller = Caller {
+            identity: names.id(&self.identity),
+            hold_identity: names.id(&identity::hold_identity(&self.identity)),
+        };
+        self.api
+            .change(Task {
+                node,
+                verb,
+                caller,
+                names,
+                meant,
+                extras,
+                seen,
+                write_options: &self.write_options,
+                dry_run: self.dry_run,
+                patience: self.api.limit.map(|limit| limit * PATIENCE),
+            })
+            .await
+    }
+}
+
+/// A Lease that was read, for verbs that don't look at the Node.
+fn seen_lease(lease: &NodeLease) -> Seen {
+    Seen {
+        node: lease.node().to_owned(),
+        row: Sight::Unread,
+        lease: Some(lease.clone()),
+    }
+}
+
+fn check_option_reason(reason: Option<&str>) -> Result<(), Error> {
+    Ok(check_reason(reason.unwrap_or_default())?)
+}

@@ -1,0 +1,231 @@
+//! What a verb did, or why it did not.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::cluster::error::ApiError;
+use crate::lease::NodeLease;
+use crate::options::InvalidOption;
+use crate::protocol::{BootInstant, Instant, Refusal, State, Token};
+
+/// What a verb did to a node's Lease.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The node.
+    pub node: String,
+    /// What was done.
+    pub done: Done,
+    /// The Lease as it was before; `None`: there was none.
+    pub before: Option<NodeLease>,
+    /// Its state before.
+    pub state_before: State,
+    /// The Lease as it is now; `None`: there is none.
+    pub lease: Option<NodeLease>,
+    /// The reading of the boot clock up to which a holder may believe that it holds, counted from
+    /// before the write was sent; `None` where nothing is held.
+    pub deadline: Option<BootInstant>,
+    /// The fencing number of a new acquisition: the resource version of the write that made it.
+    pub fencing: Option<u64>,
+    /// What else was made, or left open, on the way.
+    pub asides: Vec<Aside>,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// A new acquisition began.
+    Acquired,
+    /// The same acquisition goes on.
+    Renewed,
+    /// The caller's own hold covers it; nothing was written.
+    AlreadyHeld,
+    /// Nobody holds it any more.
+    Released,
+    /// Nobody held it; nothing was written.
+    AlreadyFree,
+}
+
+/// Something that happened beside the change itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Aside {
+    /// The namespace was missing and was made.
+    NamespaceCreated,
+    /// The Lease was missing and was made.
+    LeaseCreated,
+    /// Nodes may not be read: the node may not exist, and its Lease is not collected with it.
+    NodeUnreadable,
+    /// The write's answer was lost; another read showed that it had taken effect.
+    AnswerLost,
+}
+
+impl Change {
+    /// Until when the Lease is its holder's, as it states; `None` where nobody holds it or its times
+    /// can't be read.
+    #[must_use]
+    pub fn until(&self) -> Option<Instant> {
+        let lease = self.lease.as_ref()?;
+        lease.holder.as_ref()?;
+        let from = lease.renewed.or(lease.acquired)?;
+        Some(from + crate::protocol::Span::seconds(lease.duration))
+    }
+
+    /// The token of the acquisition that stands now.
+    #[must_use]
+    pub fn token(&self) -> Option<Token> {
+        self.lease.as_ref()?.token()
+    }
+}
+
+/// A refusal with what everybody wants to know: who, since when, until when and why.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// The node.
+    pub node: String,
+    /// The rule that refuses.
+    pub refusal: Refusal,
+    /// The Lease that it refuses on; `None`: there is none.
+    pub lease: Option<NodeLease>,
+    /// The Lease's state then.
+    pub state: State,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let node = &self.node;
+        let holder = self
+            .lease
+            .as_ref()
+            .and_then(NodeLease::holder)
+            .unwrap_or("nobody")
+            .escape_debug();
+        match self.refusal {
+            Refusal::Held => write!(f, "node/{node} is held by {holder}"),
+            Refusal::HeldByCaller => write!(f, "node/{node} is already held by {holder}"),
+            Refusal::Expired => write!(f, "node/{node} has an expired lease of {holder}"),
+            Refusal::AdminHold => write!(f, "node/{node} is on hold by {holder}"),
+            Refusal::OwnHold => write!(f, "node/{node} is on your own hold"),
+            Refusal::NotHolder => write!(f, "node/{node} is not yours but {holder}'s"),
+            Refusal::NotHeld => write!(f, "node/{node} is not held by anybody"),
+            Refusal::NotAHold => write!(f, "node/{node} is not on hold: it is {holder}'s lease"),
+            Refusal::ChangedHands => {
+                write!(f, "node/{node} changed hands: it is {holder}'s now")
+            }
+            Refusal::Elected => write!(
+                f,
+                "node/{node} has a Lease that coordinated leader election owns (its strategy is set)"
+            ),
+            Refusal::Deleting => write!(f, "node/{node} has a Lease that is being deleted"),
+        }
+    }
+}
+
+/// Why a verb did nothing, or may have done something unseen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The rules refuse it.
+    #[error("{0}")]
+    Refused(Box<Refused>),
+    /// There is no such Node.
+    #[error("Error from server (NotFound): nodes \"{0}\" not found")]
+    NodeNotFound(String),
+    /// The Node is being deleted, and its Lease with it.
+    #[error("node/{0} is being deleted")]
+    NodeDeleting(String),
+    /// The user lacks a right.
+    #[error("{source}")]
+    MissingRight {
+        /// The right, as `verb resource`, and where.
+        right: Right,
+        /// What the server said.
+        source: ApiError,
+    },
+    /// The namespace of the Leases is being deleted, so that none can be made in it.
+    #[error(
+        "namespace {} is being deleted: no Lease can be made in it",
+        crate::NAMESPACE
+    )]
+    NamespaceTerminating,
+    /// A write was sent whose fate could not be learnt in time: it may have taken effect, or may yet.
+    #[error("unknown whether node/{node} was {intent}: {source}; it may still take effect")]
+    Unknown {
+        /// The node.
+        node: String,
+        /// What would have happened to it, as a participle.
+        intent: &'static str,
+        /// The last thing that went wrong.
+        source: ApiError,
+    },
+    /// Others changed the Lease at every try; nothing was written.
+    #[error(
+        "node/{node} was not {intent}: its Lease kept changing ({conflicts} conflicts in {}s)",
+        .waited.as_secs()
+    )]
+    Contended {
+        /// The node.
+        node: String,
+        /// What would have happened to it, as a participle.
+        intent: &'static str,
+        /// How often.
+        conflicts: u32,
+        /// For how long.
+        waited: Duration,
+    },
+    /// An option can't be; nothing was sent.
+    #[error(transparent)]
+    Invalid(#[from] InvalidOption),
+    /// A request failed, and nothing was written.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+}
+
+/// A right on a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Right {
+    /// Such as `patch`.
+    pub verb: &'static str,
+    /// Such as `leases.coordination.k8s.io`.
+    pub resource: &'static str,
+    /// `None` for cluster-wide resources.
+    pub namespace: Option<&'static str>,
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        match self.namespace {
+            Some(namespace) => write!(f, " in namespace {namespace}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Right {
+    pub(crate) const fn on_leases(verb: &'static str) -> Self {
+        Self {
+            verb,
+            resource: "leases.coordination.k8s.io",
+            namespace: Some(crate::NAMESPACE),
+        }
+    }
+
+    pub(crate) const fn on_nodes(verb: &'static str) -> Self {
+        Self {
+            verb,
+            resource: "nodes",
+            namespace: None,
+        }
+    }
+
+    /// Names the right behind a refusal of the server's; other errors stay as they are.
+    pub(crate) fn explain(self, source: ApiError) -> Error {
+        if source.is_forbidden() {
+            Error::MissingRight {
+                right: self,
+                source,
+            }
+        } else {
+            Error::Api(source)
+        }
+    }
+}
