@@ -1,0 +1,279 @@
+//! What kube-controller-manager does beside the API server: objects go after their owners, and
+//! namespaces after their content.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use crate::object;
+use crate::resource::{Catalog, Resource};
+use crate::route::key;
+use crate::rules;
+use crate::server::{Server, State};
+use crate::store::{Change, Store};
+
+/// The finalizer of an object that goes after what it owns.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer of an object that is to leave behind what it owns.
+pub(crate) const ORPHAN: &str = "orphan";
+
+/// Collects garbage, `delay` after it became garbage.
+#[derive(Clone, Debug)]
+pub(crate) struct Collector {
+    pub(crate) delay: Duration,
+}
+
+/// An object to look at again once the delay is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Suspect {
+    collection: Arc<str>,
+    key: String,
+}
+
+impl Collector {
+    /// The objects that the changes after `revision` may have turned into garbage.
+    pub(crate) fn due(&self, store: &Store, revision: u64) -> Vec<Suspect> {
+        let Ok(changes) = store.changes_since(revision) else {
+            return Vec::new();
+        };
+        let mut due = Vec::new();
+        for change in changes {
+            if change.deleted {
+                due.extend(left_behind_by(store, change));
+            } else if needs_a_look(&change.after) {
+                due.push(Suspect {
+                    collection: change.collection.clone(),
+                    key: change.key.clone(),
+                });
+            }
+        }
+        due
+    }
+
+    /// Looks at the suspects after the delay; at once where there is no tokio runtime to wait on.
+    pub(crate) fn schedule(&self, server: &Arc<Server>, due: Vec<Suspect>) {
+        if due.is_empty() {
+            return;
+        }
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => {
+                let server = Arc::downgrade(server);
+                let delay = self.delay;
+                runtime.spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    Self::collect(&server, &due);
+                });
+            }
+            Err(_) => Self::collect(&Arc::downgrade(server), &due),
+        }
+    }
+
+    fn collect(server: &Weak<Server>, due: &[Suspect]) {
+        if let Some(server) = server.upgrade() {
+            for suspect in due {
+                let now = server.now();
+                server.change(|state| {
+                    let catalog = &server.catalog;
+                    Sweep {
+                        catalog,
+                        state,
+                        now,
+                    }
+                    .look_at(suspect);
+                });
+            }
+        }
+    }
+}
+
+fn needs_a_look(object: &Value) -> bool {
+    object::is_terminating(object) || !object::array(object, "/metadata/ownerReferences").is_empty()
+}
+
+/// What a removed object owned, and the terminating namespace or owner that may wait for it.
+fn left_behind_by(store: &Store, change: &Change) -> Vec<Suspect> {
+    let removed = &change.after;
+    let uid = object::uid(removed);
+    let namespace = object::namespace(removed);
+    let owners: Vec<&str> = owner_uids(removed).collect();
+    store
+        .everything()
+        .filter(|(collection, key, object)| {
+            owner_uids(object).any(|owner| owner == uid)
+                || owners.contains(&object::uid(object))
+                || (&***collection == "namespaces" && *key == namespace)
+        })
+        .map(|(collection, key, _)| Suspect {
+            collection: collection.clone(),
+            key: key.clone(),
+        })
+        .collect()
+}
+
+fn owner_uids(object: &Value) -> impl Iterator<Item = &str> {
+    object::array(object, "/metadata/ownerReferences")
+        .iter()
+        .map(|owner| object::text(owner, "/uid"))
+}
+
+/// One look at one suspect.
+struct Sweep<'a> {
+    catalog: &'a Catalog,
+    state: &'a mut State,
+    now: DateTime<Utc>,
+}
+
+/// A stored object and where it is.
+type Found = (Arc<str>, String, Arc<Value>);
+
+impl Sweep<'_> {
+    fn look_at(&mut self, suspect: &Suspect) {
+        let Some(resource) = self.catalog.by_collection(&suspect.collection) else {
+            return;
+        };
+        let Some(object) = self.state.store.get(resource, &suspect.key).cloned() else {
+            return;
+        };
+        if object::is_terminating(&object) {
+            if &*resource.collection == "namespaces" {
+                self.empty_namespace(resource, &object);
+            } else {
+                self.release_dependents(resource, &suspect.key, &object);
+            }
+            return;
+        }
+        let owners = object::array(&object, "/metadata/ownerReferences");
+        let (living, gone): (Vec<&Value>, Vec<&Value>) =
+            owners.iter().partition(|owner| self.lives(&object, owner));
+        if gone.is_empty() {
+            return;
+        }
+        if living.is_empty() {
+            self.delete(&suspect.collection, &suspect.key);
+        } else {
+            let mut kept = Value::clone(&object);
+            kept["metadata"]["ownerReferences"] = living.into_iter().cloned().collect();
+            self.state.store.put(resource, &suspect.key, kept);
+        }
+    }
+
+    /// Whether the object that a reference names is still that very object.
+    fn lives(&self, object: &Value, owner: &Value) -> bool {
+        let text = |key: &str| object::text(owner, key);
+        // Types that the server doesn't know can't be looked up: nothing is collected for them.
+        let Some(resource) = self.catalog.by_kind(text("/apiVersion"), text("/kind")) else {
+            return true;
+        };
+        let namespace = if resource.namespaced {
+            object::namespace(object)
+        } else {
+            ""
+        };
+        self.state
+            .store
+            .get(resource, &key(namespace, text("/name")))
+            .is_some_and(|found| object::uid(found) == text("/uid"))
+    }
+
+    /// Deletes as a DELETE would: what has finalizers stays, terminating.
+    fn delete(&mut self, collection: &str, key: &str) {
+        let Some(resource) = self.catalog.by_collection(collection) else {
+            return;
+        };
+        let Some(object) = self.state.store.get(resource, key).cloned() else {
+            return;
+        };
+        if object::array(&object, "/metadata/finalizers").is_empty() {
+            self.state.store.remove(resource, key);
+        } else if !object::is_terminating(&object) {
+            let mut terminating = Value::clone(&object);
+            object::mark_terminating(&mut terminating, self.now, 0);
+            self.state.store.put(resource, key, terminating);
+        }
+    }
+
+    /// Deletes what is in a terminating namespace, and the namespace once nothing is.
+    fn empty_namespace(&mut self, resource: &Resource, namespace: &Value) {
+        let name = object::name(namespace);
+        for (collection, key, _) in self.found(|object| object::namespace(object) == name) {
+            self.delete(&collection, &key);
+        }
+        let held = !object::array(namespace, "/metadata/finalizers").is_empty()
+            || object::texts(namespace, "/spec/finalizers") != [rules::NAMESPACE_FINALIZER];
+        let left = self.found(|object| object::namespace(object) == name);
+        if left.is_empty() && !held {
+            self.state.store.remove(resource, name);
+        }
+    }
+
+    /// Carries out the `foregroundDeletion` or `orphan` finalizer of a terminating object.
+    fn release_dependents(&mut self, resource: &Resource, key: &str, owner: &Value) {
+        let finalizers = object::texts(owner, "/metadata/finalizers");
+        let Some(finalizer) = finalizers
+            .iter()
+            .copied()
+            .find(|finalizer| [FOREGROUND, ORPHAN].contains(finalizer))
+        else {
+            return;
+        };
+        let uid = object::uid(owner);
+        let owned = |object: &Value| owner_uids(object).any(|owner| owner == uid);
+        for (collection, key, dependent) in self.found(owned) {
+            if finalizer == FOREGROUND {
+                self.delete(&collection, &key);
+            } else {
+                self.disown(&collection, &key, &dependent, uid);
+            }
+        }
+        let left = self.found(owned);
+        if left.iter().any(|(_, _, object)| blocks(object, uid)) {
+            return;
+        }
+        let kept: Vec<Value> = finalizers
+            .into_iter()
+            .filter(|other| *other != finalizer)
+            .map(Value::from)
+            .collect();
+        if kept.is_empty() {
+            self.state.store.remove(resource, key);
+        } else {
+            let mut waiting = Value::clone(owner);
+            waiting["metadata"]["finalizers"] = kept.into();
+            self.state.store.put(resource, key, waiting);
+        }
+    }
+
+    /// Takes the reference to an owner away from what it owned.
+    fn disown(&mut self, collection: &str, key: &str, dependent: &Value, owner: &str) {
+        let Some(resource) = self.catalog.by_collection(collection) else {
+            return;
+        };
+        let mut freed = Value::clone(dependent);
+        if let Some(owners) = freed["metadata"]["ownerReferences"].as_array_mut() {
+            owners.retain(|reference| object::text(reference, "/uid") != owner);
+        }
+        object::normalise(&mut freed);
+        self.state.store.put(resource, key, freed);
+    }
+
+    fn found(&self, wanted: impl Fn(&Value) -> bool) -> Vec<Found> {
+        self.state
+            .store
+            .everything()
+            .filter(|(_, _, object)| wanted(object))
+            .map(|(collection, key, object)| (collection.clone(), key.clone(), object.clone()))
+            .collect()
+    }
+}
+
+/// Whether the owner must wait for this dependent.
+fn blocks(dependent: &Value, owner: &str) -> bool {
+    object::array(dependent, "/metadata/ownerReferences")
+        .iter()
+        .any(|reference| {
+            object::text(reference, "/uid") == owner
+                && reference["blockOwnerDeletion"].as_bool() == Some(true)
+        })
+}

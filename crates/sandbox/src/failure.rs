@@ -1,0 +1,358 @@
+//! Refusals as the API server words them: a `Status` with code, reason, message and causes.
+
+use serde_json::{Map, Value, json};
+
+use crate::resource::Resource;
+
+/// An answer other than the one that was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) code: u16,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    details: Map<String, Value>,
+}
+
+/// One field that is wrong, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cause {
+    reason: &'static str,
+    message: String,
+    field: String,
+}
+
+impl Cause {
+    /// `value` is the offending value as Go prints it: text in quotes, numbers bare.
+    pub(crate) fn invalid(field: &str, value: &str, why: &str) -> Self {
+        Self {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {value}: {why}"),
+            field: field.to_owned(),
+        }
+    }
+
+    pub(crate) fn required(field: &str, why: &str) -> Self {
+        let message = if why.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {why}")
+        };
+        Self {
+            reason: "FieldValueRequired",
+            message,
+            field: field.to_owned(),
+        }
+    }
+
+    pub(crate) fn forbidden(field: &str, why: &str) -> Self {
+        Self {
+            reason: "FieldValueForbidden",
+            message: format!("Forbidden: {why}"),
+            field: field.to_owned(),
+        }
+    }
+
+    pub(crate) fn too_long(field: &str, bytes: usize) -> Self {
+        Self {
+            reason: "FieldValueTooLong",
+            message: format!("Too long: may not be more than {bytes} bytes"),
+            field: field.to_owned(),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut json = Map::new();
+        json.insert("reason".into(), self.reason.into());
+        json.insert("message".into(), self.message.clone().into());
+        if !self.field.is_empty() {
+            json.insert("field".into(), self.field.clone().into());
+        }
+        json.into()
+    }
+}
+
+impl Failure {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: Map::new(),
+        }
+    }
+
+    fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
+        let value = value.into();
+        if value.as_str() != Some("") {
+            self.details.insert(key.to_owned(), value);
+        }
+        self
+    }
+
+    fn about(self, name: &str, resource: &Resource) -> Self {
+        self.detail("name", name)
+            .detail("group", resource.group.as_str())
+            .detail("kind", resource.plural.as_str())
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    pub(crate) fn not_found(resource: &Resource, name: &str) -> Self {
+        let message = format!("{} {name:?} not found", resource.qualified_plural());
+        Self::new(404, "NotFound", message).about(name, resource)
+    }
+
+    /// A path that names nothing the server has.
+    pub(crate) fn unknown_path() -> Self {
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+        .detail("kind", "")
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+    }
+
+    pub(crate) fn already_exists(resource: &Resource, name: &str) -> Self {
+        let message = format!("{} {name:?} already exists", resource.qualified_plural());
+        Self::new(409, "AlreadyExists", message).about(name, resource)
+    }
+
+    pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            resource.qualified_plural()
+        );
+        Self::new(409, "Conflict", message).about(name, resource)
+    }
+
+    /// The conflict of a write that was meant for another version of the object.
+    pub(crate) fn outdated(resource: &Resource, name: &str) -> Self {
+        Self::conflict(
+            resource,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    /// A DELETE whose preconditions don't hold; the server names the kind here, not the plural.
+    pub(crate) fn precondition(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            resource.qualified_kind()
+        );
+        Self::new(409, "Conflict", message)
+            .detail("name", name)
+            .detail("group", resource.group.as_str())
+            .detail("kind", resource.kind.as_str())
+    }
+
+    pub(crate) fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = if name.is_empty() {
+            format!("{} is forbidden: {why}", resource.qualified_plural())
+        } else {
+            format!(
+                "{} {name:?} is forbidden: {why}",
+                resource.qualified_plural()
+            )
+        };
+        Self::new(403, "Forbidden", message).about(name, resource)
+    }
+
+    /// A create in a namespace that is being deleted.
+    pub(crate) fn terminating(resource: &Resource, name: &str, namespace: &str) -> Self {
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        Self::forbidden(resource, name, &why).detail(
+            "causes",
+            json!([{
+                "reason": "NamespaceTerminating",
+                "message": format!("namespace {namespace} is being terminated"),
+                "field": "metadata.namespace",
+            }]),
+        )
+    }
+
+    /// An object that breaks its type's rules.
+    pub(crate) fn invalid(resource: &Resource, name: &str, causes: &[Cause]) -> Self {
+        Self::invalid_kind(
+            &resource.qualified_kind(),
+            &resource.group,
+            &resource.kind,
+            name,
+            causes,
+        )
+    }
+
+    /// A PUT or patch without a resource version, of a type that demands one; the server puts the
+    /// plural where the kind belongs.
+    pub(crate) fn version_required(resource: &Resource, name: &str) -> Self {
+        Self::invalid_kind(
+            &resource.qualified_plural(),
+            &resource.group,
+            &resource.plural,
+            name,
+            &[Cause::invalid(
+                "metadata.resourceVersion",
+                "0",
+                "must be specified for an update",
+            )],
+        )
+    }
+
+    /// A patch whose result can't be read as an object of the type.
+    pub(crate) fn unreadable_patch(patched: &Value, why: &str) -> Self {
+        let shown = format!("{:?}", patched.to_string());
+        Self::invalid_kind("", "", "", "", &[Cause::invalid("patch", &shown, why)])
+    }
+
+    /// A resource version that is no number.
+    pub(crate) fn unreadable_version(version: &str) -> Self {
+        Self::bad_request(format!(
+            "invalid resource version {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
+        ))
+    }
+
+    /// A JSON patch whose operations can't be carried out.
+    pub(crate) fn failed_operation(why: impl Into<String>) -> Self {
+        Self::new(
+            422,
+            "Invalid",
+            format!(
+                "the server rejected our request due to an error in our request: {}",
+                why.into()
+            ),
+        )
+    }
+
+    /// A `dryRun` other than `All`.
+    pub(crate) fn invalid_options(kind: &str, dry_run: &[&str]) -> Self {
+        let shown = serde_json::to_string(dry_run).unwrap_or_default();
+        let mut cause = Cause::invalid("dryRun", &shown, "");
+        cause.reason = "FieldValueNotSupported";
+        cause.message = format!("Unsupported value: {shown}: supported values: \"All\"");
+        Self::invalid_kind(
+            &format!("{kind}.meta.k8s.io"),
+            "meta.k8s.io",
+            kind,
+            "",
+            &[cause],
+        )
+    }
+
+    /// A `propagationPolicy` that doesn't exist.
+    pub(crate) fn invalid_propagation(policy: &str) -> Self {
+        let mut cause = Cause::invalid("propagationPolicy", policy, "");
+        cause.reason = "FieldValueNotSupported";
+        cause.message = format!(
+            "Unsupported value: {policy:?}: supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\""
+        );
+        Self::invalid_kind(
+            "DeleteOptions.meta.k8s.io",
+            "meta.k8s.io",
+            "DeleteOptions",
+            "",
+            &[cause],
+        )
+    }
+
+    fn invalid_kind(shown: &str, group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
+        let each: Vec<String> = causes
+            .iter()
+            .map(|c| format!("{}: {}", c.field, c.message))
+            .collect();
+        let why = match each.as_slice() {
+            [] => String::new(),
+            [only] => format!(": {only}"),
+            several => format!(": [{}]", several.join(", ")),
+        };
+        let list: Vec<Value> = causes.iter().map(Cause::to_json).collect();
+        Self::new(422, "Invalid", format!("{shown} {name:?} is invalid{why}"))
+            .detail("name", name)
+            .detail("group", group)
+            .detail("kind", kind)
+            .detail("causes", list)
+    }
+
+    /// A position in the history that is no longer kept.
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// A resource version that the server hasn't reached.
+    pub(crate) fn too_large_version(asked: u64, current: u64) -> Self {
+        Self::new(
+            504,
+            "Timeout",
+            format!("Timeout: Too large resource version: {asked}, current: {current}"),
+        )
+        .detail(
+            "causes",
+            json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]),
+        )
+        .detail("retryAfterSeconds", 1)
+    }
+
+    pub(crate) fn unsupported_media_type(supported: &str) -> Self {
+        Self::new(
+            415,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {supported}"
+            ),
+        )
+    }
+
+    pub(crate) fn not_acceptable(supported: &str) -> Self {
+        Self::new(
+            406,
+            "NotAcceptable",
+            format!("only the following media types are accepted: {supported}"),
+        )
+    }
+
+    pub(crate) fn too_large(limit: usize) -> Self {
+        Self::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {limit}"),
+        )
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        )
+        .detail("causes", json!([{"message": message}]))
+    }
+
+    /// The `Status` object that goes over the wire.
+    pub(crate) fn to_status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        });
+        if !self.details.is_empty() {
+            status["details"] = self.details.clone().into();
+        }
+        status
+    }
+}

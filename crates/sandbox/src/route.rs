@@ -1,0 +1,136 @@
+//! What a path and a method ask for.
+
+use std::sync::Arc;
+
+use http::Method;
+use percent_encoding::percent_decode_str;
+
+use crate::failure::Failure;
+use crate::resource::{Catalog, Resource};
+
+/// Where a request goes.
+#[derive(Clone, Debug)]
+pub(crate) enum Route {
+    /// `/readyz` and its like.
+    Health,
+    /// `/version`.
+    Version,
+    /// `/api`, `/apis` and the lists of types below them.
+    Discovery(Vec<String>),
+    /// `/openapi/v3` and the documents below it.
+    OpenApi(Vec<String>),
+    /// A question about one's own rights: everybody may do everything.
+    AccessReview { kind: &'static str },
+    /// Objects.
+    Objects(Target),
+}
+
+/// One object, or the collection of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) resource: Arc<Resource>,
+    /// The namespace in the path; empty across namespaces, and for cluster-scoped types.
+    pub(crate) namespace: String,
+    /// The object's name; empty for a collection.
+    pub(crate) name: String,
+    pub(crate) subresource: Subresource,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subresource {
+    None,
+    Status,
+    /// Namespaces only: writes `spec.finalizers`.
+    Finalize,
+}
+
+impl Target {
+    /// Where the store keeps the object.
+    pub(crate) fn key(&self) -> String {
+        key(&self.namespace, &self.name)
+    }
+}
+
+/// Where the store keeps an object of this namespace and name.
+pub(crate) fn key(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
+    }
+}
+
+impl Route {
+    pub(crate) fn find(catalog: &Catalog, method: &Method, path: &str) -> Result<Self, Failure> {
+        let segments: Vec<String> = path
+            .split('/')
+            .filter(|segment| !segment.is_empty())
+            .map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned())
+            .collect();
+        let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+        match parts.as_slice() {
+            ["readyz" | "livez" | "healthz", ..] => Ok(Self::Health),
+            ["version"] => Ok(Self::Version),
+            ["openapi", "v3", rest @ ..] => Ok(Self::OpenApi(owned(rest))),
+            ["api" | "apis"] | ["api" | "apis", _] | ["apis", _, _] => {
+                Ok(Self::Discovery(segments))
+            }
+            [
+                "apis",
+                "authorization.k8s.io",
+                "v1",
+                "selfsubjectaccessreviews",
+            ] if method == Method::POST => Ok(Self::AccessReview {
+                kind: "SelfSubjectAccessReview",
+            }),
+            ["api", version, rest @ ..] => Self::objects(catalog, "", version, rest),
+            ["apis", group, version, rest @ ..] => Self::objects(catalog, group, version, rest),
+            _ => Err(Failure::unknown_path()),
+        }
+    }
+
+    fn objects(
+        catalog: &Catalog,
+        group: &str,
+        version: &str,
+        rest: &[&str],
+    ) -> Result<Self, Failure> {
+        let find = |plural: &str| catalog.by_plural(group, version, plural);
+        let (namespace, rest) = match rest {
+            // Below a namespace, but not its own subresources.
+            ["namespaces", namespace, rest @ ..]
+                if rest.first().is_some_and(|plural| find(plural).is_some()) =>
+            {
+                (*namespace, rest)
+            }
+            rest => ("", rest),
+        };
+        let (plural, name, subresource) = match rest {
+            [plural] => (*plural, "", Subresource::None),
+            [plural, name] => (*plural, *name, Subresource::None),
+            [plural, name, "status"] => (*plural, *name, Subresource::Status),
+            ["namespaces", name, "finalize"] => ("namespaces", *name, Subresource::Finalize),
+            _ => return Err(Failure::unknown_path()),
+        };
+        let resource = find(plural).ok_or_else(Failure::unknown_path)?;
+        let scope_fits = if resource.namespaced {
+            !namespace.is_empty() || name.is_empty()
+        } else {
+            namespace.is_empty()
+        };
+        let has_subresource = subresource != Subresource::Status || resource.has_status;
+        if !scope_fits || !has_subresource {
+            return Err(Failure::unknown_path());
+        }
+        Ok(Self::Objects(Target {
+            resource: resource.clone(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            subresource,
+        }))
+    }
+}
+
+fn owned(parts: &[&str]) -> Vec<String> {
+    parts.iter().map(|&part| part.to_owned()).collect()
+}

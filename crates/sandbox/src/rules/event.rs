@@ -1,0 +1,30 @@
+//! Events live in the namespace of what they are about; those about nodes live in `default`.
+
+use serde_json::Value;
+
+use crate::failure::Cause;
+use crate::object;
+
+pub(super) fn violations(object: &Value) -> Vec<Cause> {
+    let (about, field) = if object.get("regarding").is_some() {
+        ("/regarding/namespace", "regarding.namespace")
+    } else {
+        ("/involvedObject/namespace", "involvedObject.namespace")
+    };
+    let namespace = object::namespace(object);
+    let about = object::text(object, about);
+    let fits = if about.is_empty() {
+        matches!(namespace, "" | "default" | "kube-system")
+    } else {
+        about == namespace
+    };
+    if fits {
+        Vec::new()
+    } else {
+        vec![Cause::invalid(
+            field,
+            &format!("{about:?}"),
+            "does not match event.namespace",
+        )]
+    }
+}

@@ -1,0 +1,29 @@
+//! Namespaces: they carry a finalizer of their own until their content is gone.
+
+use serde_json::{Value, json};
+
+use crate::object;
+use crate::route::Subresource;
+
+/// The finalizer that the namespace controller removes last.
+pub(crate) const FINALIZER: &str = "kubernetes";
+
+pub(super) fn prepare_create(object: &mut Value) {
+    let name = object::name(object).to_owned();
+    if let Some(metadata) = object.get_mut("metadata") {
+        object::map_mut(metadata, "labels")
+            .insert("kubernetes.io/metadata.name".to_owned(), name.into());
+    }
+    object["spec"] = json!({ "finalizers": [FINALIZER] });
+    object["status"] = json!({"phase": "Active"});
+}
+
+/// `spec.finalizers` is written through `finalize` only.
+pub(super) fn prepare_update(subresource: Subresource, old: &Value, new: &mut Value) {
+    if subresource != Subresource::Finalize {
+        super::keep(old, new, "spec");
+    }
+    if subresource != Subresource::Status {
+        super::keep(old, new, "status");
+    }
+}

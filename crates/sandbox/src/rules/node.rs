@@ -1,0 +1,58 @@
+//! Nodes: a new one may not be scheduled onto until something has seen it ready.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use crate::failure::Cause;
+use crate::object;
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
+pub(super) fn prepare_create(object: &mut Value, _now: DateTime<Utc>) {
+    let tainted = object::array(object, "/spec/taints")
+        .iter()
+        .any(|taint| object::text(taint, "/key") == NOT_READY);
+    if !tainted {
+        let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
+        let spec = object::map_mut(object, "spec");
+        match spec.get_mut("taints").and_then(Value::as_array_mut) {
+            Some(taints) => taints.push(taint),
+            None => {
+                spec.insert("taints".to_owned(), json!([taint]));
+            }
+        }
+    }
+    let status = object::map_mut(object, "status");
+    status
+        .entry("daemonEndpoints")
+        .or_insert_with(|| json!({"kubeletEndpoint": {"Port": 0}}));
+    status.entry("nodeInfo").or_insert_with(|| {
+        json!({
+            "architecture": "",
+            "bootID": "",
+            "containerRuntimeVersion": "",
+            "kernelVersion": "",
+            "kubeProxyVersion": "",
+            "kubeletVersion": "",
+            "machineID": "",
+            "operatingSystem": "",
+            "osImage": "",
+            "systemUUID": "",
+        })
+    });
+}
+
+pub(super) fn violations(object: &Value) -> Vec<Cause> {
+    object::array(object, "/spec/taints")
+        .iter()
+        .enumerate()
+        .filter(|(_, taint)| object::text(taint, "/key").is_empty())
+        .map(|(index, _)| {
+            Cause::invalid(
+                &format!("spec.taints[{index}].key"),
+                "\"\"",
+                "name part must be non-empty",
+            )
+        })
+        .collect()
+}

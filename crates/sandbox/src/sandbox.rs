@@ -1,0 +1,174 @@
+//! The handle that tests hold.
+
+use std::io;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::net::{TcpListener, ToSocketAddrs};
+
+use crate::builder::Builder;
+use crate::object;
+use crate::resource::Resource;
+use crate::route::key;
+use crate::rules::time;
+use crate::seed::{self, Node};
+use crate::server::Server;
+use crate::service::SandboxService;
+use crate::serving::Serving;
+
+/// An in-memory API server. Clones share its objects.
+#[derive(Clone)]
+pub struct Sandbox {
+    server: Arc<Server>,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Sandbox {
+    /// An empty cluster on the system's clock, with garbage collection.
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// A cluster with a clock, a seed or rules of its own.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn over(server: Server) -> Self {
+        Self {
+            server: Arc::new(server),
+        }
+    }
+
+    /// A client in this process, whose default namespace is `default`.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime: the client keeps a task there.
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.service(), "default")
+    }
+
+    /// The server as a service, to put layers around or clients of one's own upon.
+    pub fn service(&self) -> SandboxService {
+        SandboxService::new(self.server.clone())
+    }
+
+    /// Answers plain HTTP (1.1, or 2 with prior knowledge) at `address`, such as `127.0.0.1:0` for
+    /// a free port.
+    ///
+    /// # Errors
+    /// Where the address can't be listened on.
+    pub async fn serve(&self, address: impl ToSocketAddrs) -> io::Result<Serving> {
+        Serving::start(TcpListener::bind(address).await?, self.service())
+    }
+
+    /// A kubeconfig for kubectl and other clients of a sandbox that is served at `url`.
+    pub fn kubeconfig(&self, url: &str) -> String {
+        format!(
+            "apiVersion: v1
+kind: Config
+clusters:
+- name: sandbox
+  cluster:
+    server: {url}
+users:
+- name: sandbox
+  user: {{}}
+contexts:
+- name: sandbox
+  context:
+    cluster: sandbox
+    user: sandbox
+current-context: sandbox
+"
+        )
+    }
+
+    /// Stores an object as it is: new or in place of the one of its name, unvalidated, with a uid
+    /// and creation time where it has none. Gives back what is stored.
+    ///
+    /// # Panics
+    /// Where the object is of no type that the sandbox knows, or has no name.
+    pub fn put(&self, mut object: Value) -> Value {
+        let resource = self.resource_of(&object);
+        let name = object::name(&object).to_owned();
+        assert!(!name.is_empty(), "an object without a name: {object}");
+        let key = key(object::namespace(&object), &name);
+        let now = time::seconds(self.server.now());
+        self.server.change(|state| {
+            let old = state.store.get(&resource, &key).cloned();
+            let inherited = |field: &str| old.as_ref()?.get("metadata")?.get(field).cloned();
+            let metadata = object::metadata_mut(&mut object);
+            metadata.entry("uid").or_insert_with(|| {
+                inherited("uid").unwrap_or_else(|| state.identities.uid().into())
+            });
+            metadata
+                .entry("creationTimestamp")
+                .or_insert_with(|| inherited("creationTimestamp").unwrap_or(now.into()));
+            Value::clone(&state.store.put(&resource, &key, object))
+        })
+    }
+
+    /// Reads an object; `namespace` is empty for cluster-scoped types.
+    ///
+    /// # Panics
+    /// Where the sandbox doesn't know the type.
+    pub fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<Value> {
+        let resource = self.resource(api_version, kind);
+        let found = self.server.find(&resource, &key(namespace, name));
+        found.map(|object| Value::clone(&object))
+    }
+
+    /// Removes an object at once, whatever its finalizers say, and gives back its last state.
+    ///
+    /// # Panics
+    /// Where the sandbox doesn't know the type.
+    pub fn remove(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Value> {
+        let resource = self.resource(api_version, kind);
+        let key = key(namespace, name);
+        self.server
+            .change(|state| state.store.remove(&resource, &key))
+            .map(|object| Value::clone(&object))
+    }
+
+    /// Adds a node, Ready unless it says otherwise, and its kubelet's heartbeat Lease. Gives back
+    /// the node's uid.
+    pub fn add_node(&self, node: impl Into<Node>) -> String {
+        let node = node.into();
+        let stored = self.put(node.to_object(self.server.now()));
+        let uid = object::uid(&stored).to_owned();
+        self.put(seed::heartbeat(node.name(), &uid, self.server.now()));
+        uid
+    }
+
+    /// Forgets all history: watches and pages from before are told that they expired (410).
+    pub fn compact(&self) {
+        self.server.state().store.compact();
+    }
+
+    fn resource_of(&self, object: &Value) -> Arc<Resource> {
+        self.resource(
+            object::text(object, "/apiVersion"),
+            object::text(object, "/kind"),
+        )
+    }
+
+    fn resource(&self, api_version: &str, kind: &str) -> Arc<Resource> {
+        self.server
+            .catalog
+            .by_kind(api_version, kind)
+            .unwrap_or_else(|| panic!("the sandbox knows no {kind} of {api_version:?}"))
+            .clone()
+    }
+}

@@ -1,0 +1,162 @@
+//! Objects that are there before anybody asks: namespaces, nodes, and whatever a test puts in.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+
+use crate::rules::time;
+
+/// A node as a cluster with a living kubelet shows it.
+///
+/// ```
+/// use sandbox::{Node, Sandbox};
+///
+/// let sandbox = Sandbox::new();
+/// sandbox.add_node("worker-1");
+/// sandbox.add_node(Node::named("worker-2").label("pool", "spot").cordoned().not_ready());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Node {
+    name: String,
+    labels: Map<String, Value>,
+    cordoned: bool,
+    ready: bool,
+}
+
+impl Node {
+    /// A node that is ready.
+    pub fn named(name: &str) -> Self {
+        let labels = json!({
+            "kubernetes.io/arch": "amd64",
+            "kubernetes.io/hostname": name,
+            "kubernetes.io/os": "linux",
+        });
+        Self {
+            name: name.to_owned(),
+            labels: labels.as_object().cloned().unwrap_or_default(),
+            cordoned: false,
+            ready: true,
+        }
+    }
+
+    /// Adds a label.
+    pub fn label(mut self, key: &str, value: &str) -> Self {
+        self.labels.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Nothing new is scheduled onto the node.
+    pub fn cordoned(mut self) -> Self {
+        self.cordoned = true;
+        self
+    }
+
+    /// The kubelet is silent: the node's state is unknown.
+    pub fn not_ready(mut self) -> Self {
+        self.ready = false;
+        self
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The node as it is at `now`.
+    pub(crate) fn to_object(&self, now: DateTime<Utc>) -> Value {
+        let now = time::seconds(now);
+        let (status, reason, message) = if self.ready {
+            ("True", "KubeletReady", "kubelet is posting ready status")
+        } else {
+            (
+                "Unknown",
+                "NodeStatusUnknown",
+                "Kubelet stopped posting node status.",
+            )
+        };
+        let mut spec = Map::new();
+        let mut taints = Vec::new();
+        if self.cordoned {
+            spec.insert("unschedulable".to_owned(), true.into());
+            taints.push(json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}));
+        }
+        if !self.ready {
+            for effect in ["NoSchedule", "NoExecute"] {
+                taints.push(json!({"key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": now}));
+            }
+        }
+        if !taints.is_empty() {
+            spec.insert("taints".to_owned(), taints.into());
+        }
+        json!({
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": self.name, "labels": self.labels},
+            "spec": spec,
+            "status": {
+                "addresses": [
+                    {"type": "InternalIP", "address": "10.1.0.1"},
+                    {"type": "Hostname", "address": self.name},
+                ],
+                "capacity": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+                "allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+                "conditions": [{
+                    "type": "Ready",
+                    "status": status,
+                    "reason": reason,
+                    "message": message,
+                    "lastHeartbeatTime": now,
+                    "lastTransitionTime": now,
+                }],
+                "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+                "nodeInfo": {
+                    "architecture": "amd64",
+                    "bootID": "",
+                    "containerRuntimeVersion": "containerd://2.1.4",
+                    "kernelVersion": "6.12.0",
+                    "kubeProxyVersion": "",
+                    "kubeletVersion": "v1.36.3",
+                    "machineID": "",
+                    "operatingSystem": "linux",
+                    "osImage": "Debian GNU/Linux 13 (trixie)",
+                    "systemUUID": "",
+                },
+            },
+        })
+    }
+}
+
+impl From<&str> for Node {
+    fn from(name: &str) -> Self {
+        Self::named(name)
+    }
+}
+
+/// The kubelet's own Lease, from which a cluster tells that the node is alive.
+pub(crate) fn heartbeat(node: &str, uid: &str, now: DateTime<Utc>) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": node,
+            "namespace": "kube-node-lease",
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid},
+            ],
+        },
+        "spec": {
+            "holderIdentity": node,
+            "leaseDurationSeconds": 40,
+            "renewTime": time::micros(now),
+        },
+    })
+}
+
+/// A namespace as the server keeps it.
+pub(crate) fn namespace(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    })
+}

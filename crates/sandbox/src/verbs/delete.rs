@@ -1,0 +1,195 @@
+//! DELETE, of one object and of a collection.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Call, List, ListOptions, Outcome, list};
+use crate::collector::{FOREGROUND, ORPHAN};
+use crate::failure::Failure;
+use crate::object;
+use crate::query::{DeleteOptions, Propagation};
+use crate::rules;
+use crate::server::State;
+
+/// Namespaces that the server would make again at once.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+pub(crate) fn delete(call: &Call<'_>, body: Option<&Value>) -> Result<Outcome, Failure> {
+    let options = DeleteOptions::read(body, call.query)?;
+    call.server.change(|state| {
+        let removal = remove(call, state, &call.target.key(), &options)?;
+        Ok(match removal {
+            Removal::Pending(object) => Outcome::Object(200, call.served(&object)),
+            Removal::Done(object) if rules::deletion_answers_object(call.resource()) => {
+                Outcome::Object(200, call.served(&object))
+            }
+            Removal::Done(object) => Outcome::Done(success(call, &object)),
+        })
+    })
+}
+
+/// DELETE of everything that the query selects; answers with what there was.
+pub(crate) fn delete_collection(call: &Call<'_>, body: Option<&Value>) -> Result<Outcome, Failure> {
+    let options = DeleteOptions::read(body, call.query)?;
+    let selected = ListOptions::read(call.resource(), call.query)?;
+    let Outcome::List(found) = list(call, &selected)? else {
+        return Err(Failure::internal("a list that is none"));
+    };
+    call.server.change(|state| {
+        let mut items = Vec::new();
+        for object in &found.items {
+            let key = crate::route::key(object::namespace(object), object::name(object));
+            let (Removal::Pending(last) | Removal::Done(last)) =
+                remove(call, state, &key, &options)?;
+            items.push(call.served(&last));
+        }
+        Ok(Outcome::List(List {
+            revision: state.store.revision(),
+            items,
+            next: String::new(),
+            remaining: None,
+        }))
+    })
+}
+
+/// How far a deletion got.
+enum Removal {
+    /// The object is gone; this was its last state.
+    Done(Arc<Value>),
+    /// Something holds it up.
+    Pending(Arc<Value>),
+}
+
+fn remove(
+    call: &Call<'_>,
+    state: &mut State,
+    key: &str,
+    options: &DeleteOptions,
+) -> Result<Removal, Failure> {
+    let resource = call.resource();
+    let old = state
+        .store
+        .get(resource, key)
+        .cloned()
+        .ok_or_else(|| call.not_found())?;
+    check_preconditions(call, &old, options)?;
+    if &*resource.collection == "namespaces" {
+        return remove_namespace(call, state, &old, options);
+    }
+    let mut new = Value::clone(&old);
+    add_propagation(&mut new, options.propagation);
+    let grace = rules::grace_period(resource, &old, options.grace_period).unwrap_or(0);
+    let held = !object::array(&new, "/metadata/finalizers").is_empty();
+    if !held && grace == 0 {
+        if options.dry_run {
+            return Ok(Removal::Done(old));
+        }
+        let last = state.store.remove(resource, key).unwrap_or(old);
+        return Ok(Removal::Done(last));
+    }
+    let running = old.pointer("/metadata/deletionGracePeriodSeconds");
+    let shortens = running
+        .and_then(Value::as_u64)
+        .is_none_or(|left| grace < left);
+    if shortens {
+        object::mark_terminating(&mut new, call.server.now(), grace);
+    }
+    if options.dry_run {
+        return Ok(Removal::Pending(new.into()));
+    }
+    if new == *old {
+        return Ok(Removal::Pending(old));
+    }
+    Ok(Removal::Pending(state.store.put(resource, key, new)))
+}
+
+/// A namespace only begins to go: its content goes first.
+fn remove_namespace(
+    call: &Call<'_>,
+    state: &mut State,
+    old: &Arc<Value>,
+    options: &DeleteOptions,
+) -> Result<Removal, Failure> {
+    let (resource, name) = (call.resource(), object::name(old));
+    if IMMORTAL.contains(&name) {
+        return Err(Failure::forbidden(
+            resource,
+            name,
+            "this namespace may not be deleted",
+        ));
+    }
+    if object::is_terminating(old) {
+        return Err(Failure::conflict(
+            resource,
+            name,
+            "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be purged by the system.",
+        ));
+    }
+    let mut new = Value::clone(old);
+    let since = rules::time::seconds(call.server.now());
+    object::set_metadata(&mut new, "deletionTimestamp", Some(since.into()));
+    new["status"]["phase"] = json!("Terminating");
+    if options.dry_run {
+        return Ok(Removal::Pending(new.into()));
+    }
+    Ok(Removal::Pending(state.store.put(resource, name, new)))
+}
+
+fn check_preconditions(
+    call: &Call<'_>,
+    object: &Value,
+    options: &DeleteOptions,
+) -> Result<(), Failure> {
+    let name = object::name(object);
+    let (uid, version) = (object::uid(object), object::resource_version(object));
+    if let Some(asked) = options.uid.as_deref().filter(|asked| *asked != uid) {
+        let why = format!(
+            "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+        );
+        return Err(Failure::precondition(call.resource(), name, &why));
+    }
+    let wanted = options.resource_version.as_deref();
+    if let Some(asked) = wanted.filter(|asked| *asked != version) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+        );
+        return Err(Failure::precondition(call.resource(), name, &why));
+    }
+    Ok(())
+}
+
+/// Waiting for dependents, or leaving them behind, is a finalizer for the collector.
+fn add_propagation(object: &mut Value, propagation: Propagation) {
+    let finalizer = match propagation {
+        Propagation::Background => return,
+        Propagation::Foreground => FOREGROUND,
+        Propagation::Orphan => ORPHAN,
+    };
+    if object::texts(object, "/metadata/finalizers").contains(&finalizer) {
+        return;
+    }
+    let metadata = object::metadata_mut(object);
+    let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(list) = finalizers.as_array_mut() {
+        list.push(finalizer.into());
+    }
+}
+
+fn success(call: &Call<'_>, object: &Value) -> Value {
+    let mut details = json!({
+        "name": object::name(object),
+        "kind": call.resource().plural,
+        "uid": object::uid(object),
+    });
+    if !call.resource().group.is_empty() {
+        details["group"] = call.resource().group.clone().into();
+    }
+    json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    })
+}

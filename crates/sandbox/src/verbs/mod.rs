@@ -1,0 +1,98 @@
+//! What each verb does to the store. Every verb is one step: it sees and leaves a whole state.
+
+mod create;
+mod delete;
+mod list;
+mod patch;
+mod update;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::object;
+use crate::query::Query;
+use crate::resource::Resource;
+use crate::route::Target;
+use crate::server::Server;
+use crate::versions;
+
+pub(crate) use create::create;
+pub(crate) use delete::{delete, delete_collection};
+pub(crate) use list::{ListOptions, list, prefix};
+pub(crate) use patch::{PatchType, patch};
+pub(crate) use update::replace;
+
+/// A request to objects, on its way to a verb.
+pub(crate) struct Call<'a> {
+    pub(crate) server: &'a Arc<Server>,
+    pub(crate) target: &'a Target,
+    pub(crate) query: &'a Query,
+}
+
+/// What a verb gives back.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// One object, with its HTTP status.
+    Object(u16, Arc<Value>),
+    /// Several, as one list.
+    List(List),
+    /// A `Status` that says that it is done.
+    Done(Value),
+}
+
+/// The objects of a list, and where it stands.
+#[derive(Debug)]
+pub(crate) struct List {
+    pub(crate) revision: u64,
+    pub(crate) items: Vec<Arc<Value>>,
+    /// Where the next page begins; empty on the last.
+    pub(crate) next: String,
+    /// How many objects the following pages have.
+    pub(crate) remaining: Option<usize>,
+}
+
+impl Call<'_> {
+    fn resource(&self) -> &Resource {
+        &self.target.resource
+    }
+
+    fn name(&self) -> &str {
+        &self.target.name
+    }
+
+    fn not_found(&self) -> Failure {
+        Failure::not_found(self.resource(), self.name())
+    }
+
+    /// The object, in the version that was asked for.
+    fn served(&self, object: &Arc<Value>) -> Arc<Value> {
+        versions::served(self.resource(), object)
+    }
+}
+
+/// GET of one object.
+pub(crate) fn get(call: &Call<'_>) -> Result<Outcome, Failure> {
+    list::check_version(call)?;
+    let object = call
+        .server
+        .find(call.resource(), &call.target.key())
+        .ok_or_else(|| call.not_found())?;
+    Ok(Outcome::Object(200, call.served(&object)))
+}
+
+/// Checks that a body belongs where the path says.
+fn check_namespace(call: &Call<'_>, object: &mut Value) -> Result<(), Failure> {
+    let expected = call.target.namespace.as_str();
+    match object::namespace(object) {
+        found if found == expected => Ok(()),
+        "" => {
+            object::set_metadata(object, "namespace", Some(expected.into()));
+            Ok(())
+        }
+        _ => Err(Failure::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )),
+    }
+}

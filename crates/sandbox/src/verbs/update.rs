@@ -1,0 +1,144 @@
+//! PUT, and the second half of PATCH: an object that is there gets another form.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::create::insert;
+use super::{Call, Outcome, check_namespace};
+use crate::failure::Failure;
+use crate::object;
+use crate::route::Subresource;
+use crate::rules;
+use crate::server::State;
+use crate::versions;
+
+/// PUT.
+pub(crate) fn replace(call: &Call<'_>, mut body: Value) -> Result<Outcome, Failure> {
+    let resource = call.resource();
+    let dry_run = call.query.dry_run("UpdateOptions")?;
+    rules::read(resource, &mut body).map_err(Failure::bad_request)?;
+    check_namespace(call, &mut body)?;
+    check_name(call, &body)?;
+    call.server.change(|state| {
+        let Some(old) = state.store.get(resource, &call.target.key()).cloned() else {
+            return put_back(call, state, body, dry_run);
+        };
+        let uid = object::uid(&body);
+        if !uid.is_empty() && uid != object::uid(&old) {
+            return Err(uid_conflict(call, uid, object::uid(&old)));
+        }
+        let body = versions::stored(resource, body);
+        let stored = update(call, state, &old, body, dry_run)?;
+        Ok(Outcome::Object(200, call.served(&stored)))
+    })
+}
+
+/// A PUT to a free name creates the object where the type allows it: even one that was deleted,
+/// whatever resource version the body carries. Only a uid shows that another one was meant.
+fn put_back(
+    call: &Call<'_>,
+    state: &mut State,
+    body: Value,
+    dry_run: bool,
+) -> Result<Outcome, Failure> {
+    if !call.resource().put_creates || call.target.subresource != Subresource::None {
+        return Err(call.not_found());
+    }
+    let uid = object::uid(&body);
+    if !uid.is_empty() {
+        return Err(uid_conflict(call, uid, ""));
+    }
+    let stored = insert(call, state, body, dry_run)?;
+    Ok(Outcome::Object(201, call.served(&stored.into())))
+}
+
+fn uid_conflict(call: &Call<'_>, asked: &str, found: &str) -> Failure {
+    let why =
+        format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {found}");
+    Failure::conflict(call.resource(), call.name(), &why)
+}
+
+/// A body may leave its name out, but not give another.
+pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure> {
+    match object::name(object) {
+        "" => Err(Failure::bad_request(
+            "the name of the object (<empty>) could not be determined: name must be provided",
+        )),
+        name if name == call.name() => Ok(()),
+        name => Err(Failure::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.name()
+        ))),
+    }
+}
+
+/// Writes `new` over `old`. A change that changes nothing keeps the resource version; one that
+/// takes the last finalizer from a terminating object ends it.
+pub(super) fn update(
+    call: &Call<'_>,
+    state: &mut State,
+    old: &Arc<Value>,
+    mut new: Value,
+    dry_run: bool,
+) -> Result<Arc<Value>, Failure> {
+    let resource = call.resource();
+    check_resource_version(call, old, &mut new)?;
+    rules::prepare_update(resource, call.target.subresource, old, &mut new);
+    keep_system_fields(old, &mut new);
+    let causes = rules::update_violations(resource, old, &new);
+    if !causes.is_empty() {
+        return Err(Failure::invalid(resource, call.name(), &causes));
+    }
+    if is_released(&new) {
+        if !dry_run {
+            state.store.remove(resource, &call.target.key());
+        }
+        return Ok(Arc::new(new));
+    }
+    if new == **old {
+        return Ok(old.clone());
+    }
+    if dry_run {
+        return Ok(Arc::new(new));
+    }
+    Ok(state.store.put(resource, &call.target.key(), new))
+}
+
+fn check_resource_version(call: &Call<'_>, old: &Value, new: &mut Value) -> Result<(), Failure> {
+    let current = object::resource_version(old);
+    match object::resource_version(new) {
+        "" | "0" if call.resource().put_unconditional => {
+            object::set_metadata(new, "resourceVersion", Some(current.into()));
+            Ok(())
+        }
+        "" | "0" => Err(Failure::version_required(call.resource(), call.name())),
+        asked if asked == current => Ok(()),
+        asked if asked.parse::<u64>().is_err() => Err(Failure::unreadable_version(asked)),
+        _ => Err(Failure::outdated(call.resource(), call.name())),
+    }
+}
+
+/// The fields of metadata that no write of a client changes.
+fn keep_system_fields(old: &Value, new: &mut Value) {
+    let old_field = |field: &str| old["metadata"].get(field).cloned();
+    if object::uid(new).is_empty() {
+        object::set_metadata(new, "uid", old_field("uid"));
+    }
+    object::set_metadata(new, "creationTimestamp", old_field("creationTimestamp"));
+    object::set_metadata(new, "generation", old_field("generation"));
+    if object::is_terminating(old) {
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            object::set_metadata(new, field, old_field(field));
+        }
+    }
+}
+
+/// Whether nothing holds up the deletion any longer.
+fn is_released(object: &Value) -> bool {
+    let grace = object.pointer("/metadata/deletionGracePeriodSeconds");
+    object::is_terminating(object)
+        && object::array(object, "/metadata/finalizers").is_empty()
+        && object::array(object, "/spec/finalizers").is_empty()
+        && grace.and_then(Value::as_u64).unwrap_or(0) == 0
+}

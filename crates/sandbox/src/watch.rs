@@ -1,0 +1,247 @@
+//! Watches: a stream of the changes after a resource version.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{self, Stream};
+use http_body::Frame;
+use serde_json::{Value, json};
+use tokio::sync::watch::Receiver;
+use tokio::time::{Instant, sleep_until};
+
+use crate::failure::Failure;
+use crate::object;
+use crate::query::Query;
+use crate::representation::{Renderer, Representation};
+use crate::resource::Resource;
+use crate::route::Target;
+use crate::selector::Selector;
+use crate::server::Server;
+use crate::store::{Change, Compacted};
+use crate::verbs::{ListOptions, prefix};
+use crate::versions;
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+
+/// One watch in progress.
+pub(crate) struct Watch {
+    server: Arc<Server>,
+    renderer: Renderer,
+    prefix: String,
+    selector: Selector,
+    /// Everything up to this revision was looked at.
+    position: u64,
+    revisions: Receiver<u64>,
+    outbox: VecDeque<Bytes>,
+    columns_sent: bool,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    deadline: Instant,
+    ended: bool,
+}
+
+/// What happened to an object, seen through a selector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Added,
+    Modified,
+    Deleted,
+    Bookmark,
+    Error,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+            Self::Bookmark => "BOOKMARK",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+impl Watch {
+    /// Begins after the resource version that the query names, or with all there is.
+    pub(crate) fn start(
+        server: Arc<Server>,
+        target: &Target,
+        query: &Query,
+        renderer: Renderer,
+    ) -> Result<Self, Failure> {
+        let options = ListOptions::read(&target.resource, query)?;
+        let since = match query.get("resourceVersion") {
+            None | Some("0") => None,
+            Some(version) => Some(
+                version
+                    .parse::<u64>()
+                    .map_err(|_| Failure::unreadable_version(version))?,
+            ),
+        };
+        let wants_initial = query.get("sendInitialEvents").map(|flag| flag == "true");
+        let bookmarks = query.flag("allowWatchBookmarks");
+        let timeout = query.number("timeoutSeconds")?;
+        let now = Instant::now();
+        let mut watch = Self {
+            revisions: server.revisions(),
+            position: since.unwrap_or_else(|| server.state().store.revision()),
+            server,
+            renderer,
+            prefix: prefix(&target.namespace),
+            selector: options.selector,
+            outbox: VecDeque::new(),
+            columns_sent: false,
+            bookmarks,
+            next_bookmark: now + BOOKMARK_PERIOD,
+            deadline: now + timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs),
+            ended: false,
+        };
+        if wants_initial.unwrap_or(since.is_none()) {
+            watch.send_all_there_is();
+            if wants_initial == Some(true) && bookmarks {
+                watch.send_bookmark(true);
+            }
+        }
+        Ok(watch)
+    }
+
+    /// The body of the answer: one JSON text a line.
+    pub(crate) fn into_frames(self) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
+        stream::unfold(self, |mut watch| async move {
+            let line = watch.next().await?;
+            Some((Ok(Frame::data(line)), watch))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(line) = self.outbox.pop_front() {
+                return Some(line);
+            }
+            if self.ended {
+                return None;
+            }
+            self.revisions.mark_unchanged();
+            self.send_changes();
+            if self.outbox.is_empty() && !self.ended {
+                self.wait().await;
+            }
+        }
+    }
+
+    async fn wait(&mut self) {
+        let wake_up = if self.bookmarks {
+            self.next_bookmark.min(self.deadline)
+        } else {
+            self.deadline
+        };
+        tokio::select! {
+            biased;
+            changed = self.revisions.changed() => self.ended |= changed.is_err(),
+            () = sleep_until(wake_up) => {
+                if self.bookmarks {
+                    self.send_bookmark(false);
+                    self.next_bookmark = wake_up + BOOKMARK_PERIOD;
+                }
+                self.ended = wake_up == self.deadline;
+            }
+        }
+    }
+
+    fn send_all_there_is(&mut self) {
+        let server = self.server.clone();
+        let state = server.state();
+        self.position = state.store.revision();
+        let resource = self.renderer.resource.clone();
+        for (_, object) in state.store.list(&resource, &self.prefix.clone()) {
+            let object = versions::served(&resource, object);
+            if self.selector.matches(&object) {
+                self.send(Kind::Added, &object);
+            }
+        }
+    }
+
+    fn send_changes(&mut self) {
+        let server = self.server.clone();
+        let state = server.state();
+        match state.store.changes_since(self.position) {
+            Ok(changes) => {
+                for change in changes {
+                    self.send_change(change);
+                }
+                self.position = self.position.max(state.store.revision());
+            }
+            Err(Compacted) => {
+                let why = format!(
+                    "too old resource version: {} ({})",
+                    self.position,
+                    state.store.revision()
+                );
+                self.send_line(Kind::Error, &Failure::expired(why).to_status().to_string());
+                self.ended = true;
+            }
+        }
+    }
+
+    fn send_change(&mut self, change: &Change) {
+        let resource: &Resource = &self.renderer.resource.clone();
+        if change.collection != resource.collection || !change.key.starts_with(&self.prefix) {
+            return;
+        }
+        let after = versions::served(resource, &change.after);
+        let was_seen = change
+            .before
+            .as_ref()
+            .is_some_and(|before| self.selector.matches(&versions::served(resource, before)));
+        let is_seen = !change.deleted && self.selector.matches(&after);
+        match (was_seen, is_seen) {
+            (false, true) => self.send(Kind::Added, &after),
+            (true, true) => self.send(Kind::Modified, &after),
+            (true, false) => {
+                // An object that a change took out of sight goes as it was last seen, at the
+                // version of that change.
+                let mut last = change.before.as_deref().map_or(Value::Null, Value::clone);
+                let version = object::resource_version(&after).to_owned();
+                object::set_metadata(&mut last, "resourceVersion", Some(version.into()));
+                let last = versions::served(resource, &Arc::new(last));
+                self.send(Kind::Deleted, &last);
+            }
+            (false, false) => {}
+        }
+    }
+
+    /// Tells how far the watch is; `initial_end` ends the events for what was there at its start.
+    fn send_bookmark(&mut self, initial_end: bool) {
+        let mut bookmark = json!({
+            "kind": self.renderer.resource.kind,
+            "apiVersion": self.renderer.resource.api_version(),
+            "metadata": {"resourceVersion": self.position.to_string()},
+        });
+        if initial_end {
+            bookmark["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        self.send(Kind::Bookmark, &bookmark);
+    }
+
+    fn send(&mut self, kind: Kind, object: &Value) {
+        self.renderer.now = self.server.now();
+        let bare = self.columns_sent && self.renderer.representation == Representation::Table;
+        let rendered = if bare {
+            self.renderer.bare_row(object)
+        } else {
+            self.renderer.object(object)
+        };
+        self.columns_sent = true;
+        self.send_line(kind, &rendered);
+    }
+
+    fn send_line(&mut self, kind: Kind, object: &str) {
+        let line = format!("{{\"type\":\"{}\",\"object\":{object}}}\n", kind.name());
+        self.outbox.push_back(line.into());
+    }
+}
