@@ -194,6 +194,22 @@ impl NodeLease {
         self.version.0
     }
 
+    /// The uid of the Node that owns it; `None` where none does.
+    #[must_use]
+    pub fn node_uid(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Owner {
+            kind: String,
+            name: String,
+            uid: String,
+        }
+        let owners: Vec<Owner> = serde_json::from_str(self.owners.as_ref()?.get()).ok()?;
+        owners
+            .into_iter()
+            .find(|owner| owner.kind == "Node" && owner.name == self.node)
+            .map(|owner| owner.uid)
+    }
+
     /// Who holds it, as written; `None`: nobody.
     #[must_use]
     pub fn holder(&self) -> Option<&str> {

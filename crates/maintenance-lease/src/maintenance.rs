@@ -203,6 +203,23 @@ impl Maintenance {
         self.carry_out(node, verb, names, None, extras, seen).await
     }
 
+    /// Whether an acquisition would be refused on what was seen. Nothing is sent.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn check_acquire(&self, seen: &Seen, options: &Acquire) -> Result<(), Error> {
+        let duration = check_duration(options.duration)?;
+        let mut names = Names::default();
+        let verb = Verb::Acquire {
+            duration,
+            nonce: names.id("unsent"),
+            reentry: options.reentry,
+            free_only: options.free_only,
+        };
+        let caller = self.caller(&mut names);
+        self.api.check(&seen.node, verb, caller, seen, &mut names)
+    }
+
     /// Extends the caller's acquisition, also an expired one that nobody took.
     ///
     /// # Errors
@@ -456,6 +473,13 @@ impl Maintenance {
         }
     }
 
+    fn caller(&self, names: &mut Names) -> Caller {
+        Caller {
+            identity: names.id(&self.identity),
+            hold_identity: names.id(&identity::hold_identity(&self.identity)),
+        }
+    }
+
     async fn carry_out(
         &self,
         node: &str,
@@ -465,10 +489,7 @@ impl Maintenance {
         extras: Extras,
         seen: Option<Seen>,
     ) -> Result<Change, Error> {
-        let caller = Caller {
-            identity: names.id(&self.identity),
-            hold_identity: names.id(&identity::hold_identity(&self.identity)),
-        };
+        let caller = self.caller(&mut names);
         self.api
             .change(Task {
                 node,

@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::api::Api;
 use super::error::ApiError;
+use super::nodes::NodeRow;
 use super::patch::{Extras, merge_patch, object};
 use super::reads::{Seen, Sight};
 use super::writes::WriteOptions;
@@ -17,8 +18,8 @@ use crate::env::backoff;
 use crate::lease::NodeLease;
 use crate::outcome::{Aside, Change, Done, Error, Refused, Right};
 use crate::protocol::{
-    Acquisition, BootInstant, Caller, Decision, Lease, Names, Outcome, State, Token, Verb, Version,
-    Write, deadline, decide, judge, state,
+    Acquisition, BootInstant, Caller, Decision, Lease, Names, Now, Outcome, Refusal, State, Token,
+    Verb, Version, Write, deadline, decide, judge, state,
 };
 
 /// Whether writes count.
@@ -104,6 +105,23 @@ pub(crate) fn acquisition_of(
 }
 
 impl Api {
+    /// Decides `verb` on what was seen of the node, without carrying it out.
+    pub(crate) fn check(
+        &self,
+        node: &str,
+        verb: Verb,
+        caller: Caller,
+        seen: &Seen,
+        names: &mut Names,
+    ) -> Result<(), Error> {
+        sight(node, &seen.row)?;
+        let reduced = seen.lease.as_ref().map(|lease| lease.reduced(names));
+        let now = self.time.now();
+        decide(verb, caller, reduced.as_ref(), None, now)
+            .map(drop)
+            .map_err(|refusal| refused(node, refusal, seen.lease.as_ref(), reduced.as_ref(), now))
+    }
+
     /// Carries `task` out.
     pub(crate) async fn change(&self, mut task: Task<'_>) -> Result<Change, Error> {
         let begun = self.env.boot();
@@ -261,14 +279,8 @@ impl Api {
         lease: &Option<NodeLease>,
     ) -> Result<Decision, Error> {
         let now = self.time.now();
-        decide(task.verb, task.caller, seen, task.meant, now).map_err(|refusal| {
-            Error::Refused(Box::new(Refused {
-                node: task.node.to_owned(),
-                refusal,
-                lease: lease.clone(),
-                state: state(seen, now),
-            }))
-        })
+        decide(task.verb, task.caller, seen, task.meant, now)
+            .map_err(|refusal| refused(task.node, refusal, lease.as_ref(), seen, now))
     }
 
     async fn send_write(&self, task: &Task<'_>, sent: &Sent) -> Result<Bytes, ApiError> {
@@ -402,18 +414,36 @@ fn check_node(task: &mut Task<'_>, row: &Sight, asides: &mut Vec<Aside>) -> Resu
     if !task.needs_node() {
         return Ok(());
     }
-    match row {
-        Sight::Row(row) if row.deleting => Err(Error::NodeDeleting(task.node.to_owned())),
-        Sight::Row(row) => {
-            task.extras.node_uid = Some(row.uid.clone());
-            Ok(())
-        }
-        Sight::Missing => Err(Error::NodeNotFound(task.node.to_owned())),
-        Sight::Forbidden | Sight::Unread => {
-            asides.push(Aside::NodeUnreadable);
-            Ok(())
-        }
+    match sight(task.node, row)? {
+        Some(row) => task.extras.node_uid = Some(row.uid.clone()),
+        None => asides.push(Aside::NodeUnreadable),
     }
+    Ok(())
+}
+
+/// The Node's row, if it may be read; a Node that is gone or going is an error.
+fn sight<'a>(node: &str, row: &'a Sight) -> Result<Option<&'a NodeRow>, Error> {
+    match row {
+        Sight::Row(row) if row.deleting => Err(Error::NodeDeleting(node.to_owned())),
+        Sight::Row(row) => Ok(Some(row)),
+        Sight::Missing => Err(Error::NodeNotFound(node.to_owned())),
+        Sight::Forbidden | Sight::Unread => Ok(None),
+    }
+}
+
+fn refused(
+    node: &str,
+    refusal: Refusal,
+    lease: Option<&NodeLease>,
+    reduced: Option<&Lease>,
+    now: Now,
+) -> Error {
+    Error::Refused(Box::new(Refused {
+        node: node.to_owned(),
+        refusal,
+        lease: lease.cloned(),
+        state: state(reduced, now),
+    }))
 }
 
 fn explain_write(error: ApiError, existed: bool) -> Error {
