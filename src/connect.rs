@@ -21,8 +21,11 @@ mod warnings;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::credentials::Credentials;
 pub(crate) use self::environment::Environment;
 pub(crate) use self::error::ConnectError;
+use self::tls::Identity;
+use self::transport::Options;
 use crate::cli::connection::ConnectionArgs;
 
 /// A way to an API server, as one user.
@@ -53,11 +56,12 @@ pub(crate) enum Notice {
 /// Where notices go.
 pub(crate) type Notices = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// Finds the API server and the user's credentials, and builds the client. Sends nothing.
+/// Finds the API server and the user's credentials, and builds the client. Sends nothing, but runs the kubeconfig's
+/// credential plugin where there is one.
 ///
 /// # Errors
 /// When the kubeconfig can't be read, names something that doesn't exist, or holds a certificate, key or address that
-/// can't be used.
+/// can't be used; and when the plugin fails.
 ///
 /// # Panics
 /// Outside a tokio runtime, which the client's background task needs.
@@ -68,13 +72,14 @@ pub(crate) fn connect(
 ) -> Result<Connection, ConnectError> {
     let target = selection::select(args, environment)?;
     let request_timeout = args.request_timeout.0;
-    let client = transport::client(
-        &target,
-        environment,
-        args.verbosity,
+    let identity = Identity::of_user(&target)?;
+    let credentials = Credentials::of_user(&target, &identity, environment)?;
+    let options = Options {
+        verbosity: args.verbosity,
         request_timeout,
-        notices,
-    )?;
+        notices: Arc::clone(notices),
+    };
+    let client = transport::client(&target, identity, credentials, environment, options)?;
     Ok(Connection {
         client,
         context: target.context,

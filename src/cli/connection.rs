@@ -106,6 +106,7 @@ pub(crate) struct ConnectionArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true",
+        hide_possible_values = true,
         value_parser = boolean(),
     )]
     pub(crate) insecure_skip_tls_verify: Option<bool>,
@@ -135,6 +136,7 @@ pub(crate) struct ConnectionArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "true",
+        hide_possible_values = true,
         value_parser = boolean(),
     )]
     pub(crate) disable_compression: Option<bool>,

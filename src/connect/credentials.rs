@@ -15,7 +15,7 @@ use tower::{BoxError, Layer, Service};
 use super::dial::basic;
 use super::environment::Environment;
 use super::error::{ConnectError, in_words};
-use super::exec_plugin::{Plugin, PluginError};
+use super::exec_plugin::{Credential, Plugin, PluginError};
 use super::kubeconfig::AuthProvider;
 use super::selection::Target;
 use super::tls::Identity;
@@ -73,16 +73,9 @@ impl Credentials {
             Some(exec)
                 if user.client_certificate.is_none() && user.client_certificate_data.is_none() =>
             {
-                let plugin = Plugin::new(exec, &target.cluster, environment.stdin_may_ask)
-                    .map_err(|err| ConnectError::Credentials {
-                        detail: err.to_string(),
-                        install_hint: err.install_hint(),
-                    })?;
-                Ok(Self::Plugin(Arc::new(PluginCredentials {
-                    plugin,
-                    identity: identity.clone(),
-                    current: tokio::sync::Mutex::default(),
-                })))
+                let plugin = Plugin::new(exec, &target.cluster, environment.stdin_may_ask)?;
+                let credentials = PluginCredentials::first(plugin, identity.clone())?;
+                Ok(Self::Plugin(Arc::new(credentials)))
             }
             _ => Ok(Self::None),
         }
@@ -169,13 +162,38 @@ struct Given {
     expires: Option<DateTime<Utc>>,
 }
 
+impl Given {
+    /// Keeps the token, and has the certificate shown from now on.
+    fn take_over(credential: &Credential, identity: &Identity) -> Result<Self, PluginError> {
+        if let Some((certificate, key)) = &credential.certificate {
+            identity
+                .replace(certificate.as_bytes(), key.as_bytes())
+                .map_err(|detail| PluginError::BadPair { detail })?;
+        }
+        let token = credential.token.as_deref().map(bearer).transpose();
+        let header = token.map_err(|_| PluginError::Undecodable)?;
+        Ok(Self {
+            header,
+            expires: credential.expires,
+        })
+    }
+}
+
 impl PluginCredentials {
+    /// Runs the plugin at once: a person may have to log in, which no request's time limit should cut short.
+    fn first(plugin: Plugin, identity: Identity) -> Result<Self, PluginError> {
+        let given = Given::take_over(&plugin.run()?, &identity)?;
+        Ok(Self {
+            plugin,
+            identity,
+            current: tokio::sync::Mutex::new(Some(given)),
+        })
+    }
+
     async fn header(&self) -> Result<Option<HeaderValue>, PluginError> {
         let mut current = self.current.lock().await;
-        if let Some(given) = current
-            .as_ref()
-            .filter(|given| given.expires.is_none_or(|at| Utc::now() < at))
-        {
+        let is_fresh = |given: &&Given| given.expires.is_none_or(|at| Utc::now() < at);
+        if let Some(given) = current.as_ref().filter(is_fresh) {
             return Ok(given.header.clone());
         }
         let plugin = self.plugin.clone();
@@ -183,21 +201,9 @@ impl PluginCredentials {
             Ok(credential) => credential?,
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
-        if let Some((certificate, key)) = &credential.certificate {
-            self.identity
-                .replace(certificate.as_bytes(), key.as_bytes())
-                .map_err(|detail| PluginError::BadPair { detail })?;
-        }
-        let token = credential
-            .token
-            .as_ref()
-            .map(|token| bearer(token))
-            .transpose();
-        let header = token.map_err(|_| PluginError::Undecodable)?;
-        *current = Some(Given {
-            header: header.clone(),
-            expires: credential.expires,
-        });
+        let given = Given::take_over(&credential, &self.identity)?;
+        let header = given.header.clone();
+        *current = Some(given);
         Ok(header)
     }
 

@@ -5,14 +5,15 @@ mod classify;
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use thiserror::Error;
 
-/// Why there is no connection. `Display` is kubectl's sentence without the `error: ` that it puts before some of them:
-/// [`ConnectError::prefix`] tells which.
+/// Why there is no connection. `Display` is kubectl's sentence, without the `error: ` that it puts before those that
+/// don't say by themselves where they come from.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say what each of them is")]
 pub(crate) enum ConnectError {
@@ -27,7 +28,7 @@ pub(crate) enum ConnectError {
     Kubeconfig { path: PathBuf, detail: String },
     #[error("context {name:?} does not exist")]
     UnknownContext { name: String },
-    #[error("Error in configuration: context was not found for specified context: {name}")]
+    #[error("context was not found for specified context: {name}")]
     CurrentContextMissing { name: String },
     #[error("cluster {name:?} does not exist")]
     UnknownCluster { name: String },
@@ -111,8 +112,8 @@ pub(crate) enum ConnectError {
         not_after: DateTime<Utc>,
     },
     #[error(
-        "Unable to connect to the server: tls: failed to verify certificate: x509: certificate is valid for {}, not {wanted}",
-        presented.join(", ")
+        "Unable to connect to the server: tls: failed to verify certificate: x509: {}",
+        wrong_name(presented, wanted)
     )]
     WrongName {
         presented: Vec<String>,
@@ -133,27 +134,6 @@ pub(crate) enum ConnectError {
 }
 
 impl ConnectError {
-    /// What kubectl puts before the message on its line.
-    pub(crate) fn prefix(&self) -> &'static str {
-        match self {
-            Self::CurrentContextMissing { .. }
-            | Self::Refused { .. }
-            | Self::NoSuchHost { .. }
-            | Self::Unreachable { .. }
-            | Self::Proxy { .. }
-            | Self::TimedOut { .. }
-            | Self::Broken { .. }
-            | Self::UnknownAuthority
-            | Self::NotYetValid { .. }
-            | Self::Expired { .. }
-            | Self::WrongName { .. }
-            | Self::NotTls
-            | Self::Tls { .. }
-            | Self::Credentials { .. } => "",
-            _ => "error: ",
-        }
-    }
-
     /// Whether the command line itself is at fault, rather than a file or the network.
     pub(crate) fn is_usage(&self) -> bool {
         matches!(self, Self::BasicAuth { .. })
@@ -208,6 +188,28 @@ impl ConnectError {
     }
 }
 
+/// Go's words for a certificate of other names, of which it lists those of the wanted one's kind.
+fn wrong_name(presented: &[String], wanted: &str) -> String {
+    let is_address = |name: &str| name.parse::<IpAddr>().is_ok();
+    let of_kind = presented
+        .iter()
+        .map(String::as_str)
+        .filter(|name| is_address(name) == is_address(wanted))
+        .collect::<Vec<_>>()
+        .join(", ");
+    match (of_kind.is_empty(), is_address(wanted)) {
+        (false, _) => format!("certificate is valid for {of_kind}, not {wanted}"),
+        (true, true) => {
+            format!(
+                "cannot validate certificate for {wanted} because it doesn't contain any IP SANs"
+            )
+        }
+        (true, false) => {
+            format!("certificate is not valid for any names, but wanted to match {wanted}")
+        }
+    }
+}
+
 fn rfc3339(time: &DateTime<Utc>) -> impl fmt::Display {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
@@ -234,4 +236,69 @@ pub(super) fn causes<'a>(
             None => err.source(),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn io_errors_are_worded_as_go_words_them() {
+        let err = io::Error::from_raw_os_error(2);
+        assert_eq!(in_words(&err), "no such file or directory");
+    }
+
+    #[test]
+    fn names_of_the_wanted_kind_are_listed() {
+        let names = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        let both = names(&["api.example.com", "localhost", "10.0.0.1"]);
+        let domains = names(&["localhost"]);
+        let address = names(&["10.0.0.1"]);
+        for (presented, wanted, expected) in [
+            (
+                &both,
+                "x",
+                "certificate is valid for api.example.com, localhost, not x",
+            ),
+            (
+                &both,
+                "10.0.0.2",
+                "certificate is valid for 10.0.0.1, not 10.0.0.2",
+            ),
+            (
+                &domains,
+                "10.0.0.2",
+                "cannot validate certificate for 10.0.0.2 because it doesn't contain any IP SANs",
+            ),
+            (
+                &address,
+                "x",
+                "certificate is not valid for any names, but wanted to match x",
+            ),
+        ] {
+            assert_eq!(wrong_name(presented, wanted), expected);
+        }
+    }
+
+    #[test]
+    fn an_unconfigured_server_hints_at_the_kubeconfig() {
+        let refused = |host: &str| ConnectError::Refused {
+            host: host.to_owned(),
+        };
+        assert_eq!(
+            refused("localhost:8080").to_string(),
+            "The connection to the server localhost:8080 was refused - did you specify the right host or port?"
+        );
+        assert!(
+            refused("localhost:8080")
+                .hint()
+                .is_some_and(|hint| hint.contains("KUBECONFIG"))
+        );
+        assert_eq!(refused("10.0.0.1:6443").hint(), None);
+    }
 }

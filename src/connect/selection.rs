@@ -217,7 +217,7 @@ fn override_cluster(cluster: &mut Cluster, args: &ConnectionArgs) {
 
 fn override_user(user: &mut User, args: &ConnectionArgs) {
     if let Some(token) = nonempty(args.token.as_ref()) {
-        user.token = Some(token.into());
+        user.token = Some(token);
         user.token_file = None;
     }
     if let Some(path) = &args.client_certificate {

@@ -92,6 +92,9 @@ struct Shown {
 impl Identity {
     /// The kubeconfig user's own certificate, or none.
     pub(super) fn of_user(target: &Target) -> Result<Self, ConnectError> {
+        if !target.is_secure() {
+            return Ok(Self::default());
+        }
         let user = &target.user;
         let owner = target.user_description.clone().unwrap_or_default();
         let certificate = user.client_certificate_data.as_deref();

@@ -33,20 +33,26 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// And given up after this much more.
 const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(15);
 
+/// What a command line says of all its requests.
+pub(super) struct Options {
+    pub(super) verbosity: u8,
+    pub(super) request_timeout: Option<Duration>,
+    pub(super) notices: Notices,
+}
+
 /// Builds the client for a target. Nothing is retried: a lost answer to a write must come to light.
 pub(super) fn client(
     target: &Target,
+    identity: Identity,
+    credentials: Credentials,
     environment: &Environment,
-    verbosity: u8,
-    request_timeout: Option<Duration>,
-    notices: &Notices,
+    options: Options,
 ) -> Result<kube::Client, ConnectError> {
-    let identity = if target.is_secure() {
-        Identity::of_user(target)?
-    } else {
-        Identity::default()
-    };
-    let credentials = Credentials::of_user(target, &identity, environment)?;
+    let Options {
+        verbosity,
+        request_timeout,
+        notices,
+    } = options;
     let connections = Connections::new(target, identity, environment, request_timeout)?;
 
     let mut config = kube::Config::new(target.server.clone());
@@ -59,8 +65,8 @@ pub(super) fn client(
         })?;
     let observe = ObserveLayer {
         level: verbosity,
-        notices: Arc::clone(notices),
-        warnings: Warnings::new(Arc::clone(notices)),
+        warnings: Warnings::new(Arc::clone(&notices)),
+        notices,
     };
     let compress = !target.cluster.disable_compression;
 

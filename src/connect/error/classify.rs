@@ -45,14 +45,20 @@ impl ConnectError {
             } else if let Some(limit) = cause.downcast_ref::<TimeLimitExceeded>() {
                 Some(Self::TimedOut { after: limit.after })
             } else if let Some(plugin) = cause.downcast_ref::<PluginError>() {
-                Some(Self::Credentials {
-                    detail: plugin.to_string(),
-                    install_hint: plugin.install_hint(),
-                })
+                Some(Self::from(plugin.clone()))
             } else {
                 cause.downcast_ref::<io::Error>().and_then(of_io)
             }
         })
+    }
+}
+
+impl From<PluginError> for ConnectError {
+    fn from(err: PluginError) -> Self {
+        Self::Credentials {
+            detail: err.to_string(),
+            install_hint: err.install_hint(),
+        }
     }
 }
 

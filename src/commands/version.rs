@@ -1,0 +1,146 @@
+//! `kubectl maint version`
+
+use clap::{Args, ValueEnum};
+use k8s_openapi::apimachinery::pkg::version::Info;
+use serde::Serialize;
+
+use crate::connect::{ConnectError, Connection};
+
+/// Print the versions of this plugin and of the API server
+///
+/// The server's is left out, after an error on stderr, where it can't be reached.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct VersionArgs {
+    /// Print this plugin's version alone, without asking the API server
+    #[arg(long)]
+    pub(crate) client: bool,
+
+    /// How to print them, where not as text
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub(crate) output: Option<VersionFormat>,
+}
+
+/// The forms, beside text, in which versions can be printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VersionFormat {
+    /// JSON, in the field names of `kubectl version`
+    Json,
+    /// YAML, likewise
+    Yaml,
+}
+
+/// What there is to print.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Versions {
+    client_version: ClientVersion,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_version: Option<Info>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ClientVersion {
+    git_version: &'static str,
+    platform: String,
+}
+
+impl Versions {
+    /// This plugin's, and the server's where it is known.
+    pub(crate) fn new(server_version: Option<Info>) -> Self {
+        Self {
+            client_version: ClientVersion {
+                git_version: concat!("v", env!("CARGO_PKG_VERSION")),
+                platform: platform(),
+            },
+            server_version,
+        }
+    }
+
+    /// The text for stdout, with its last newline.
+    pub(crate) fn render(&self, format: Option<VersionFormat>) -> String {
+        match format {
+            None => {
+                let mut text = format!("Client Version: {}\n", self.client_version.git_version);
+                if let Some(server) = &self.server_version {
+                    text.push_str(&format!("Server Version: {}\n", server.git_version));
+                }
+                text
+            }
+            Some(VersionFormat::Json) => {
+                serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+            }
+            Some(VersionFormat::Yaml) => serde_saphyr::to_string(self).unwrap_or_default(),
+        }
+    }
+}
+
+/// Operating system and processor in Go's words, as kubectl has them.
+fn platform() -> String {
+    let processor = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    format!("{}/{processor}", std::env::consts::OS)
+}
+
+/// Why the server's version isn't known.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum VersionError {
+    /// There is no way to the server, or it doesn't know who asks.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The server answers, but not with its version.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Asks the API server for its version.
+pub(crate) async fn server_version(connection: &Connection) -> Result<Info, VersionError> {
+    let answer = connection.client.apiserver_version().await;
+    answer.map_err(
+        |err| match (ConnectError::classify(&err, &connection.server), err) {
+            (Some(err), _) => VersionError::Connect(err),
+            (None, kube::Error::Api(status)) => VersionError::Refused(format!(
+                "Error from server ({}): {}",
+                status.reason, status.message
+            )),
+            (None, other) => VersionError::Refused(format!("error: {other}")),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both() -> Versions {
+        Versions::new(Some(Info {
+            git_version: "v1.36.3".to_owned(),
+            ..Info::default()
+        }))
+    }
+
+    #[test]
+    fn text_names_client_and_server() {
+        let client = concat!("Client Version: v", env!("CARGO_PKG_VERSION"), "\n");
+        assert_eq!(
+            both().render(None),
+            format!("{client}Server Version: v1.36.3\n")
+        );
+        assert_eq!(Versions::new(None).render(None), client);
+    }
+
+    #[test]
+    fn json_and_yaml_use_kubectls_field_names() {
+        let json: serde_json::Value =
+            serde_json::from_str(&both().render(Some(VersionFormat::Json))).unwrap();
+        assert_eq!(json["serverVersion"]["gitVersion"], "v1.36.3");
+        let yaml: serde_json::Value =
+            serde_saphyr::from_str(&both().render(Some(VersionFormat::Yaml))).unwrap();
+        assert_eq!(yaml, json);
+        let alone = Versions::new(None).render(Some(VersionFormat::Json));
+        assert!(!alone.contains("serverVersion"), "{alone}");
+    }
+}
