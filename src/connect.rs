@@ -65,7 +65,7 @@ pub(crate) type Notices = Arc<dyn Fn(Notice) + Send + Sync>;
 ///
 /// # Panics
 /// Outside a tokio runtime, which the client's background task needs.
-pub(crate) fn connect(
+pub(crate) async fn connect(
     args: &ConnectionArgs,
     environment: &Environment,
     notices: &Notices,
@@ -74,6 +74,7 @@ pub(crate) fn connect(
     let request_timeout = args.request_timeout.0;
     let identity = Identity::of_user(&target)?;
     let credentials = Credentials::of_user(&target, &identity, environment)?;
+    credentials.obtain().await?;
     let options = Options {
         verbosity: args.verbosity,
         request_timeout,

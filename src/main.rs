@@ -1,1 +1,59 @@
-fn main() {}
+//! `kubectl maint`: one maintenance lock per node that everybody can see, wait for and respect.
+
+mod cli;
+mod commands;
+mod completion;
+mod connect;
+mod exit;
+mod failure;
+mod report;
+mod session;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use crate::cli::{Cli, program};
+use crate::connect::Environment;
+use crate::exit::Code;
+use crate::session::Start;
+use crate::terminal::Terminal;
+
+fn main() -> ExitCode {
+    let program = program::name(std::env::args_os().next().as_deref());
+    let code = match parse(&program) {
+        Ok(cli) => commands::run(
+            &cli,
+            &Start {
+                terminal: &Terminal::new(cli.verb.quiet()),
+                connection: &cli.connection,
+                environment: &Environment::of_this_process(),
+                program: &program,
+            },
+        ),
+        Err(error) => say_usage(&error),
+    };
+    ExitCode::from(code.number())
+}
+
+fn parse(program: &str) -> Result<Cli, clap::Error> {
+    let mut matches = Cli::command()
+        .name("kubectl-maint")
+        .bin_name(program)
+        .try_get_matches()?;
+    Cli::from_arg_matches_mut(&mut matches)
+}
+
+/// Prints help to stdout and what is wrong with the arguments to stderr.
+fn say_usage(error: &clap::Error) -> Code {
+    let terminal = Terminal::default();
+    let text = error.render().ansi().to_string();
+    if error.use_stderr() {
+        terminal.raw_stderr(text.trim_end());
+        Code::USAGE
+    } else {
+        terminal.data(text.trim_end());
+        Code::DONE
+    }
+}

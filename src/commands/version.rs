@@ -5,6 +5,10 @@ use k8s_openapi::apimachinery::pkg::version::Info;
 use serde::Serialize;
 
 use crate::connect::{ConnectError, Connection};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::session::Start;
+use crate::terminal::escape;
 
 /// Print the versions of this plugin and of the API server
 ///
@@ -85,28 +89,35 @@ fn platform() -> String {
     format!("{}/{processor}", std::env::consts::OS)
 }
 
-/// Why the server's version isn't known.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum VersionError {
-    /// There is no way to the server, or it doesn't know who asks.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The server answers, but not with its version.
-    #[error("{0}")]
-    Refused(String),
+pub(crate) async fn run(args: &VersionArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let server = if args.client {
+        Ok(None)
+    } else {
+        server_version(start).await.map(Some)
+    };
+    let (server, failure) = match server {
+        Ok(server) => (server, None),
+        Err(failure) => (None, Some(failure)),
+    };
+    let versions = Versions::new(server).render(args.output);
+    start.terminal.data(versions.trim_end());
+    failure.map_or(Ok(Code::DONE), Err)
 }
 
-/// Asks the API server for its version.
-pub(crate) async fn server_version(connection: &Connection) -> Result<Info, VersionError> {
+async fn server_version(start: &Start<'_>) -> Result<Info, Failure> {
+    let connection = start.connect().await?;
     let answer = connection.client.apiserver_version().await;
     answer.map_err(
         |err| match (ConnectError::classify(&err, &connection.server), err) {
-            (Some(err), _) => VersionError::Connect(err),
-            (None, kube::Error::Api(status)) => VersionError::Refused(format!(
-                "Error from server ({}): {}",
-                status.reason, status.message
-            )),
-            (None, other) => VersionError::Refused(format!("error: {other}")),
+            (Some(err), _) => err.into(),
+            (None, kube::Error::Api(status)) => {
+                let message = escape(&status.message);
+                start
+                    .terminal
+                    .error(&format!("Error from server ({}): {message}", status.reason));
+                Failure::Reported(Code::ERROR)
+            }
+            (None, other) => Failure::Input(format!("the server's answer is no version: {other}")),
         },
     )
 }

@@ -74,11 +74,20 @@ impl Credentials {
                 if user.client_certificate.is_none() && user.client_certificate_data.is_none() =>
             {
                 let plugin = Plugin::new(exec, &target.cluster, environment.stdin_may_ask)?;
-                let credentials = PluginCredentials::first(plugin, identity.clone())?;
-                Ok(Self::Plugin(Arc::new(credentials)))
+                Ok(Self::Plugin(Arc::new(PluginCredentials {
+                    plugin,
+                    identity: identity.clone(),
+                    current: tokio::sync::Mutex::default(),
+                })))
             }
             _ => Ok(Self::None),
         }
+    }
+
+    /// Runs the plugin at once, where there is one: a person may have to log in, which no request's time limit should
+    /// cut short.
+    pub(super) async fn obtain(&self) -> Result<(), PluginError> {
+        self.header().await.map(drop)
     }
 
     async fn header(&self) -> Result<Option<HeaderValue>, PluginError> {
@@ -180,16 +189,6 @@ impl Given {
 }
 
 impl PluginCredentials {
-    /// Runs the plugin at once: a person may have to log in, which no request's time limit should cut short.
-    fn first(plugin: Plugin, identity: Identity) -> Result<Self, PluginError> {
-        let given = Given::take_over(&plugin.run()?, &identity)?;
-        Ok(Self {
-            plugin,
-            identity,
-            current: tokio::sync::Mutex::new(Some(given)),
-        })
-    }
-
     async fn header(&self) -> Result<Option<HeaderValue>, PluginError> {
         let mut current = self.current.lock().await;
         let is_fresh = |given: &&Given| given.expires.is_none_or(|at| Utc::now() < at);

@@ -134,6 +134,23 @@ pub(crate) enum ConnectError {
 }
 
 impl ConnectError {
+    /// What kubectl puts before the message: nothing, where that says by itself where it comes from.
+    pub(crate) fn prefix(&self) -> &'static str {
+        let message = self.to_string();
+        let speaks_for_itself = [
+            "Unable to connect to the server",
+            "The connection to the server",
+        ];
+        if speaks_for_itself
+            .iter()
+            .any(|start| message.starts_with(start))
+        {
+            ""
+        } else {
+            "error: "
+        }
+    }
+
     /// Whether the command line itself is at fault, rather than a file or the network.
     pub(crate) fn is_usage(&self) -> bool {
         matches!(self, Self::BasicAuth { .. })

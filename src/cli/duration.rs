@@ -1,0 +1,65 @@
+//! Lengths of time as people type them.
+
+use std::time::Duration;
+
+/// Reads a length such as `30m`, `1h` or `1m30s`; a bare number would be a guess, and is refused.
+pub(crate) fn length(typed: &str) -> Result<Duration, String> {
+    if typed.starts_with('-') {
+        return Err("must not be negative".to_owned());
+    }
+    if !typed.is_empty() && typed.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("needs a unit, such as {typed}s or {typed}m"));
+    }
+    if let Some((whole, rest)) = typed.split_once('.')
+        && rest.ends_with('s')
+        && whole.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return Err("must be a whole number of seconds".to_owned());
+    }
+    humantime::parse_duration(typed)
+        .map_err(|_| "is not a length of time, such as 90s, 30m or 1h".to_owned())
+}
+
+/// Reads the length of an acquisition.
+pub(crate) fn lease(typed: &str) -> Result<Duration, String> {
+    let length = length(typed)?;
+    if length > maintenance_lease::LONGEST_DURATION {
+        return Err("must not be longer than 1h; for longer: renew it in time, or hold".to_owned());
+    }
+    maintenance_lease::check_duration(length)
+        .map(|_| length)
+        .map_err(|_| "must be a whole number of seconds from 1s to 1h".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_read_as_people_type_them() {
+        assert_eq!(lease("30m"), Ok(Duration::from_secs(1800)));
+        assert_eq!(lease("1h"), Ok(Duration::from_secs(3600)));
+        assert_eq!(lease("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(length("3d"), Ok(Duration::from_secs(3 * 86_400)));
+    }
+
+    #[test]
+    fn what_cannot_be_is_said_precisely() {
+        for (typed, why) in [
+            ("", "is not a length of time, such as 90s, 30m or 1h"),
+            ("0s", "must be a whole number of seconds from 1s to 1h"),
+            ("30", "needs a unit, such as 30s or 30m"),
+            ("0", "needs a unit, such as 0s or 0m"),
+            ("0.5s", "must be a whole number of seconds"),
+            ("500ms", "must be a whole number of seconds from 1s to 1h"),
+            ("-5m", "must not be negative"),
+            (
+                "61m",
+                "must not be longer than 1h; for longer: renew it in time, or hold",
+            ),
+            ("soon", "is not a length of time, such as 90s, 30m or 1h"),
+        ] {
+            assert_eq!(lease(typed), Err(why.to_owned()), "{typed:?}");
+        }
+    }
+}

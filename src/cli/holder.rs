@@ -1,0 +1,95 @@
+//! Who the caller is.
+
+use clap::Args;
+use maintenance_lease::protocol::identity;
+
+use crate::connect::Environment;
+
+/// The identity to hold leases with.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct HolderArgs {
+    /// Identity to hold with, instead of USER@HOST
+    #[arg(
+        long,
+        value_name = "ID",
+        env = "KUBECTL_MAINT_HOLDER",
+        hide_env_values = true,
+        global = true,
+        value_parser = holder
+    )]
+    pub(crate) holder: Option<String>,
+}
+
+fn holder(typed: &str) -> Result<String, String> {
+    identity::validate(typed)
+        .map(|()| typed.to_owned())
+        .map_err(|error| error.to_string())
+}
+
+impl HolderArgs {
+    /// The identity given, else `user@host` of the user who logged in: who became root by sudo
+    /// stays a person, since two people who are both root on one bastion must not pass for one.
+    pub(crate) fn identity(&self, environment: &Environment) -> String {
+        self.holder.clone().unwrap_or_else(|| {
+            let user = ["SUDO_USER", "USER", "LOGNAME", "USERNAME"]
+                .into_iter()
+                .find_map(|name| environment.get(name))
+                .unwrap_or("unknown");
+            let host = gethostname::gethostname();
+            identity::default_identity(&typable(user), &typable(&host.to_string_lossy()))
+        })
+    }
+}
+
+/// A part of an identity that anybody can type: what a shell or a terminal would trip over is `_`.
+fn typable(part: &str) -> String {
+    let part: String = part
+        .chars()
+        .take(100)
+        .map(|c| {
+            if c.is_alphanumeric() || matches!(c, '-' | '.' | '_') {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if part.is_empty() {
+        "unknown".to_owned()
+    } else {
+        part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity_in(variables: &[(&str, &str)]) -> String {
+        let environment = Environment::of_variables(variables.iter().copied());
+        let identity = HolderArgs::default().identity(&environment);
+        let (user, host) = identity.rsplit_once('@').expect("user@host");
+        assert!(!host.is_empty());
+        user.to_owned()
+    }
+
+    #[test]
+    fn the_person_who_logged_in_counts() {
+        assert_eq!(identity_in(&[("USER", "alice")]), "alice");
+        assert_eq!(
+            identity_in(&[("USER", "root"), ("SUDO_USER", "alice")]),
+            "alice"
+        );
+        assert_eq!(identity_in(&[]), "unknown");
+    }
+
+    #[test]
+    fn nobody_gets_a_hold_by_accident() {
+        assert_eq!(identity_in(&[("USER", "kubeadmin")]), "user:kubeadmin");
+    }
+
+    #[test]
+    fn odd_names_stay_typable() {
+        assert_eq!(identity_in(&[("USER", "DOM\\al ice\x1b")]), "DOM_al_ice_");
+    }
+}

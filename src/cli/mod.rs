@@ -1,0 +1,57 @@
+//! Arguments as typed, and what they mean.
+
+pub(crate) mod connection;
+pub(crate) mod duration;
+pub(crate) mod holder;
+pub(crate) mod nodes;
+pub(crate) mod output;
+pub(crate) mod program;
+pub(crate) mod writing;
+
+use clap::{Parser, Subcommand};
+
+use self::connection::ConnectionArgs;
+use crate::commands;
+
+/// One maintenance lock per node that everybody can see, wait for and respect
+///
+/// People and controllers disrupt nodes: they reboot, drain, snapshot and reprovision them. Each
+/// node has one maintenance lock, the Node Maintenance Lease of KEP-1411: take it before you touch
+/// the node, and give it back afterwards. It holds off nobody by force: what it does is to tell
+/// everybody who asks that somebody is at work, who, since when, until when and why.
+#[derive(Parser, Debug)]
+#[command(
+    version,
+    disable_help_subcommand = true,
+    infer_long_args = false,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    propagate_version = false,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: VerbArgs,
+
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+/// The verbs, in the order in which a maintenance meets them.
+#[derive(Subcommand, Debug)]
+pub(crate) enum VerbArgs {
+    Acquire(commands::acquire::AcquireArgs),
+    Release(commands::release::ReleaseArgs),
+    Version(commands::version::VersionArgs),
+}
+
+impl VerbArgs {
+    /// Nothing but data and problems is to be printed.
+    pub(crate) fn quiet(&self) -> bool {
+        match self {
+            Self::Acquire(args) => args.output.quiet,
+            Self::Release(args) => args.output.quiet,
+            Self::Version(_) => false,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! How results are printed.
+
+use clap::{Args, ValueEnum};
+
+/// The form of what goes to stdout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A line or a row for people
+    #[default]
+    #[value(skip)]
+    Text,
+    /// Rows with more columns
+    Wide,
+    /// node/NAME
+    Name,
+    /// Documented, versioned JSON
+    Json,
+    /// The same as YAML
+    Yaml,
+    /// NODE and the token of its acquisition, for shells
+    Token,
+}
+
+/// Output flags, the same for every verb.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct OutputArgs {
+    /// Form of the result on stdout
+    #[arg(short = 'o', long = "output", value_name = "FORMAT", value_enum)]
+    pub(crate) format: Option<Format>,
+
+    /// Print neither results in words nor remarks; problems still go to stderr
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+impl OutputArgs {
+    /// The form asked for, else words for people.
+    pub(crate) fn format(self) -> Format {
+        self.format.unwrap_or_default()
+    }
+}

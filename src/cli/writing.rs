@@ -1,0 +1,73 @@
+//! Flags of the verbs that change something.
+
+use clap::{Args, ValueEnum};
+
+/// Whether something is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRunMode {
+    /// Do it
+    #[default]
+    None,
+    /// Decide and say it; send nothing that writes
+    Client,
+    /// Let the server check it and store nothing
+    Server,
+}
+
+/// Flags of every verb that changes something.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WriteArgs {
+    /// Say what would be done, without doing it
+    #[arg(
+        long,
+        value_name = "MODE",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "none",
+        default_missing_value = "client",
+        hide_possible_values = true
+    )]
+    pub(crate) dry_run: DryRunMode,
+
+    /// Name that the API server records as the manager of the fields written
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "kubectl-maint",
+        hide_short_help = true
+    )]
+    pub(crate) field_manager: String,
+
+    /// Answer every confirmation with yes
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+impl DryRunMode {
+    /// What stands behind a message that is not quite true.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Client => " (dry run)",
+            Self::Server => " (server dry run)",
+        }
+    }
+}
+
+impl From<DryRunMode> for maintenance_lease::DryRun {
+    fn from(mode: DryRunMode) -> Self {
+        match mode {
+            DryRunMode::None => Self::None,
+            DryRunMode::Client => Self::Client,
+            DryRunMode::Server => Self::Server,
+        }
+    }
+}
+
+/// Reads a reason: at most a kibibyte, since every client of the Lease carries it around.
+pub(crate) fn reason(typed: &str) -> Result<String, String> {
+    maintenance_lease::check_reason(typed)
+        .map(|()| typed.to_owned())
+        .map_err(|error| error.to_string())
+}

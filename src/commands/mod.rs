@@ -1,0 +1,38 @@
+//! The verbs, a file each, named as typed: arguments, calls on the library, outcome.
+
+pub(crate) mod acquire;
+mod confirm;
+mod events;
+mod many;
+mod problems;
+pub(crate) mod release;
+mod targets;
+pub(crate) mod version;
+
+use crate::cli::{Cli, VerbArgs};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::session::Start;
+
+/// Runs the verb that was typed, tells the problem that ended it, if any, and returns its code.
+pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let result = match runtime {
+        Ok(runtime) => runtime.block_on(verb(&cli.verb, start)),
+        Err(error) => Err(Failure::input(format!("can't start: {error}"))),
+    };
+    result.unwrap_or_else(|failure| {
+        problems::tell(start.terminal, &failure);
+        Code::of(&failure)
+    })
+}
+
+async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    match verb {
+        VerbArgs::Acquire(args) => acquire::run(args, start).await,
+        VerbArgs::Release(args) => release::run(args, start).await,
+        VerbArgs::Version(args) => version::run(args, start).await,
+    }
+}

@@ -1,0 +1,182 @@
+//! Tells problems: what went wrong, in kubectl's words, and what to do about it.
+
+use std::cell::{Cell, RefCell};
+
+use maintenance_lease::protocol::Refusal;
+use maintenance_lease::{ApiError, Error, RowDetail};
+
+use crate::connect::ConnectError;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::near::near_misses;
+use crate::report::refusal;
+use crate::session::Session;
+use crate::terminal::{Terminal, escape};
+
+/// The manifest with the rights that the verbs need.
+const RIGHTS: &str = "deploy/rbac.yaml";
+
+/// Tells the problems of a command's nodes as they come, and keeps the worst code.
+pub(crate) struct Problems<'a> {
+    session: &'a Session<'a>,
+    worst: Cell<Code>,
+    unknown: RefCell<Vec<String>>,
+    told: RefCell<Vec<String>>,
+}
+
+impl<'a> Problems<'a> {
+    pub(crate) fn new(session: &'a Session<'a>) -> Self {
+        Self {
+            session,
+            worst: Cell::new(Code::DONE),
+            unknown: RefCell::default(),
+            told: RefCell::default(),
+        }
+    }
+
+    /// Tells one.
+    pub(crate) fn tell(&self, failure: &Failure) {
+        self.worst.set(self.worst.get().worse(Code::of(failure)));
+        if let Failure::Lock(Error::NodeNotFound(node)) = failure {
+            self.unknown.borrow_mut().push(node.clone());
+        }
+        let (message, hint) = words(failure, Some(self.session));
+        // What is the same for all nodes, such as a server that is gone, is told once.
+        if self.told.borrow().contains(&message) {
+            return;
+        }
+        let terminal = self.session.terminal;
+        terminal.error(&message);
+        if let Some(hint) = hint {
+            terminal.hint(hint);
+        }
+        self.told.borrow_mut().push(message);
+    }
+
+    /// Notes that the command did not fully succeed, for reasons told elsewhere.
+    pub(crate) fn note(&self, code: Code) {
+        self.worst.set(self.worst.get().worse(code));
+    }
+
+    /// Whether anything went wrong so far.
+    pub(crate) fn any(&self) -> bool {
+        self.worst.get() != Code::DONE
+    }
+
+    /// Ends the command: offers names that may have been meant, says what is wrong with the clocks,
+    /// and returns the worst code.
+    pub(crate) async fn end(self) -> Code {
+        let unknown = self.unknown.take();
+        if !unknown.is_empty()
+            && let Ok(rows) = self.session.locks.nodes(None, RowDetail::Cells).await
+        {
+            for typed in &unknown {
+                let near = near_misses(typed, rows.iter().map(|row| row.name.as_str()));
+                if !near.is_empty() {
+                    self.session
+                        .terminal
+                        .hint(format!("did you mean {}?", near.join(", ")));
+                }
+            }
+        }
+        self.session.warn_of_clocks();
+        self.worst.get()
+    }
+}
+
+/// Tells a problem that ends a command before it has a session.
+pub(crate) fn tell(terminal: &Terminal, failure: &Failure) {
+    let (message, hint) = words(failure, None);
+    if !message.is_empty() {
+        terminal.error(&message);
+    }
+    if let Some(hint) = hint {
+        terminal.hint(hint);
+    }
+}
+
+/// Message and hint.
+fn words(failure: &Failure, session: Option<&Session<'_>>) -> (String, Option<String>) {
+    let server = session.map_or("", |session| session.connection.server.as_str());
+    let connect = match failure {
+        Failure::Connect(error) => Some((error.to_string(), error.prefix(), error.hint())),
+        _ => failure
+            .api()
+            .and_then(|error| classify(error, server))
+            .map(|error| (error.to_string(), error.prefix(), error.hint())),
+    };
+    match (failure, connect) {
+        (Failure::Lock(Error::Unknown { node, intent, .. }), cause) => {
+            let program = session.map_or("kubectl maint", |session| session.program);
+            let cause = cause.map_or_else(
+                || failure.api().map(ToString::to_string).unwrap_or_default(),
+                |(message, ..)| message,
+            );
+            (
+                format!(
+                    "unknown whether node/{node} was {intent}: the write may still take effect ({})",
+                    escape(&cause)
+                ),
+                Some(format!("to see: {program} status {node}")),
+            )
+        }
+        (_, Some((message, prefix, hint))) => (format!("{prefix}{}", escape(&message)), hint),
+        (Failure::Usage { message, hint }, None) => (message.clone(), Some(hint.clone())),
+        (Failure::Lock(Error::Refused(refused)), None) => match session {
+            Some(session) => {
+                let now = session.locks.server_time().now();
+                let caller = session.locks.identity();
+                let (message, hint) = refusal::lines(refused, caller, session.program, now);
+                (message, Some(hint))
+            }
+            None => (refused.to_string(), None),
+        },
+        (Failure::Lock(Error::MissingRight { right, source }), None) => (
+            escape(&source.to_string()),
+            Some(format!("it takes the right to {right}: {RIGHTS} grants it")),
+        ),
+        (Failure::Lock(Error::NamespaceTerminating), None) => (
+            failure.to_string(),
+            Some("wait until it is gone; the next acquire makes it anew".to_owned()),
+        ),
+        (Failure::Lock(Error::Contended { node, .. }), None) => {
+            let program = session.map_or("kubectl maint", |session| session.program);
+            (
+                failure.to_string(),
+                Some(format!(
+                    "nothing was written; to see: {program} status {node}"
+                )),
+            )
+        }
+        (Failure::InterruptedWrite { node }, None) => {
+            let program = session.map_or("kubectl maint", |session| session.program);
+            (
+                failure.to_string(),
+                Some(format!("to see: {program} status {node}")),
+            )
+        }
+        (Failure::Reported(_), None) => (String::new(), None),
+        (other, None) => (escape(&other.to_string()), None),
+    }
+}
+
+/// The trouble with the connection or the credentials behind an API error, if that is what it is.
+fn classify(error: &ApiError, server: &str) -> Option<ConnectError> {
+    match error {
+        ApiError::Transport(source) => ConnectError::classify(source, server),
+        ApiError::TimedOut(after) => Some(ConnectError::TimedOut { after: *after }),
+        ApiError::Status(status) if status.code == 401 => Some(ConnectError::Unauthorized {
+            message: status.message.clone(),
+        }),
+        _ => None,
+    }
+}
+
+/// Somebody else's hands are on the node, as opposed to some failure on the way.
+pub(crate) fn is_contention(failure: &Failure) -> bool {
+    matches!(
+        failure,
+        Failure::Lock(Error::Refused(refused))
+            if matches!(refused.refusal, Refusal::Held | Refusal::AdminHold | Refusal::HeldByCaller)
+    )
+}

@@ -1,0 +1,158 @@
+//! From the nodes that were meant to what is known of each, in as few requests as possible.
+
+use std::collections::HashMap;
+
+use maintenance_lease::{Error, NodeLease, NodeRow, RowDetail, Seen, Sight};
+
+use crate::cli::nodes::Selection;
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// A node to work on.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) node: String,
+    /// What was read of it already.
+    pub(crate) seen: Option<Seen>,
+}
+
+/// The nodes to work on, in the order in which their results come out.
+#[derive(Clone, Debug)]
+pub(crate) struct Targets {
+    pub(crate) nodes: Vec<Target>,
+    /// Exactly one node was named.
+    pub(crate) single: bool,
+}
+
+/// Which Leases `--mine` means.
+pub(crate) type IsMine<'a> = &'a (dyn Fn(&NodeLease) -> bool + Sync);
+
+/// Finds the nodes that `selection` means. One is read by the verb itself; several come from one
+/// list of each kind, side by side: the Leases, and the Nodes where `with_nodes` or where only they
+/// tell which are meant. Where a list is forbidden, nodes that were named are read one by one.
+///
+/// # Errors
+/// Where a list can't be read, or nothing matches.
+pub(crate) async fn find(
+    session: &Session<'_>,
+    selection: Selection,
+    with_nodes: bool,
+    is_mine: IsMine<'_>,
+) -> Result<Targets, Failure> {
+    let locks = &session.locks;
+    let nodes = match selection {
+        Selection::Named(names) => {
+            return named(session, names, with_nodes).await;
+        }
+        Selection::Mine => {
+            let mut mine: Vec<Target> = locks
+                .list()
+                .await?
+                .into_values()
+                .filter(|lease| is_mine(lease))
+                .map(|lease| Target {
+                    node: lease.node().to_owned(),
+                    seen: Some(Seen {
+                        node: lease.node().to_owned(),
+                        row: Sight::Unread,
+                        lease: Some(lease),
+                    }),
+                })
+                .collect();
+            mine.sort_by(|one, other| one.node.cmp(&other.node));
+            mine
+        }
+        Selection::All => listed(session, None, with_nodes).await?,
+        Selection::Labelled(selector) => listed(session, Some(&selector), with_nodes).await?,
+    };
+    if nodes.is_empty() {
+        return Err(Failure::NothingFound);
+    }
+    Ok(Targets {
+        nodes,
+        single: false,
+    })
+}
+
+async fn named(
+    session: &Session<'_>,
+    names: Vec<String>,
+    with_nodes: bool,
+) -> Result<Targets, Failure> {
+    let unread = |names: Vec<String>| Targets {
+        single: names.len() == 1,
+        nodes: names
+            .into_iter()
+            .map(|node| Target { node, seen: None })
+            .collect(),
+    };
+    if names.len() == 1 {
+        return Ok(unread(names));
+    }
+    let rows = async {
+        if with_nodes {
+            session
+                .locks
+                .nodes(None, RowDetail::Metadata)
+                .await
+                .map(Some)
+        } else {
+            Ok(None)
+        }
+    };
+    let (leases, rows) = match futures::join!(session.locks.list(), rows) {
+        (Ok(leases), Ok(rows)) => (leases, rows),
+        (Err(Error::MissingRight { .. }), _) | (_, Err(Error::MissingRight { .. })) => {
+            return Ok(unread(names));
+        }
+        (Err(error), _) | (_, Err(error)) => return Err(error.into()),
+    };
+    let rows: Option<HashMap<String, NodeRow>> = rows.map(|rows| {
+        rows.into_iter()
+            .map(|row| (row.name.clone(), row))
+            .collect()
+    });
+    Ok(Targets {
+        single: false,
+        nodes: names
+            .into_iter()
+            .map(|node| {
+                let row = match &rows {
+                    None => Sight::Unread,
+                    Some(rows) => rows.get(&node).cloned().map_or(Sight::Missing, Sight::Row),
+                };
+                target(node, row, &leases)
+            })
+            .collect(),
+    })
+}
+
+async fn listed(
+    session: &Session<'_>,
+    selector: Option<&str>,
+    with_nodes: bool,
+) -> Result<Vec<Target>, Failure> {
+    let detail = if with_nodes {
+        RowDetail::Metadata
+    } else {
+        RowDetail::Cells
+    };
+    let (rows, leases) =
+        futures::join!(session.locks.nodes(selector, detail), session.locks.list());
+    let (rows, leases) = (rows?, leases?);
+    Ok(rows
+        .into_iter()
+        .map(|row| target(row.name.clone(), Sight::Row(row), &leases))
+        .collect())
+}
+
+fn target(node: String, row: Sight, leases: &HashMap<String, NodeLease>) -> Target {
+    Target {
+        seen: Some(Seen {
+            lease: leases.get(&node).cloned(),
+            row,
+            node: node.clone(),
+        }),
+        node,
+    }
+}

@@ -1,0 +1,96 @@
+//! Exit codes. Scripts depend on them: each is documented, and one match decides which applies.
+
+use maintenance_lease::Error;
+use maintenance_lease::protocol::Refusal;
+
+use crate::failure::Failure;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Code(u8);
+
+impl Code {
+    /// Everything that was asked for is done.
+    pub(crate) const DONE: Self = Self(0);
+    /// Something failed that no other code stands for; also a request that ran out of time.
+    pub(crate) const ERROR: Self = Self(1);
+    /// It was asked in a way that can't be meant; nothing was done.
+    pub(crate) const USAGE: Self = Self(2);
+    /// Somebody else holds it, or it is not yours.
+    pub(crate) const HELD: Self = Self(3);
+    /// Refused for safety: a confirmation is needed, or was answered with no.
+    pub(crate) const UNSAFE: Self = Self(6);
+    /// Interrupted by Ctrl-C.
+    pub(crate) const INTERRUPTED: Self = Self(130);
+
+    /// From the best to the worst: of several nodes, the worst counts.
+    const ORDER: [Self; 6] = [
+        Self::DONE,
+        Self::HELD,
+        Self::UNSAFE,
+        Self::ERROR,
+        Self::USAGE,
+        Self::INTERRUPTED,
+    ];
+
+    /// The code for the system.
+    pub(crate) fn number(self) -> u8 {
+        self.0
+    }
+
+    /// The worse of two.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        let rank = |code| Self::ORDER.iter().position(|&known| known == code);
+        if rank(other) > rank(self) {
+            other
+        } else {
+            self
+        }
+    }
+
+    /// The code that stands for `failure`.
+    pub(crate) fn of(failure: &Failure) -> Self {
+        match failure {
+            Failure::Usage { .. } => Self::USAGE,
+            Failure::Input(_) | Failure::NothingFound | Failure::Connect(_) => Self::ERROR,
+            Failure::Lock(error) => Self::of_lock(error),
+            Failure::Unconfirmed(_) | Failure::Declined => Self::UNSAFE,
+            Failure::Interrupted | Failure::InterruptedWrite { .. } => Self::INTERRUPTED,
+            Failure::Reported(code) => *code,
+        }
+    }
+
+    fn of_lock(error: &Error) -> Self {
+        match error {
+            Error::Refused(refused) => match refused.refusal {
+                Refusal::Held
+                | Refusal::HeldByCaller
+                | Refusal::Expired
+                | Refusal::AdminHold
+                | Refusal::NotHolder
+                | Refusal::NotHeld
+                | Refusal::NotAHold
+                | Refusal::ChangedHands => Self::HELD,
+                Refusal::OwnHold | Refusal::Elected | Refusal::Deleting => Self::ERROR,
+            },
+            Error::Invalid(_) => Self::USAGE,
+            _ => Self::ERROR,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_the_worst_counts() {
+        let worst = |codes: &[Code]| codes.iter().copied().fold(Code::DONE, Code::worse);
+        assert_eq!(worst(&[Code::DONE, Code::DONE]), Code::DONE);
+        assert_eq!(worst(&[Code::HELD, Code::DONE]), Code::HELD);
+        assert_eq!(worst(&[Code::HELD, Code::UNSAFE]), Code::UNSAFE);
+        assert_eq!(worst(&[Code::ERROR, Code::UNSAFE, Code::HELD]), Code::ERROR);
+        assert_eq!(worst(&[Code::ERROR, Code::USAGE]), Code::USAGE);
+        assert_eq!(worst(&[Code::INTERRUPTED, Code::USAGE]), Code::INTERRUPTED);
+    }
+}

@@ -1,0 +1,115 @@
+//! Everything that keeps a verb from its end, as data until the last moment.
+
+use std::fmt;
+
+use maintenance_lease::{ApiError, Error};
+
+use crate::connect::ConnectError;
+use crate::exit::Code;
+
+/// Why a verb, or its part for one node, did not do what was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It was asked in a way that can't be meant.
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to type instead.
+        hint: String,
+    },
+    /// A file or standard input can't be used.
+    Input(String),
+    /// The selection is empty.
+    NothingFound,
+    /// There is no way to the API server.
+    Connect(ConnectError),
+    /// The rules, the API server or the way to it.
+    Lock(Error),
+    /// A confirmation is needed and nobody can be asked.
+    Unconfirmed(String),
+    /// Somebody was asked and said no.
+    Declined,
+    /// Ctrl-C, before a request was under way.
+    Interrupted,
+    /// Ctrl-C with a write under way, whose fate is open: what would have happened to which node.
+    InterruptedWrite {
+        /// The node.
+        node: String,
+    },
+    /// Nothing is missing but the code: the problem was reported already.
+    Reported(Code),
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self::Input(message.into())
+    }
+
+    /// Says where the problem was found.
+    pub(crate) fn within(self, place: impl fmt::Display) -> Self {
+        match self {
+            Self::Usage { message, hint } => Self::Usage {
+                message: format!("{place}: {message}"),
+                hint,
+            },
+            other => other,
+        }
+    }
+
+    /// The API error behind it, if any.
+    pub(crate) fn api(&self) -> Option<&ApiError> {
+        match self {
+            Self::Lock(
+                Error::Api(source)
+                | Error::MissingRight { source, .. }
+                | Error::Unknown { source, .. },
+            ) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage { message, .. } | Self::Input(message) | Self::Unconfirmed(message) => {
+                f.write_str(message)
+            }
+            Self::NothingFound => f.write_str("no matching resources found"),
+            Self::Connect(error) => write!(f, "{error}"),
+            Self::Lock(error) => write!(f, "{error}"),
+            Self::Declined => f.write_str("not confirmed: nothing was done"),
+            Self::Interrupted => f.write_str("interrupted"),
+            Self::InterruptedWrite { node } => write!(
+                f,
+                "interrupted: the write for node/{node} was under way and may still take effect"
+            ),
+            Self::Reported(_) => Ok(()),
+        }
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        Self::Connect(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Lock(error)
+    }
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Self::Lock(Error::Api(error))
+    }
+}

@@ -1,0 +1,159 @@
+//! A node and its lock as data: the documented, versioned shape of `-o json` and `-o yaml`.
+
+use maintenance_lease::protocol::{Instant, Now, State};
+use maintenance_lease::{Change, NodeLease, NodeRow, Sight};
+use serde::Serialize;
+
+use super::time::rfc3339;
+
+/// The version of the shapes below. Fields are added under it; none is removed or changes meaning.
+pub(crate) const API_VERSION: &str = "kubectl-maint.dev/v1";
+
+/// What of a node and its lock is known.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Item {
+    api_version: &'static str,
+    kind: &'static str,
+    /// The node's name.
+    pub(crate) node: String,
+    /// Free, Held, Expired or Hold.
+    pub(crate) state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) holder: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// When this acquisition began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acquired_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    renewed_at: Option<String>,
+    /// The end that the Lease states; absent for a hold, and where it can't be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_seconds: Option<u32>,
+    /// When an administrator means to be done: advisory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold_until: Option<String>,
+    /// The time above has passed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    overdue: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transitions: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_holder: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    released_at: Option<String>,
+    /// Oddities: unreadableTime, clockAhead, overlong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    flags: Vec<&'static str>,
+    /// kubectl's words for the node; absent where it may not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_status: Option<String>,
+    /// When the node's kubelet last renewed its heartbeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) heartbeat_at: Option<String>,
+    /// The acquisition, for --token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<String>,
+    /// The resource version of the write that acquired: it rises with every acquisition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fencing_number: Option<u64>,
+}
+
+/// Several of them.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct List {
+    api_version: &'static str,
+    kind: &'static str,
+    items: Vec<Item>,
+}
+
+impl Item {
+    /// What a Lease (`None`: there is none) says of `node` at `now`.
+    pub(crate) fn new(node: &str, lease: Option<&NodeLease>, row: &Sight, now: Now) -> Self {
+        let state = lease.map_or(State::Free, |lease| lease.state(now));
+        let held = lease.filter(|_| state != State::Free);
+        let hold_until = held
+            .filter(|_| state == State::AdminHold)
+            .and_then(NodeLease::hold_until);
+        let instant = |instant: Instant| instant.to_chrono().map(rfc3339);
+        Self {
+            api_version: API_VERSION,
+            kind: "NodeMaintenance",
+            node: node.to_owned(),
+            state: state_word(state),
+            holder: held.and_then(NodeLease::holder).map(ToOwned::to_owned),
+            reason: held.and_then(NodeLease::reason).map(ToOwned::to_owned),
+            acquired_at: held.and_then(NodeLease::acquired).map(rfc3339),
+            renewed_at: held.and_then(NodeLease::renewed).map(rfc3339),
+            until: match state {
+                State::Held { until } => instant(until),
+                State::Expired { since } => since.and_then(instant),
+                State::Free | State::AdminHold => None,
+            },
+            duration_seconds: held
+                .filter(|_| state != State::AdminHold)
+                .map(NodeLease::duration_seconds),
+            hold_until: hold_until.map(rfc3339),
+            overdue: hold_until.is_some_and(|until| now.earliest > Instant::from(until)),
+            transitions: lease.map(NodeLease::transitions),
+            last_holder: lease
+                .and_then(NodeLease::last_holder)
+                .map(ToOwned::to_owned),
+            released_at: lease
+                .filter(|_| state == State::Free)
+                .and_then(NodeLease::released_at)
+                .map(rfc3339),
+            flags: held.map(|lease| flag_words(lease, now)).unwrap_or_default(),
+            node_status: row.row().map(|row: &NodeRow| row.status.clone()),
+            heartbeat_at: None,
+            token: held
+                .and_then(NodeLease::token)
+                .map(|token| token.to_string()),
+            fencing_number: None,
+        }
+    }
+
+    /// What a change left behind.
+    pub(crate) fn of_change(change: &Change, now: Now) -> Self {
+        Self {
+            fencing_number: change.fencing,
+            ..Self::new(&change.node, change.lease.as_ref(), &Sight::Unread, now)
+        }
+    }
+}
+
+impl List {
+    pub(crate) fn new(items: Vec<Item>) -> Self {
+        Self {
+            api_version: API_VERSION,
+            kind: "NodeMaintenanceList",
+            items,
+        }
+    }
+}
+
+fn state_word(state: State) -> &'static str {
+    match state {
+        State::Free => "Free",
+        State::Held { .. } => "Held",
+        State::Expired { .. } => "Expired",
+        State::AdminHold => "Hold",
+    }
+}
+
+/// The oddities of a held Lease, a word each.
+pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<&'static str> {
+    let flags = lease.flags(now);
+    [
+        (flags.unreadable_time, "unreadableTime"),
+        (flags.clock_ahead, "clockAhead"),
+        (flags.overlong, "overlong"),
+    ]
+    .into_iter()
+    .filter_map(|(set, word)| set.then_some(word))
+    .collect()
+}

@@ -1,0 +1,8 @@
+//! Pure renderers of outcomes: lines, tables, JSON and YAML, refusals and events in words.
+
+pub(crate) mod change;
+pub(crate) mod item;
+pub(crate) mod near;
+pub(crate) mod print;
+pub(crate) mod refusal;
+pub(crate) mod time;

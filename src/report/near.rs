@@ -1,0 +1,42 @@
+//! Names that may have been meant.
+
+/// How many are offered.
+const MOST: usize = 3;
+
+/// The known names nearest to `typed`, the nearest first, as far as a slip of the fingers goes.
+pub(crate) fn near_misses<'a>(
+    typed: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Vec<&'a str> {
+    let reach = (typed.len() / 3).clamp(1, 4);
+    let mut near: Vec<(usize, &str)> = known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(typed, name), name))
+        .filter(|&(distance, _)| distance > 0 && distance <= reach)
+        .collect();
+    near.sort_unstable();
+    near.into_iter().take(MOST).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_recognised_by_distance_and_not_by_prefix_alone() {
+        let known = [
+            "worker-1",
+            "worker-2",
+            "worker-11",
+            "control-plane-1",
+            "rowker-1",
+        ];
+        assert_eq!(
+            near_misses("wroker-1", known),
+            ["worker-1", "worker-2"],
+            "swapped letters"
+        );
+        assert_eq!(near_misses("orker-1", known)[0], "worker-1");
+        assert_eq!(near_misses("database", known), Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,62 @@
+//! Items in the form that was asked for.
+
+use serde::Serialize;
+
+use super::item::{Item, List};
+use crate::cli::output::Format;
+use crate::failure::Failure;
+
+/// One node as itself, several as a list.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Shape {
+    One(Box<Item>),
+    Many(List),
+}
+
+/// The text of `items`; `single` where one node was named, which is then not wrapped in a list.
+/// Words for people are elsewhere: for them, and where there is nothing to say, it is `None`.
+///
+/// # Errors
+/// Where the items can't be written in that form.
+pub(crate) fn items(
+    mut items: Vec<Item>,
+    single: bool,
+    format: Format,
+) -> Result<Option<String>, Failure> {
+    let lines = |lines: Vec<String>| (!lines.is_empty()).then(|| lines.join("\n"));
+    let mut shape = || {
+        if single && items.len() == 1 {
+            Shape::One(Box::new(items.remove(0)))
+        } else {
+            Shape::Many(List::new(std::mem::take(&mut items)))
+        }
+    };
+    let unprintable = |error: &dyn std::fmt::Display| {
+        Failure::input(format!("the result can't be printed: {error}"))
+    };
+    Ok(match format {
+        Format::Text | Format::Wide => None,
+        Format::Name => lines(
+            items
+                .iter()
+                .map(|item| format!("node/{}", item.node))
+                .collect(),
+        ),
+        Format::Token => lines(
+            items
+                .iter()
+                .filter_map(|item| Some(format!("{} {}", item.node, item.token.as_deref()?)))
+                .collect(),
+        ),
+        Format::Json => {
+            Some(serde_json::to_string_pretty(&shape()).map_err(|error| unprintable(&error))?)
+        }
+        Format::Yaml => Some(
+            serde_saphyr::to_string(&shape())
+                .map_err(|error| unprintable(&error))?
+                .trim_end()
+                .to_owned(),
+        ),
+    })
+}

@@ -1,0 +1,125 @@
+//! Times and lengths in words.
+
+use chrono::{DateTime, Local, TimeZone, Utc};
+use maintenance_lease::protocol::{Instant, Span};
+
+/// A length as kubectl prints ages: the two largest units while they matter, such as `45s`, `5m30s`,
+/// `12m`, `3h25m`, `26h`, `4d`.
+pub(crate) fn span(span: Span) -> String {
+    let seconds = span.as_micros() / 1_000_000;
+    if seconds < 0 {
+        return "0s".to_owned();
+    }
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let two = |first: i64, unit: char, second: i64, smaller: char| {
+        if second == 0 {
+            format!("{first}{unit}")
+        } else {
+            format!("{first}{unit}{second}{smaller}")
+        }
+    };
+    match () {
+        () if seconds < 120 => format!("{seconds}s"),
+        () if minutes < 10 => two(minutes, 'm', seconds % 60, 's'),
+        () if minutes < 180 => format!("{minutes}m"),
+        () if hours < 8 => two(hours, 'h', minutes % 60, 'm'),
+        () if hours < 48 => format!("{hours}h"),
+        () if days < 8 => two(days, 'd', hours % 24, 'h'),
+        () if days < 730 => format!("{days}d"),
+        () => two(days / 365, 'y', days % 365, 'd'),
+    }
+}
+
+/// A point in time in the local zone: the clock time, with the date where it is another day than
+/// `now`.
+pub(crate) fn clock(instant: Instant, now: Instant) -> String {
+    in_zone(instant, now, &Local)
+}
+
+fn in_zone<Z: TimeZone>(instant: Instant, now: Instant, zone: &Z) -> String
+where
+    Z::Offset: std::fmt::Display,
+{
+    let Some(time) = instant.to_chrono() else {
+        return "a time that can't be read".to_owned();
+    };
+    let local = time.with_timezone(zone);
+    let today = now
+        .to_chrono()
+        .is_some_and(|now| now.with_timezone(zone).date_naive() == local.date_naive());
+    let offset = local.offset().to_string();
+    let offset = if offset == "+00:00" { "UTC" } else { &offset };
+    let format = if today {
+        "%H:%M:%S"
+    } else {
+        "%Y-%m-%d %H:%M:%S"
+    };
+    format!("{} {offset}", local.format(format))
+}
+
+/// A point in time in the local zone and in UTC, where they differ.
+pub(crate) fn clock_and_utc(instant: Instant, now: Instant) -> String {
+    let local = clock(instant, now);
+    let utc = in_zone(instant, now, &Utc);
+    if local == utc {
+        local
+    } else {
+        format!("{local} ({utc})")
+    }
+}
+
+/// RFC 3339 with microseconds, in UTC.
+pub(crate) fn rfc3339(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::FixedOffset;
+
+    use super::*;
+
+    #[test]
+    fn lengths_read_as_in_kubectl() {
+        for (seconds, words) in [
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (330, "5m30s"),
+            (1800, "30m"),
+            (3600, "60m"),
+            (3 * 3600 + 25 * 60, "3h25m"),
+            (26 * 3600, "26h"),
+            (50 * 3600, "2d2h"),
+            (30 * 86_400, "30d"),
+            (800 * 86_400, "2y70d"),
+        ] {
+            assert_eq!(span(Span::seconds(seconds)), words, "{seconds} s");
+        }
+        assert_eq!(span(Span::micros(-1_000_000)), "0s");
+    }
+
+    #[test]
+    fn the_date_shows_where_it_is_another_day() {
+        let at =
+            |text: &str| Instant::from(text.parse::<DateTime<Utc>>().expect("a time of the test"));
+        let zone = FixedOffset::east_opt(2 * 3600).expect("an offset");
+        let now = at("2026-01-02T21:00:00Z");
+        assert_eq!(
+            in_zone(at("2026-01-02T21:30:05Z"), now, &zone),
+            "23:30:05 +02:00"
+        );
+        assert_eq!(
+            in_zone(at("2026-01-02T22:30:05Z"), now, &zone),
+            "2026-01-03 00:30:05 +02:00"
+        );
+        assert_eq!(
+            in_zone(at("2026-01-02T22:30:05Z"), now, &Utc),
+            "22:30:05 UTC"
+        );
+        assert_eq!(
+            in_zone(Instant::UNREADABLE, now, &Utc),
+            "a time that can't be read"
+        );
+    }
+}

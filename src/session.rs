@@ -1,0 +1,121 @@
+//! What a verb works with: the way to the cluster, the handle on its locks, and the terminal.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use maintenance_lease::{ClockWarning, Maintenance};
+
+use crate::cli::connection::ConnectionArgs;
+use crate::cli::holder::HolderArgs;
+use crate::cli::writing::WriteArgs;
+use crate::connect::{Connection, Environment, Notice, Notices, connect};
+use crate::failure::Failure;
+use crate::report::time;
+use crate::terminal::Terminal;
+
+/// What every verb gets, before anything is sent.
+pub(crate) struct Start<'a> {
+    pub(crate) terminal: &'a Terminal,
+    pub(crate) connection: &'a ConnectionArgs,
+    pub(crate) environment: &'a Environment,
+    /// What the person calls this program, such as `kubectl maint`.
+    pub(crate) program: &'a str,
+}
+
+/// An open session.
+pub(crate) struct Session<'a> {
+    pub(crate) terminal: &'a Terminal,
+    pub(crate) connection: Connection,
+    pub(crate) locks: Maintenance,
+    pub(crate) program: &'a str,
+    clock_told: AtomicBool,
+}
+
+impl<'a> Start<'a> {
+    /// Finds the API server. Sends nothing.
+    pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
+        let notices: Notices = Arc::new(|notice| {
+            let terminal = Terminal::default();
+            match notice {
+                Notice::ApiWarning(text) => terminal.warn(text),
+                Notice::Trace(text) => terminal.raw_stderr(text),
+            }
+        });
+        Ok(connect(self.connection, self.environment, &notices).await?)
+    }
+
+    /// A session that only reads.
+    pub(crate) async fn reading(&self, holder: &HolderArgs) -> Result<Session<'a>, Failure> {
+        self.open(holder, None).await
+    }
+
+    /// A session that writes.
+    pub(crate) async fn writing(
+        &self,
+        holder: &HolderArgs,
+        write: &WriteArgs,
+    ) -> Result<Session<'a>, Failure> {
+        self.open(holder, Some(write)).await
+    }
+
+    async fn open(
+        &self,
+        holder: &HolderArgs,
+        write: Option<&WriteArgs>,
+    ) -> Result<Session<'a>, Failure> {
+        let connection = self.connect().await?;
+        let mut builder =
+            Maintenance::builder(connection.client.clone(), holder.identity(self.environment))
+                .request_timeout(connection.request_timeout);
+        if let Some(write) = write {
+            builder = builder
+                .field_manager(write.field_manager.clone())
+                .dry_run(write.dry_run.into());
+        }
+        let locks = builder
+            .build()
+            .map_err(|error| Failure::usage(error.to_string(), "give another --holder"))?;
+        Ok(Session {
+            terminal: self.terminal,
+            connection,
+            locks,
+            program: self.program,
+            clock_told: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Session<'_> {
+    /// Where changes would be made, for confirmations.
+    pub(crate) fn place(&self) -> String {
+        match &self.connection.context {
+            Some(context) => format!("context {context}, server {}", self.connection.server),
+            None => format!("server {}", self.connection.server),
+        }
+    }
+
+    /// Says once what is wrong with the clocks, if anything is.
+    pub(crate) fn warn_of_clocks(&self) {
+        let Some(warning) = self.locks.server_time().warning() else {
+            return;
+        };
+        if self.clock_told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.terminal.warn(match warning {
+            ClockWarning::LocalClock { ahead } if ahead.as_micros() > 0 => format!(
+                "the local clock is {} ahead of the API server's; the server's counts",
+                time::span(ahead)
+            ),
+            ClockWarning::LocalClock { ahead } => format!(
+                "the local clock is {} behind the API server's; the server's counts",
+                time::span(maintenance_lease::protocol::Span::micros(-ahead.as_micros()))
+            ),
+            ClockWarning::ServersDisagree { by } => format!(
+                "answers of the API server differ in their Date by {}: several servers, or a proxy, \
+                 with clocks that disagree; expiry is judged by the earliest",
+                time::span(by)
+            ),
+        });
+    }
+}

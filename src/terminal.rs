@@ -1,0 +1,180 @@
+//! The only owner of stdin, stdout and stderr.
+//!
+//! Data goes to stdout, everything else to stderr. A reader that goes away (`| head`) ends the
+//! printing quietly, and never the work.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::{IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use crate::failure::Failure;
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default();
+
+/// The person or program at the other end.
+#[derive(Debug, Default)]
+pub(crate) struct Terminal {
+    quiet: bool,
+    stdout_closed: Cell<bool>,
+}
+
+impl Terminal {
+    /// With `quiet`, results in words and remarks are left out.
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self {
+            quiet,
+            stdout_closed: Cell::new(false),
+        }
+    }
+
+    /// Prints data that was asked for.
+    pub(crate) fn data(&self, text: impl fmt::Display) {
+        if self.stdout_closed.get() {
+            return;
+        }
+        let mut stdout = anstream::stdout().lock();
+        let printed = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+        if printed.is_err() {
+            self.stdout_closed.set(true);
+        }
+    }
+
+    /// Whether anybody still reads stdout.
+    pub(crate) fn is_read(&self) -> bool {
+        !self.stdout_closed.get()
+    }
+
+    /// Prints a result in words.
+    pub(crate) fn result(&self, text: impl fmt::Display) {
+        if !self.quiet {
+            self.data(text);
+        }
+    }
+
+    /// Prints a remark that helps people and that no script needs.
+    pub(crate) fn remark(&self, text: impl fmt::Display) {
+        if !self.quiet {
+            self.stderr(format_args!("{text}"));
+        }
+    }
+
+    /// Prints what may be a problem.
+    pub(crate) fn warn(&self, text: impl fmt::Display) {
+        self.stderr(format_args!("{WARNING}Warning:{WARNING:#} {text}"));
+    }
+
+    /// Prints a problem as kubectl does: after `error: `, unless it says by itself where it is from.
+    pub(crate) fn error(&self, text: &str) {
+        const SPEAKS_FOR_ITSELF: [&str; 4] = [
+            "Error from server",
+            "Unable to connect",
+            "The connection to the server",
+            "error: ",
+        ];
+        if SPEAKS_FOR_ITSELF
+            .iter()
+            .any(|beginning| text.starts_with(beginning))
+        {
+            self.stderr(format_args!("{text}"));
+        } else {
+            self.stderr(format_args!("{ERROR}error:{ERROR:#} {text}"));
+        }
+    }
+
+    /// Prints what to do about a problem.
+    pub(crate) fn hint(&self, text: impl fmt::Display) {
+        self.stderr(format_args!("{HINT}hint:{HINT:#} {text}"));
+    }
+
+    /// Prints text that was made elsewhere, such as the help of an argument parser.
+    pub(crate) fn raw_stderr(&self, text: impl fmt::Display) {
+        self.stderr(format_args!("{text}"));
+    }
+
+    /// Asks for a yes after showing `facts`, a line each; `yes` answers it beforehand.
+    ///
+    /// # Errors
+    /// Where nobody can be asked, or the answer is no.
+    pub(crate) fn confirm(
+        &self,
+        facts: &[String],
+        question: &str,
+        yes: bool,
+    ) -> Result<(), Failure> {
+        if yes {
+            return Ok(());
+        }
+        for fact in facts {
+            self.stderr(format_args!("{fact}"));
+        }
+        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+            return Err(Failure::Unconfirmed(format!(
+                "{question} This needs a confirmation, and there is no terminal to ask: use --yes"
+            )));
+        }
+        let answered = dialoguer::Confirm::new()
+            .with_prompt(question)
+            .default(false)
+            .show_default(true)
+            .interact()
+            .map_err(|error| Failure::Unconfirmed(format!("nobody could be asked: {error}")))?;
+        if answered {
+            Ok(())
+        } else {
+            Err(Failure::Declined)
+        }
+    }
+
+    /// Whether somebody sits in front of stderr, who likes to see progress.
+    pub(crate) fn is_watched(&self) -> bool {
+        std::io::stderr().is_terminal() && !self.quiet
+    }
+
+    fn stderr(&self, text: fmt::Arguments<'_>) {
+        // Where nobody reads stderr, there is nobody to tell.
+        let _ = writeln!(anstream::stderr().lock(), "{text}");
+    }
+}
+
+/// `text` with every character escaped that would move the cursor, colour the line or turn its
+/// direction: a reason or a holder is anyone's text.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_unprintable(c) {
+            escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// Control characters, and the invisible ones that reorder or hide text.
+fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_act_on_a_terminal_is_escaped() {
+        assert_eq!(escape("new kernel"), "new kernel");
+        assert_eq!(escape("grün ✓"), "grün ✓");
+        assert_eq!(escape("a\x1b[31mb"), "a\\u{1b}[31mb");
+        assert_eq!(escape("a\nb\tc"), "a\\nb\\tc");
+        assert_eq!(escape("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(escape("a\u{9b}b"), "a\\u{9b}b");
+    }
+}
