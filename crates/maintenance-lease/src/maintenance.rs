@@ -499,6 +499,7 @@ impl Maintenance {
                 meant,
                 extras,
                 seen,
+                row: None,
                 write_options: &self.write_options,
                 dry_run: self.dry_run,
                 patience: self.api.limit.map(|limit| limit * PATIENCE),

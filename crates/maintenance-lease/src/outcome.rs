@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::cluster::error::ApiError;
+use crate::cluster::nodes::NodeRow;
 use crate::lease::NodeLease;
 use crate::options::InvalidOption;
 use crate::protocol::{BootInstant, Instant, Refusal, State, Token};
@@ -15,6 +16,8 @@ pub struct Change {
     pub node: String,
     /// What was done.
     pub done: Done,
+    /// The Node, where the verb looked at it and may.
+    pub row: Option<NodeRow>,
     /// The Lease as it was before; `None`: there was none.
     pub before: Option<NodeLease>,
     /// Its state before.

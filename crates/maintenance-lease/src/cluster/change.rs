@@ -45,6 +45,8 @@ pub(crate) struct Task<'a> {
     pub(crate) extras: Extras,
     /// What was read already, so that nothing is read twice.
     pub(crate) seen: Option<Seen>,
+    /// The Node, as soon as it was read.
+    pub(crate) row: Option<NodeRow>,
     pub(crate) write_options: &'a WriteOptions,
     pub(crate) dry_run: DryRun,
     /// How long to go on; `None`: until there is a decision.
@@ -134,6 +136,7 @@ impl Api {
                 .map_err(|error| Right::on_leases("get").explain(error))?,
         };
         check_node(&mut task, &seen.row, &mut asides)?;
+        task.row = seen.row.into_row();
 
         let mut lease = seen.lease;
         let mut unsettled: Option<Sent> = None;
@@ -363,6 +366,7 @@ impl Api {
         let state_before = state(task.reduce(lease.as_ref()).as_ref(), self.time.now());
         Change {
             node: task.node.to_owned(),
+            row: task.row.take(),
             done,
             before: lease.clone(),
             state_before,
@@ -389,6 +393,7 @@ impl Api {
         let held = after.as_ref().filter(|_| done != Done::Released);
         Change {
             node: task.node.to_owned(),
+            row: task.row.take(),
             done,
             deadline: held.map(|lease| deadline(sent.at, lease.duration)),
             fencing: held

@@ -47,6 +47,15 @@ impl Sight {
             _ => None,
         }
     }
+
+    /// The row, where there is one.
+    #[must_use]
+    pub fn into_row(self) -> Option<NodeRow> {
+        match self {
+            Self::Row(row) => Some(row),
+            _ => None,
+        }
+    }
 }
 
 /// How much of each Node a list of rows brings.
