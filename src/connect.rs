@@ -38,8 +38,6 @@ pub(crate) struct Connection {
     pub(crate) server: String,
     /// Whom the kubeconfig or the flags say we are, in words for a confirmation; none for an anonymous user.
     pub(crate) user: Option<String>,
-    /// The namespace that `-n`, the context or the pod names.
-    pub(crate) namespace: String,
     /// The longest time that one request may take; `None` is without limit.
     pub(crate) request_timeout: Option<Duration>,
 }
@@ -86,7 +84,6 @@ pub(crate) async fn connect(
         context: target.context,
         server: target.server.to_string().trim_end_matches('/').to_owned(),
         user: target.user_description,
-        namespace: target.namespace,
         request_timeout,
     })
 }

@@ -2,11 +2,14 @@
 //!
 //! kubectl hands none of its own flags to a plugin, so each of them has to be here, usable anywhere after `maint`.
 
+use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command};
 
 mod go_duration;
 
@@ -154,11 +157,11 @@ pub(crate) struct ConnectionArgs {
     #[arg(long, value_name = "DIR", global = true, hide = true)]
     pub(crate) cache_dir: Option<PathBuf>,
 
-    #[arg(long, value_name = "NAME", global = true, hide = true)]
-    pub(crate) username: Option<String>,
+    #[arg(long, value_name = "NAME", global = true, hide = true, value_parser = BasicAuth)]
+    pub(crate) username: Option<Infallible>,
 
-    #[arg(long, value_name = "PASSWORD", global = true, hide = true)]
-    pub(crate) password: Option<String>,
+    #[arg(long, value_name = "PASSWORD", global = true, hide = true, value_parser = BasicAuth)]
+    pub(crate) password: Option<Infallible>,
 }
 
 /// The time limit of one request; `None` is without limit.
@@ -197,4 +200,23 @@ fn boolean() -> impl TypedValueParser<Value = bool> {
     const FALSE: [&str; 6] = ["false", "False", "FALSE", "f", "F", "0"];
     PossibleValuesParser::new(TRUE.into_iter().chain(FALSE))
         .map(|typed| TRUE.contains(&typed.as_str()))
+}
+
+/// Refuses kubectl's name and password, which no API server has taken since 1.19, without showing them.
+#[derive(Clone)]
+struct BasicAuth;
+
+impl TypedValueParser for BasicAuth {
+    type Value = Infallible;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        _: Option<&Arg>,
+        _: &OsStr,
+    ) -> Result<Infallible, clap::Error> {
+        let message = "--username and --password are not supported: the API server takes no basic authentication\n\
+                       hint: use --token, a client certificate, or a user of your kubeconfig (--user)\n";
+        Err(clap::Error::raw(ErrorKind::InvalidValue, message).with_cmd(command))
+    }
 }

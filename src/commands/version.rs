@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use k8s_openapi::apimachinery::pkg::version::Info;
 use serde::Serialize;
 
-use crate::connect::{ConnectError, Connection};
+use crate::connect::ConnectError;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::session::Start;

@@ -17,11 +17,6 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say what each of them is")]
 pub(crate) enum ConnectError {
-    #[error(
-        "--username and --password are not supported: the API server takes no basic authentication"
-    )]
-    BasicAuth { flag: &'static str },
-
     #[error("stat {}: no such file or directory", path.display())]
     KubeconfigMissing { path: PathBuf },
     #[error("error loading config file \"{}\": {detail}", path.display())]
@@ -151,17 +146,9 @@ impl ConnectError {
         }
     }
 
-    /// Whether the command line itself is at fault, rather than a file or the network.
-    pub(crate) fn is_usage(&self) -> bool {
-        matches!(self, Self::BasicAuth { .. })
-    }
-
     /// What to do about it, where that isn't plain from the message.
     pub(crate) fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::BasicAuth { .. } => {
-                "use --token, a client certificate, or a user of your kubeconfig (--user)"
-            }
             Self::UnknownContext { .. } | Self::CurrentContextMissing { .. } => {
                 "`kubectl config get-contexts` lists the contexts there are"
             }

@@ -36,7 +36,6 @@ pub(super) fn select(
     args: &ConnectionArgs,
     environment: &Environment,
 ) -> Result<Target, ConnectError> {
-    refuse_basic_auth(args)?;
     let config = kubeconfig::load(args.kubeconfig.as_deref(), environment)?;
     let context = context(&config, args)?;
     let (cluster_name, cluster) = cluster(&config, context, args)?;
@@ -91,15 +90,6 @@ pub(super) fn select(
         user,
         namespace: namespace.unwrap_or_else(|| "default".to_owned()),
     })
-}
-
-/// kubectl still sends a name and password; no API server since 1.19 takes them.
-fn refuse_basic_auth(args: &ConnectionArgs) -> Result<(), ConnectError> {
-    match (&args.username, &args.password) {
-        (Some(_), _) => Err(ConnectError::BasicAuth { flag: "--username" }),
-        (_, Some(_)) => Err(ConnectError::BasicAuth { flag: "--password" }),
-        _ => Ok(()),
-    }
 }
 
 type Chosen<'a> = Option<(&'a str, &'a Context)>;

@@ -1,0 +1,170 @@
+//! Which kubeconfig, which context, which server.
+
+use std::fs;
+
+use crate::support::kubeconfig::Kubeconfig;
+use crate::support::maint::Maint;
+use crate::support::server::Server;
+
+/// Nothing configured, not even a home: kubectl's last resort is asked.
+#[test]
+fn without_any_configuration_localhost_is_tried() {
+    let asks_localhost = |maint: Maint| {
+        let run = maint.args(["-v6"]).run();
+        assert!(
+            run.stderr
+                .contains("url=\"http://localhost:8080/version?timeout=10s\""),
+            "{run:?}"
+        );
+    };
+    asks_localhost(Maint::version());
+    asks_localhost(Maint::version().variable("KUBECONFIG", "/nowhere/config"));
+    asks_localhost(Maint::version().variable("HOME", "/nowhere"));
+}
+
+/// A kubeconfig in the home directory is found.
+#[test]
+fn home_has_a_kubeconfig() {
+    let config = Kubeconfig::real("homely");
+    let kube = config.directory().join(".kube");
+    fs::create_dir(&kube).unwrap();
+    for name in ["config", "user.crt", "user.key"] {
+        fs::rename(config.directory().join(name), kube.join(name)).unwrap();
+    }
+    Maint::version()
+        .variable("HOME", config.directory())
+        .succeeds();
+}
+
+/// `--server` alone is enough.
+#[test]
+fn server_needs_no_kubeconfig() {
+    let server = Server::plain("");
+    Maint::version()
+        .args(["-s", &format!("http://{}", server.address)])
+        .succeeds();
+    Maint::version()
+        .args(["--server", &server.address.to_string()])
+        .succeeds();
+    Maint::version()
+        .args(["--server=http://"])
+        .fails("error: host must be a URL or a host:port pair: \"http://\"");
+}
+
+/// Of a list of kubeconfigs those that are missing are passed over, and the first to name something wins.
+#[test]
+fn kubeconfig_list_may_name_missing_files() {
+    let server = Server::plain("");
+    let first = Kubeconfig::new(&format!("{{server: \"http://{}\"}}", server.address), "{}");
+    let second = Kubeconfig::new("{server: \"http://127.0.0.1:1\"}", "{}");
+    let missing = first.directory().join("missing");
+    let list = std::env::join_paths([missing, first.path(), second.path()]).unwrap();
+    Maint::version().variable("KUBECONFIG", list).succeeds();
+}
+
+/// A kubeconfig that was asked for by flag has to be there.
+#[test]
+fn explicit_kubeconfig_must_exist() {
+    Maint::version()
+        .args(["--kubeconfig=/nowhere/config"])
+        .fails("error: stat /nowhere/config: no such file or directory");
+    let config = Kubeconfig::real("explicit");
+    let path = config.path();
+    Maint::version()
+        .args(["--kubeconfig", path.to_str().unwrap()])
+        .variable("KUBECONFIG", "/nowhere/config")
+        .succeeds();
+}
+
+/// Names that the kubeconfig doesn't have are refused, never passed over.
+#[test]
+fn unknown_names_are_refused() {
+    let server = Server::plain("");
+    let config = Kubeconfig::new(&format!("{{server: \"http://{}\"}}", server.address), "{}");
+    let run = |flag| Maint::version().args([flag]).kubeconfig(&config.path());
+    run("--context=nope").fails("error: context \"nope\" does not exist");
+    run("--cluster=nope").fails("error: cluster \"nope\" does not exist");
+    run("--user=nope").fails("error: auth info \"nope\" does not exist");
+    run("--context=test").succeeds();
+    run("--cluster=cluster").succeeds();
+    run("--user=user").succeeds();
+    assert_eq!(server.unseen(), 3);
+}
+
+/// A context that points nowhere is refused: localhost would be another cluster, anonymous another user.
+#[test]
+fn dangling_contexts_are_refused() {
+    let config = Kubeconfig::new("{}", "{}");
+    let write = |context: &str| {
+        config.write(
+            "config",
+            &format!("{{current-context: x, contexts: [{{name: {context}}}]}}"),
+        )
+    };
+    write("y");
+    Maint::version()
+        .kubeconfig(&config.path())
+        .fails("error: context was not found for specified context: x");
+    write("x, context: {cluster: c}");
+    Maint::version()
+        .kubeconfig(&config.path())
+        .fails("error: cluster \"c\" was not found for context \"x\"");
+    write("x, context: {user: u}");
+    Maint::version()
+        .kubeconfig(&config.path())
+        .fails("error: user \"u\" was not found for context \"x\"");
+}
+
+/// A broken kubeconfig is named, with the place, and without what is written there.
+#[test]
+fn broken_kubeconfig_is_named() {
+    let config = Kubeconfig::new("{}", "{}");
+    let path = config.write("broken", "users: [{token: s3cret\n");
+    let run = Maint::version().kubeconfig(&path).run();
+    let expected = format!(
+        "error: error loading config file {:?}: yaml: ",
+        path.display().to_string()
+    );
+    assert!(run.stderr.starts_with(&expected), "{run:?}");
+    assert!(!run.stderr.contains("s3cret"), "{run:?}");
+    assert_eq!(run.code, 1, "{run:?}");
+}
+
+/// A cluster may lie below a path, as behind Rancher.
+#[test]
+fn path_of_the_server_is_kept() {
+    let server = Server::plain("");
+    Maint::version()
+        .args([
+            "--server",
+            &format!("http://{}/k8s/clusters/c-1/", server.address),
+        ])
+        .succeeds();
+    let request = server.request();
+    assert!(
+        request.starts_with("GET /k8s/clusters/c-1/version?timeout=10s HTTP/1.1\r\n"),
+        "{request}"
+    );
+}
+
+/// Nobody listens, and nobody is called that.
+#[test]
+fn unreachable_servers_are_named() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    Maint::version().args([format!("--server=https://{free}")]).fails(&format!(
+        "The connection to the server {free} was refused - did you specify the right host or port?"
+    ));
+    let run = Maint::version()
+        .args(["--server=https://nowhere.invalid"])
+        .run();
+    assert!(
+        run.stderr
+            .starts_with("Unable to connect to the server: dial tcp")
+            && run.stderr.contains("nowhere.invalid"),
+        "{run:?}"
+    );
+    assert_eq!(run.code, 1, "{run:?}");
+}

@@ -1,0 +1,46 @@
+//! Time.
+
+use crate::support::maint::Maint;
+use crate::support::server::Server;
+
+/// A server that accepts and says nothing is given up after the request's time.
+#[test]
+fn silent_server_is_given_up() {
+    let server = Server::silent();
+    let run = Maint::version().args(["--request-timeout=300ms", "--server", &server.address.to_string()]).fails(
+        "Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers)",
+    );
+    assert!(run.stderr.contains("nothing came within 300ms"), "{run:?}");
+}
+
+/// A handshake that never ends counts, too.
+#[test]
+fn silent_handshake_is_given_up() {
+    let server = Server::silent();
+    Maint::version().args(["--request-timeout=300ms", "--server", &format!("https://{}", server.address)]).fails(
+        "Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers)",
+    );
+}
+
+/// The server hears when we will have gone.
+#[test]
+fn server_is_told_the_limit() {
+    let server = Server::plain("");
+    let address = server.address.to_string();
+    for (flags, query) in [
+        (&[][..], "?timeout=10s"),
+        (&["--request-timeout=90"], "?timeout=90s"),
+        (&["--request-timeout=1m"], "?timeout=60s"),
+        (&["--request-timeout=1500ms"], "?timeout=1500ms"),
+        (&["--request-timeout=0"], ""),
+    ] {
+        Maint::version()
+            .args(flags.iter().copied().chain(["-s", &address]))
+            .succeeds();
+        let request = server.request();
+        assert!(
+            request.starts_with(&format!("GET /version{query} HTTP/1.1\r\n")),
+            "{flags:?}: {request}"
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! Proxies of the kubeconfig and of the environment.
+
+use std::net::SocketAddr;
+
+use control_plane::shared;
+
+use crate::support::kubeconfig::{Kubeconfig, real_cluster};
+use crate::support::maint::Maint;
+use crate::support::proxy::Proxy;
+
+fn api_server() -> SocketAddr {
+    shared()
+        .url()
+        .trim_start_matches("https://")
+        .parse()
+        .expect("host and port")
+}
+
+/// The real API server under a name that only a proxy finds: the environment's proxies never serve the local machine.
+fn far_away() -> Kubeconfig {
+    let authority = format!("{:?}", shared().ca_path());
+    Kubeconfig::new(
+        &format!(
+            "{{server: \"https://api.invalid:6443\", tls-server-name: localhost, certificate-authority: {authority}}}"
+        ),
+        "{}",
+    )
+}
+
+/// An HTTP proxy of the environment is asked for a tunnel, with its name and password.
+#[test]
+fn https_proxy_is_used() {
+    let proxy = Proxy::http(api_server());
+    Maint::version()
+        .kubeconfig(&far_away().path())
+        .variable("HTTPS_PROXY", format!("http://me:p%40ss@{}", proxy.address))
+        .succeeds();
+    let asked = proxy.asked();
+    assert!(
+        asked.starts_with("CONNECT api.invalid:6443 HTTP/1.1\r\n"),
+        "{asked}"
+    );
+    assert!(
+        asked.contains("\r\nProxy-Authorization: Basic bWU6cEBzcw==\r\n"),
+        "{asked}"
+    );
+}
+
+/// Go takes lower case and bare addresses in these variables, and the variable of the right scheme.
+#[test]
+fn lower_case_and_bare_addresses_are_taken() {
+    let proxy = Proxy::http(api_server());
+    Maint::version()
+        .kubeconfig(&far_away().path())
+        .variable("https_proxy", proxy.address.to_string())
+        .variable("HTTP_PROXY", "http://127.0.0.1:1")
+        .succeeds();
+    assert!(proxy.asked().starts_with("CONNECT api.invalid:6443 "));
+}
+
+/// A SOCKS5 proxy resolves the name itself.
+#[test]
+fn socks5_proxy_is_used() {
+    let open = Proxy::socks5(api_server(), None);
+    let proxy_url = |proxy: &Proxy, user: &str| format!("socks5://{user}{}", proxy.address);
+    Maint::version()
+        .kubeconfig(&far_away().path())
+        .variable("HTTPS_PROXY", proxy_url(&open, ""))
+        .succeeds();
+    assert_eq!(open.asked(), "api.invalid:6443");
+    let guarded = Proxy::socks5(api_server(), Some(("me", "p@ss")));
+    Maint::version()
+        .kubeconfig(&far_away().path())
+        .variable("HTTPS_PROXY", proxy_url(&guarded, "me:p%40ss@"))
+        .succeeds();
+    assert_eq!(guarded.asked(), "api.invalid:6443");
+}
+
+/// The kubeconfig's proxy serves every server, the local one too, and comes before the environment's.
+#[test]
+fn proxy_of_the_kubeconfig_is_used() {
+    let proxy = Proxy::http(api_server());
+    let config = Kubeconfig::new(
+        &real_cluster(&format!("proxy-url: \"http://{}\"", proxy.address)),
+        "{}",
+    );
+    Maint::version()
+        .kubeconfig(&config.path())
+        .variable("HTTPS_PROXY", "http://127.0.0.1:1")
+        .variable("NO_PROXY", "*")
+        .succeeds();
+    assert!(
+        proxy
+            .asked()
+            .starts_with(&format!("CONNECT {} ", api_server()))
+    );
+}
+
+/// The local machine is reached without the environment's proxy.
+#[test]
+fn local_server_needs_no_proxy() {
+    let proxy = Proxy::http(api_server());
+    let config = Kubeconfig::new(&real_cluster(""), "{}");
+    Maint::version()
+        .kubeconfig(&config.path())
+        .variable("HTTPS_PROXY", format!("http://{}", proxy.address))
+        .succeeds();
+    assert!(proxy.is_unused());
+}
+
+/// NO_PROXY is about the server, not about the proxy.
+#[test]
+fn no_proxy_is_about_the_server() {
+    let proxy = Proxy::http(api_server());
+    let url = format!("http://{}", proxy.address);
+    let run = Maint::version()
+        .kubeconfig(&far_away().path())
+        .variable("HTTPS_PROXY", &url)
+        .variable("NO_PROXY", "other.invalid, .invalid,")
+        .run();
+    assert!(
+        run.stderr
+            .starts_with("Unable to connect to the server: dial tcp"),
+        "{run:?}"
+    );
+    assert!(proxy.is_unused());
+    Maint::version()
+        .kubeconfig(&far_away().path())
+        .variable("HTTPS_PROXY", &url)
+        .variable("NO_PROXY", "127.0.0.1,127.0.0.0/8,localhost")
+        .succeeds();
+    assert!(!proxy.is_unused());
+}
+
+/// A proxy that refuses, one that isn't there, and one of a kind that nobody knows.
+#[test]
+fn unwilling_proxies_are_named() {
+    let proxy = Proxy::refusing();
+    let config = far_away();
+    let run = |url: String| {
+        Maint::version()
+            .kubeconfig(&config.path())
+            .variable("HTTPS_PROXY", url)
+    };
+    run(format!("http://me:s3cret@{}", proxy.address)).fails(&format!(
+        "Unable to connect to the server: proxyconnect {}: tunnel error: proxy authorization required",
+        proxy.address
+    ));
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    for scheme in ["http", "socks5"] {
+        run(format!("{scheme}://me:s3cret@{free}")).fails(&format!(
+            "Unable to connect to the server: proxyconnect {free}: connect: connection refused"
+        ));
+    }
+    run("ftp://me:s3cret@127.0.0.1:1".to_owned()).fails(
+        "error: invalid 'proxy-url' \"ftp://…@127.0.0.1:1\": unsupported scheme \"ftp\", must be http, https, or socks5",
+    );
+}

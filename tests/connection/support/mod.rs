@@ -1,0 +1,6 @@
+//! What the tests run, and what they run it against.
+
+pub(crate) mod kubeconfig;
+pub(crate) mod maint;
+pub(crate) mod proxy;
+pub(crate) mod server;

@@ -1,0 +1,122 @@
+//! An API server that only knows its version, or nothing at all: for certificates, answers and silences that the real
+//! one doesn't offer.
+
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use control_plane::Identity;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.3","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#;
+
+/// One that answers every request with its version. Ends with the test's process.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    requests: Receiver<String>,
+}
+
+impl Server {
+    /// Without TLS; answers carry these headers, a line each.
+    pub(crate) fn plain(headers: &'static str) -> Self {
+        Self::start(move |stream, requests| serve(stream, headers, requests))
+    }
+
+    /// Under TLS with this certificate, over HTTP/1.1. A client that doesn't like the certificate is let go.
+    pub(crate) fn tls(identity: &Identity) -> Self {
+        let config = tls_config(identity, &[]);
+        Self::start(move |stream, requests| {
+            let connection =
+                ServerConnection::new(Arc::clone(&config)).expect("the configuration is complete");
+            serve(StreamOwned::new(connection, stream), "", requests);
+        })
+    }
+
+    /// Under TLS; tells the protocol that it agreed on with each client, as if it were a request, and hangs up.
+    pub(crate) fn negotiating(identity: &Identity) -> Self {
+        let config = tls_config(identity, &["h2", "http/1.1"]);
+        Self::start(move |mut stream, requests| {
+            let mut connection =
+                ServerConnection::new(Arc::clone(&config)).expect("the configuration is complete");
+            while connection.is_handshaking() && connection.complete_io(&mut stream).is_ok() {}
+            let agreed = connection.alpn_protocol().unwrap_or_default();
+            let _ = requests.send(String::from_utf8_lossy(agreed).into_owned());
+        })
+    }
+
+    /// Accepts connections, and never says a word.
+    pub(crate) fn silent() -> Self {
+        Self::start(|mut stream, _| {
+            let _ = stream.read_to_end(&mut Vec::new());
+        })
+    }
+
+    fn start(handle: impl Fn(TcpStream, &Sender<String>) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let (sender, requests) = channel();
+        let handle = Arc::new(handle);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (handle, sender) = (Arc::clone(&handle), sender.clone());
+                thread::spawn(move || handle(stream, &sender));
+            }
+        });
+        Self { address, requests }
+    }
+
+    /// Head of the next request that came in: its line and its headers. Call it after the plugin has ended.
+    #[track_caller]
+    pub(crate) fn request(&self) -> String {
+        self.requests.try_recv().expect("a request came in")
+    }
+
+    /// How many requests came in that nobody looked at.
+    pub(crate) fn unseen(&self) -> usize {
+        self.requests.try_iter().count()
+    }
+}
+
+fn serve(stream: impl Read + Write, headers: &str, requests: &Sender<String>) {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if !matches!(stream.read_line(&mut head), Ok(1..)) {
+                return;
+            }
+        }
+        let _ = requests.send(head);
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n{VERSION}",
+            VERSION.len()
+        );
+        if stream
+            .get_mut()
+            .write_all(answer.as_bytes())
+            .and_then(|()| stream.get_mut().flush())
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn tls_config(identity: &Identity, protocols: &[&str]) -> Arc<ServerConfig> {
+    let chain =
+        CertificateDer::pem_slice_iter(identity.cert_pem.as_bytes()).collect::<Result<_, _>>();
+    let key = PrivateKeyDer::from_pem_slice(identity.key_pem.as_bytes()).expect("a key in PEM");
+    let mut config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain.expect("a certificate in PEM"), key)
+        .expect("the key is the certificate's");
+    config.alpn_protocols = protocols
+        .iter()
+        .map(|protocol| protocol.as_bytes().to_vec())
+        .collect();
+    Arc::new(config)
+}

@@ -1,0 +1,198 @@
+//! Whether the server is who it should be.
+
+use std::time::{Duration, SystemTime};
+
+use control_plane::{Authority, Identity, shared};
+
+use crate::support::kubeconfig::{Kubeconfig, real_cluster};
+use crate::support::maint::Maint;
+use crate::support::server::Server;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const UNTRUSTED: &str = "Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed \
+                         by unknown authority";
+
+/// A server of our own under TLS, and a kubeconfig that trusts whoever signed its certificate.
+struct Case {
+    server: Server,
+    config: Kubeconfig,
+}
+
+impl Case {
+    fn new(sign: impl FnOnce(&Authority) -> anyhow::Result<Identity>) -> Self {
+        let authority = Authority::new("test").unwrap();
+        let server = Server::tls(&sign(&authority).unwrap());
+        let config = Kubeconfig::new(
+            &format!(
+                "{{server: \"https://{}\", certificate-authority: ca.crt}}",
+                server.address
+            ),
+            "{token: t}",
+        );
+        config.write("ca.crt", &authority.pem());
+        Self { server, config }
+    }
+
+    fn run(&self, flags: &[&str]) -> Maint {
+        Maint::version().args(flags).kubeconfig(&self.config.path())
+    }
+}
+
+/// A good certificate is good, and the token goes to its server.
+#[test]
+fn right_certificate_is_accepted() {
+    let case = Case::new(|authority| authority.server(&["127.0.0.1"]));
+    case.run(&[]).succeeds();
+    let request = case.server.request();
+    assert!(
+        request.contains("\r\nauthorization: Bearer t\r\n"),
+        "{request}"
+    );
+}
+
+/// A certificate of an authority that isn't ours ends the connection before anything is sent, unless it may.
+#[test]
+fn wrong_authority_is_refused() {
+    let case = Case::new(|authority| authority.server(&["127.0.0.1"]));
+    let other = case
+        .config
+        .write("other.crt", &Authority::new("other").unwrap().pem());
+    let other = format!("--certificate-authority={}", other.display());
+    case.run(&[&other]).fails(UNTRUSTED);
+    assert_eq!(case.server.unseen(), 0);
+    case.run(&["--insecure-skip-tls-verify"]).succeeds();
+    assert_eq!(case.server.unseen(), 1);
+
+    let real = Kubeconfig::new(&real_cluster(""), "{}");
+    Maint::version()
+        .args([&other])
+        .kubeconfig(&real.path())
+        .fails(UNTRUSTED);
+    let right = format!("--certificate-authority={}", shared().ca_path().display());
+    Maint::version()
+        .args([&right])
+        .kubeconfig(&real.path())
+        .succeeds();
+}
+
+/// Where the kubeconfig names no authority, the system's count, and ours is none of them.
+#[test]
+fn systems_authorities_count_where_none_is_named() {
+    let config = Kubeconfig::new(&format!("{{server: {:?}}}", shared().url()), "{}");
+    Maint::version()
+        .kubeconfig(&config.path())
+        .variable("SSL_CERT_FILE", shared().ca_path())
+        .succeeds();
+    Maint::version()
+        .args(["--insecure-skip-tls-verify=true"])
+        .kubeconfig(&config.path())
+        .succeeds();
+    let other = config.write("other.crt", &Authority::new("other").unwrap().pem());
+    Maint::version()
+        .args(["--insecure-skip-tls-verify=false"])
+        .kubeconfig(&config.path())
+        .variable("SSL_CERT_FILE", other)
+        .fails(UNTRUSTED);
+}
+
+/// A certificate of tomorrow: rather the local clock is wrong.
+#[test]
+fn certificate_of_tomorrow_hints_at_the_clock() {
+    let tomorrow = SystemTime::now() + DAY;
+    let case =
+        Case::new(|authority| authority.server_valid(&["127.0.0.1"], tomorrow..tomorrow + DAY));
+    let run = case.run(&[]).run();
+    assert_eq!(run.code, 1, "{run:?}");
+    let message = "Unable to connect to the server: tls: failed to verify certificate: x509: certificate has expired \
+                   or is not yet valid: current time 20";
+    assert!(
+        run.stderr.starts_with(message) && run.stderr.contains("Z is before 20"),
+        "{run:?}"
+    );
+    assert!(
+        run.stderr.contains("the local clock may be wrong"),
+        "{run:?}"
+    );
+}
+
+/// A certificate of yesterday.
+#[test]
+fn expired_certificate_is_refused() {
+    let now = SystemTime::now();
+    let case =
+        Case::new(|authority| authority.server_valid(&["127.0.0.1"], now - 2 * DAY..now - DAY));
+    let run = case.run(&[]).run();
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(
+        run.stderr.contains("x509: certificate has expired")
+            && run.stderr.contains("Z is after 20"),
+        "{run:?}"
+    );
+}
+
+/// A certificate of another name is refused with the names that it has, and accepted where that name is asked for.
+#[test]
+fn tls_server_name_is_the_name_to_expect() {
+    let case = Case::new(|authority| authority.server(&["kubernetes.default.svc", "10.0.0.1"]));
+    let refused = "Unable to connect to the server: tls: failed to verify certificate: x509: certificate is valid for ";
+    case.run(&[])
+        .fails(&format!("{refused}10.0.0.1, not 127.0.0.1"));
+    case.run(&["--tls-server-name=elsewhere"])
+        .fails(&format!("{refused}kubernetes.default.svc, not elsewhere"));
+    case.run(&["--tls-server-name=kubernetes.default.svc"])
+        .succeeds();
+
+    let config = Kubeconfig::new(&real_cluster("tls-server-name: nowhere"), "{}");
+    Maint::version()
+        .kubeconfig(&config.path())
+        .fails(&format!("{refused}localhost, not nowhere"));
+    Maint::version()
+        .args(["--tls-server-name=localhost"])
+        .kubeconfig(&config.path())
+        .succeeds();
+    // Another server is not expected to carry the kubeconfig's name.
+    Maint::version()
+        .args(["--server", shared().url()])
+        .kubeconfig(&config.path())
+        .succeeds();
+}
+
+/// HTTP/2 is asked for, and taken where the server has it.
+#[test]
+fn http2_is_agreed_on() {
+    let authority = Authority::new("test").unwrap();
+    let server = Server::negotiating(&authority.server(&["127.0.0.1"]).unwrap());
+    let run = Maint::version()
+        .args([
+            "--insecure-skip-tls-verify",
+            "--server",
+            &format!("https://{}", server.address),
+        ])
+        .run();
+    assert_eq!(run.code, 1, "{run:?}");
+    assert_eq!(server.request(), "h2");
+}
+
+/// TLS where there is none, said as kubectl says it.
+#[test]
+fn server_without_tls_is_recognised() {
+    let server = Server::plain("");
+    let run = Maint::version()
+        .args([
+            "--insecure-skip-tls-verify",
+            "--server",
+            &format!("https://{}", server.address),
+        ])
+        .run();
+    assert_eq!(run.code, 1, "{run:?}");
+    assert_eq!(server.unseen(), 0);
+}
+
+/// "Check against this authority" and "don't check" can't both be meant.
+#[test]
+fn authority_and_insecure_exclude_each_other() {
+    let config = Kubeconfig::new(&real_cluster("insecure-skip-tls-verify: true"), "{}");
+    Maint::version()
+        .kubeconfig(&config.path())
+        .fails("error: specifying a root certificates file with the insecure flag is not allowed");
+}
