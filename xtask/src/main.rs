@@ -8,8 +8,10 @@ mod cargo;
 mod control_plane;
 mod go;
 mod memory;
+mod practice;
 mod say;
 mod test;
+mod tour;
 mod up;
 
 #[derive(Debug, Parser)]
@@ -23,6 +25,7 @@ struct Arguments {
 enum Command {
     ControlPlane(control_plane::Arguments),
     Test(test::Arguments),
+    Try(tour::Arguments),
     Up(up::Arguments),
 }
 
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::ControlPlane(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),
+        Command::Try(arguments) => arguments.run(),
         Command::Up(arguments) => arguments.run(),
     };
     match outcome {

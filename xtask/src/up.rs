@@ -4,12 +4,13 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use control_plane::{Binary, ControlPlane, NodeSpec, target_dir};
+use anyhow::{Context as _, Result};
+use control_plane::{Binary, ControlPlane, NodeSpec};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cargo::build_plugin;
 use crate::control_plane::ensure_built;
+use crate::practice::{Practice, kubectl, tools};
 use crate::say::say;
 
 /// As often as kubelets do.
@@ -24,46 +25,81 @@ pub(crate) struct Arguments {
     /// How many nodes there are: node-1, node-2 and so on
     #[arg(long, value_name = "N", default_value_t = 4)]
     nodes: usize,
+
+    /// An API server in memory, instead of a real control plane
+    #[arg(long)]
+    sandbox: bool,
 }
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
+        if self.sandbox {
+            return self.run_sandbox();
+        }
         ensure_built(&Binary::ALL)?;
         build_plugin()?;
         say("starting etcd, kube-apiserver and kube-controller-manager");
         let control_plane = ControlPlane::builder()
             .controller_manager_flag("--node-monitor-grace-period=50s")
             .start()?;
-        let names: Vec<String> = (1..=self.nodes)
-            .map(|number| format!("node-{number}"))
-            .collect();
+        let names = self.names();
         let nodes: Vec<NodeSpec> = names.iter().map(|name| NodeSpec::ready(name)).collect();
         control_plane.create_nodes(&nodes)?;
         say("running until it is ended with Ctrl-C; for another shell:");
-        print_exports(&control_plane)?;
+        print_exports(control_plane.admin_kubeconfig(), &Binary::Kubectl.locate()?)?;
         keep_alive(&control_plane, &names)?;
         say("ending");
         Ok(())
     }
+
+    fn run_sandbox(self) -> Result<()> {
+        build_plugin()?;
+        let kubectl = kubectl()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()?;
+        runtime.block_on(async {
+            let nodes = self.names();
+            let practice =
+                Practice::start(nodes.iter().map(|name| sandbox::Node::named(name))).await?;
+            say("running until it is ended with Ctrl-C; for another shell:");
+            print_exports(&practice.kubeconfig(), &kubectl)?;
+            ended().await?;
+            say("ending");
+            Ok(())
+        })
+    }
+
+    fn names(&self) -> Vec<String> {
+        (1..=self.nodes)
+            .map(|number| format!("node-{number}"))
+            .collect()
+    }
 }
 
-fn print_exports(control_plane: &ControlPlane) -> Result<()> {
-    let kubectl = Binary::Kubectl.locate()?;
-    let plugin = target_dir().join("debug");
-    let kubectl = kubectl.parent().unwrap_or(Path::new("."));
+fn print_exports(kubeconfig: &Path, kubectl: &Path) -> Result<()> {
+    let directories: Vec<String> = tools(kubectl)
+        .iter()
+        .map(|directory| quoted(directory))
+        .collect();
     let mut stdout = io::stdout().lock();
-    writeln!(
-        stdout,
-        "export KUBECONFIG={}",
-        quoted(control_plane.admin_kubeconfig())
-    )?;
-    writeln!(
-        stdout,
-        "export PATH={}:{}:\"$PATH\"",
-        quoted(&plugin),
-        quoted(kubectl)
-    )?;
+    writeln!(stdout, "export KUBECONFIG={}", quoted(kubeconfig))?;
+    writeln!(stdout, "export PATH={}:\"$PATH\"", directories.join(":"))?;
     stdout.flush().context("failed to print")
+}
+
+/// Completes when a signal asks for the end.
+async fn ended() -> Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hang_up.recv() => {}
+    }
+    Ok(())
 }
 
 /// Renews the nodes' heartbeats until a signal asks for the end.
@@ -72,10 +108,8 @@ fn keep_alive(control_plane: &ControlPlane, nodes: &[String]) -> Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hang_up = signal(SignalKind::hangup())?;
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
+        let mut ended = std::pin::pin!(ended());
         loop {
             tokio::select! {
                 _ = heartbeat.tick() => {
@@ -83,9 +117,7 @@ fn keep_alive(control_plane: &ControlPlane, nodes: &[String]) -> Result<()> {
                         say(format_args!("warning: no heartbeat for the nodes: {error:#}"));
                     }
                 }
-                _ = interrupt.recv() => return Ok(()),
-                _ = terminate.recv() => return Ok(()),
-                _ = hang_up.recv() => return Ok(()),
+                result = &mut ended => return result,
             }
         }
     })

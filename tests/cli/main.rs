@@ -1,0 +1,23 @@
+//! The plugin as a user runs it: arguments in, stdout, stderr and exit code out, on an in-memory API
+//! server and on a real one.
+
+mod support;
+
+mod acquire;
+mod bad_input;
+
+/// Every file beside this one is a module of this binary: none is forgotten.
+#[test]
+fn no_module_is_forgotten() {
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli");
+    let main = include_str!("main.rs");
+    for entry in std::fs::read_dir(here).expect("the directory of this file") {
+        let path = entry.expect("an entry").path();
+        let name = path
+            .file_stem()
+            .and_then(|name| name.to_str())
+            .expect("a name");
+        let declared = name == "main" || main.contains(&format!("mod {name};"));
+        assert!(declared, "{} is not a module", path.display());
+    }
+}

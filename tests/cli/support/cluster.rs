@@ -1,0 +1,249 @@
+//! A cluster as a test sees it, whichever server is behind it.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use control_plane::ControlPlane;
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use sandbox::{Sandbox, Serving};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use super::run::Maint;
+
+/// Where the maintenance Leases are.
+pub(crate) const LEASES: &str =
+    "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
+
+/// Serves sandboxes and sends the tests' own requests.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+});
+
+/// A cluster with names of the test's own.
+pub(crate) struct Cluster {
+    client: Client,
+    kubeconfig: PathBuf,
+    prefix: String,
+    pub(crate) real: Option<&'static ControlPlane>,
+    _serving: Option<Serving>,
+    directory: TempDir,
+}
+
+/// Runs a test on an in-memory API server and on a real one. Names that the test makes begin with
+/// `prefix`, which no other test of this binary uses; runs are shown without it.
+pub(crate) fn on_both(prefix: &str, test: impl Fn(&Cluster)) {
+    test(&Cluster::in_memory(prefix));
+    on_real(prefix, test);
+}
+
+/// Runs a test on a real API server, where the in-memory one has no such thing.
+pub(crate) fn on_real(prefix: &str, test: impl Fn(&Cluster)) {
+    let cluster = Cluster::real(prefix);
+    let _logs = cluster
+        .real
+        .map(|plane| plane.keep_logs_on_panic(concat!(env!("CARGO_CRATE_NAME"), "-test")));
+    test(&cluster);
+}
+
+impl Cluster {
+    fn in_memory(prefix: &str) -> Self {
+        let directory = directory();
+        let sandbox = Sandbox::new();
+        let serving = RUNTIME
+            .block_on(sandbox.serve("127.0.0.1:0"))
+            .expect("a free port");
+        let kubeconfig = directory.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, sandbox.kubeconfig(&serving.url)).expect("a kubeconfig");
+        Self::new(prefix, kubeconfig, directory, None, Some(serving))
+    }
+
+    fn real(prefix: &str) -> Self {
+        let plane = control_plane::shared();
+        let kubeconfig = plane.admin_kubeconfig().to_owned();
+        Self::new(prefix, kubeconfig, directory(), Some(plane), None)
+    }
+
+    fn new(
+        prefix: &str,
+        kubeconfig: PathBuf,
+        directory: TempDir,
+        real: Option<&'static ControlPlane>,
+        serving: Option<Serving>,
+    ) -> Self {
+        let client = RUNTIME.block_on(async {
+            let file = Kubeconfig::read_from(&kubeconfig).expect("a kubeconfig");
+            let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                .await
+                .expect("a config");
+            Client::try_from(config).expect("a client")
+        });
+        Self {
+            client,
+            kubeconfig,
+            prefix: format!("{prefix}-"),
+            real,
+            _serving: serving,
+            directory,
+        }
+    }
+
+    /// A directory that goes with the test.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A name of this test's own.
+    pub(crate) fn name(&self, short: &str) -> String {
+        format!("{}{short}", self.prefix)
+    }
+
+    /// A run of the plugin as alice, whose words name this test's objects by their short names.
+    pub(crate) fn maint<S: AsRef<str>>(&self, arguments: impl IntoIterator<Item = S>) -> Maint {
+        Maint::new(&self.kubeconfig, self.directory.path(), &self.prefix).args(arguments)
+    }
+
+    /// Makes a ready node and returns its name.
+    pub(crate) fn node(&self, short: &str) -> String {
+        self.node_with(short, &json!({}), &json!({}))
+    }
+
+    /// Makes a node with labels and spec, ready, and returns its name.
+    pub(crate) fn node_with(&self, short: &str, labels: &Value, spec: &Value) -> String {
+        let name = self.name(short);
+        let now = now();
+        self.create(
+            "/api/v1/nodes",
+            &json!({
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "labels": labels},
+                "spec": spec,
+                "status": {"conditions": [{
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": "KubeletReady",
+                    "message": "kubelet is posting ready status",
+                    "lastHeartbeatTime": now,
+                    "lastTransitionTime": now,
+                }]},
+            }),
+        );
+        name
+    }
+
+    /// Makes the namespace of the Leases where it is missing, and a Lease for `node` with `spec`.
+    pub(crate) fn lease(&self, node: &str, spec: &Value) {
+        self.lease_with(node, &json!({}), spec);
+    }
+
+    /// The same, with annotations.
+    pub(crate) fn lease_with(&self, node: &str, annotations: &Value, spec: &Value) {
+        self.namespace();
+        self.create(
+            LEASES,
+            &json!({
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": node, "annotations": annotations},
+                "spec": spec,
+            }),
+        );
+    }
+
+    /// Makes the namespace of the Leases where it is missing.
+    pub(crate) fn namespace(&self) {
+        let namespace = json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": "kube-node-maintenance"},
+        });
+        match self.try_send("POST", "/api/v1/namespaces", Some(&namespace)) {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => panic!("the namespace: {error}"),
+        }
+    }
+
+    /// The Lease of `node`.
+    #[track_caller]
+    pub(crate) fn lease_of(&self, node: &str) -> Value {
+        self.get(&format!("{LEASES}/{node}"))
+    }
+
+    #[track_caller]
+    pub(crate) fn create(&self, path: &str, object: &Value) -> Value {
+        self.send("POST", path, Some(object))
+    }
+
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Value {
+        self.send("GET", path, None)
+    }
+
+    /// Applies a JSON merge patch.
+    #[track_caller]
+    pub(crate) fn patch(&self, path: &str, patch: &Value) -> Value {
+        self.send("PATCH", path, Some(patch))
+    }
+
+    #[track_caller]
+    pub(crate) fn delete(&self, path: &str) -> Value {
+        self.send("DELETE", path, None)
+    }
+
+    #[track_caller]
+    fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        match self.try_send(method, path, body) {
+            Ok(answer) => answer,
+            Err(error) => panic!("{method} {path}: {error}"),
+        }
+    }
+
+    /// Sends a request as an administrator.
+    pub(crate) fn try_send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, kube::Error> {
+        let content_type = match method {
+            "PATCH" => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, content_type)
+            .body(
+                body.map(|body| body.to_string().into_bytes())
+                    .unwrap_or_default(),
+            )
+            .expect("a request");
+        RUNTIME.block_on(self.client.request(request))
+    }
+}
+
+/// The present, less `seconds`, as it stands in a Lease.
+pub(crate) fn ago(seconds: i64) -> String {
+    let time = chrono::Utc::now() - chrono::TimeDelta::seconds(seconds);
+    time.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)
+}
+
+fn now() -> String {
+    chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}

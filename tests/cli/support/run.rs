@@ -1,0 +1,175 @@
+//! One run of the plugin, in an environment of nothing.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// A command line of the plugin.
+pub(crate) struct Maint {
+    command: Command,
+    words: Vec<String>,
+    prefix: String,
+    stdin: Vec<u8>,
+}
+
+/// What a run left behind. Printed, it is stdout, stderr and exit code together, with what differs
+/// from run to run made equal.
+pub(crate) struct Run {
+    words: Vec<String>,
+    prefix: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: i32,
+}
+
+impl Maint {
+    /// `kubectl-maint` as alice, in UTC, with this kubeconfig and home.
+    pub(super) fn new(kubeconfig: &Path, home: &Path, prefix: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
+        command
+            .env_clear()
+            .env("KUBECONFIG", kubeconfig)
+            .env("HOME", home)
+            .env("TZ", "UTC")
+            .env("KUBECTL_MAINT_HOLDER", "alice@bastion");
+        Self {
+            command,
+            words: Vec::new(),
+            prefix: prefix.to_owned(),
+            stdin: Vec::new(),
+        }
+    }
+
+    pub(crate) fn args<S: AsRef<str>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        for argument in arguments {
+            self = self.arg(argument.as_ref());
+        }
+        self
+    }
+
+    /// Adds an argument of any bytes.
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.words
+            .push(argument.as_ref().to_string_lossy().into_owned());
+        self.command.arg(argument);
+        self
+    }
+
+    /// As another holder.
+    pub(crate) fn holder(self, holder: &str) -> Self {
+        self.env("KUBECTL_MAINT_HOLDER", holder)
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn without_env(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    pub(crate) fn stdin(mut self, text: impl Into<Vec<u8>>) -> Self {
+        self.stdin = text.into();
+        self
+    }
+
+    /// The command as it would be run, for tests that watch it at work.
+    pub(crate) fn command(self) -> Command {
+        self.command
+    }
+
+    pub(crate) fn run(mut self) -> Run {
+        let mut child = self
+            .command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the plugin was built");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let text = std::mem::take(&mut self.stdin);
+        let writer = std::thread::spawn(move || {
+            // The plugin may well not read it.
+            let _ = stdin.write_all(&text);
+        });
+        let output = child.wait_with_output().expect("the plugin ends");
+        writer.join().expect("the writer ends");
+        let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+        Run {
+            words: self.words,
+            prefix: self.prefix,
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+            code: output.status.code().expect("it was not killed"),
+        }
+    }
+
+    /// Runs it and expects success.
+    #[track_caller]
+    pub(crate) fn succeeds(self) -> Run {
+        let run = self.run();
+        assert_eq!(run.code, 0, "{run}");
+        run
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |text: &str| same_every_time(text, &self.prefix);
+        let words: Vec<String> = self.words.iter().map(|word| quoted(word)).collect();
+        writeln!(f, "$ kubectl maint {}", shown(&words.join(" ")))?;
+        write!(f, "{}", shown(&self.stdout))?;
+        if !self.stderr.is_empty() {
+            writeln!(f, "-- stderr")?;
+            write!(f, "{}", shown(&self.stderr))?;
+        }
+        write!(f, "-- exit code {}", self.code)
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let word: String = word.chars().take(60).collect();
+    if word.is_empty() || word.contains([' ', '\'', '"', '$']) {
+        format!("{word:?}")
+    } else {
+        word
+    }
+}
+
+/// `text` with times, lengths that count down or up, tokens, versions and addresses made equal, and
+/// names without the test's prefix.
+fn same_every_time(text: &str, prefix: &str) -> String {
+    static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+        [
+            (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),
+            (r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d UTC", "[time]"),
+            (r"\b(\d+[ydhms]){1,2} (ago|left)", "[length] $2"),
+            (
+                r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\.\d+\.[0-9a-z]{20}",
+                "[token]",
+            ),
+            (
+                r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+                "[uid]",
+            ),
+            (r#""fencingNumber": \d+"#, r#""fencingNumber": [number]"#),
+            (r"https?://127\.0\.0\.1:\d+", "[server]"),
+            (r"127\.0\.0\.1:\d+", "[server]"),
+            (r"context [a-z]+, ", "context [context], "),
+        ]
+        .into_iter()
+        .map(|(pattern, shown)| (Regex::new(pattern).expect("a pattern"), shown))
+        .collect()
+    });
+    let text = text.replace(prefix, "");
+    CHANGING.iter().fold(text, |text, (pattern, shown)| {
+        pattern.replace_all(&text, *shown).into_owned()
+    })
+}
