@@ -10,7 +10,7 @@ pub(crate) struct Failure {
     pub(crate) code: u16,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
-    details: Map<String, Value>,
+    details: Option<Map<String, Value>>,
 }
 
 /// One field that is wrong, and why.
@@ -77,14 +77,21 @@ impl Failure {
             code,
             reason,
             message: message.into(),
-            details: Map::new(),
+            details: None,
         }
+    }
+
+    /// Some answers carry details that say nothing.
+    fn empty_details(mut self) -> Self {
+        self.details = Some(Map::new());
+        self
     }
 
     fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         if value.as_str() != Some("") {
-            self.details.insert(key.to_owned(), value);
+            let details = self.details.get_or_insert_default();
+            details.insert(key.to_owned(), value);
         }
         self
     }
@@ -111,7 +118,12 @@ impl Failure {
             "NotFound",
             "the server could not find the requested resource",
         )
-        .detail("kind", "")
+        .empty_details()
+    }
+
+    /// A path below which there is no API at all; answered in plain text.
+    pub(crate) fn no_such_page() -> Self {
+        Self::new(404, "", "404 page not found\n")
     }
 
     pub(crate) fn method_not_allowed() -> Self {
@@ -120,6 +132,7 @@ impl Failure {
             "MethodNotAllowed",
             "the server does not allow this method on the requested resource",
         )
+        .empty_details()
     }
 
     pub(crate) fn already_exists(resource: &Resource, name: &str) -> Self {
@@ -223,16 +236,19 @@ impl Failure {
         ))
     }
 
+    /// An error that the server has no reason for.
+    pub(crate) fn unexplained(message: &str) -> Self {
+        Self::new(500, "", message)
+    }
+
     /// A JSON patch whose operations can't be carried out.
-    pub(crate) fn failed_operation(why: impl Into<String>) -> Self {
+    pub(crate) fn failed_operation() -> Self {
         Self::new(
             422,
             "Invalid",
-            format!(
-                "the server rejected our request due to an error in our request: {}",
-                why.into()
-            ),
+            "the server rejected our request due to an error in our request",
         )
+        .empty_details()
     }
 
     /// A `dryRun` other than `All`.
@@ -255,7 +271,7 @@ impl Failure {
         let mut cause = Cause::invalid("propagationPolicy", policy, "");
         cause.reason = "FieldValueNotSupported";
         cause.message = format!(
-            "Unsupported value: {policy:?}: supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\""
+            "Unsupported value: {policy:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
         );
         Self::invalid_kind(
             "DeleteOptions.meta.k8s.io",
@@ -273,7 +289,9 @@ impl Failure {
             .collect();
         let why = match each.as_slice() {
             [] => String::new(),
-            [only] => format!(": {only}"),
+            [first, others @ ..] if others.iter().all(|other| other == first) => {
+                format!(": {first}")
+            }
             several => format!(": [{}]", several.join(", ")),
         };
         let list: Vec<Value> = causes.iter().map(Cause::to_json).collect();
@@ -313,12 +331,18 @@ impl Failure {
         )
     }
 
-    pub(crate) fn not_acceptable(supported: &str) -> Self {
+    /// A patch of a kind that doesn't exist.
+    pub(crate) fn unsupported_patch() -> Self {
+        Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").empty_details()
+    }
+
+    pub(crate) fn not_acceptable() -> Self {
         Self::new(
             406,
             "NotAcceptable",
-            format!("only the following media types are accepted: {supported}"),
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf",
         )
+        .empty_details()
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
@@ -350,8 +374,11 @@ impl Failure {
             "reason": self.reason,
             "code": self.code,
         });
-        if !self.details.is_empty() {
-            status["details"] = self.details.clone().into();
+        if let Some(details) = &self.details {
+            status["details"] = details.clone().into();
+        }
+        if self.reason.is_empty() {
+            status.as_object_mut().map(|status| status.remove("reason"));
         }
         status
     }

@@ -48,7 +48,7 @@ impl Query {
             .map(|value| {
                 value.parse().map_err(|_| {
                     Failure::bad_request(format!(
-                        "strconv.ParseUint: parsing {value:?}: invalid syntax"
+                        "strconv.ParseInt: parsing {value:?}: invalid syntax"
                     ))
                 })
             })

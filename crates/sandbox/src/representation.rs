@@ -28,8 +28,6 @@ pub(crate) enum Include {
     Object,
 }
 
-const SUPPORTED: &str = "application/json, application/json;as=Table;v=v1;g=meta.k8s.io";
-
 impl Representation {
     /// Takes the first form that the server has.
     pub(crate) fn negotiate(accept: &str) -> Result<Self, Failure> {
@@ -39,7 +37,7 @@ impl Representation {
         accept
             .split(',')
             .find_map(Self::read)
-            .ok_or_else(|| Failure::not_acceptable(SUPPORTED))
+            .ok_or_else(Failure::not_acceptable)
     }
 
     fn read(clause: &str) -> Option<Self> {

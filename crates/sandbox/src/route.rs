@@ -84,8 +84,10 @@ impl Route {
                 kind: "SelfSubjectAccessReview",
             }),
             ["api", version, rest @ ..] => Self::objects(catalog, "", version, rest),
-            ["apis", group, version, rest @ ..] => Self::objects(catalog, group, version, rest),
-            _ => Err(Failure::unknown_path()),
+            ["apis", group, version, rest @ ..] if catalog.iter().any(|r| r.group == *group) => {
+                Self::objects(catalog, group, version, rest)
+            }
+            _ => Err(Failure::no_such_page()),
         }
     }
 

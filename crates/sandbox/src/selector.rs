@@ -88,7 +88,9 @@ impl LabelRequirement {
             Self::Exists(term.to_owned())
         };
         let key = requirement.key();
-        if key.is_empty() || key.contains(|c: char| c.is_whitespace() || "()=!".contains(c)) {
+        let is_token =
+            |text: &str| !text.contains(|c: char| c.is_whitespace() || "()=!".contains(c));
+        if key.is_empty() || !is_token(key) || !requirement.values().iter().all(|v| is_token(v)) {
             return Err(Failure::bad_request(format!(
                 "unable to parse requirement: found {term:?}, expected: identifier"
             )));
@@ -99,6 +101,13 @@ impl LabelRequirement {
     fn key(&self) -> &str {
         match self {
             Self::In(key, _) | Self::NotIn(key, _) | Self::Exists(key) | Self::Absent(key) => key,
+        }
+    }
+
+    fn values(&self) -> &[String] {
+        match self {
+            Self::In(_, values) | Self::NotIn(_, values) => values,
+            Self::Exists(_) | Self::Absent(_) => &[],
         }
     }
 

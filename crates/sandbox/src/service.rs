@@ -1,5 +1,6 @@
 //! From an HTTP request to an HTTP answer.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -73,6 +74,8 @@ struct Answer {
     code: u16,
     content_type: &'static str,
     body: AnswerBody,
+    /// Each goes out as a `Warning` header.
+    warnings: Vec<String>,
 }
 
 impl Answer {
@@ -81,6 +84,22 @@ impl Answer {
             code,
             content_type: "application/json",
             body: Full::from(body).boxed_unsync(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn text(code: u16, body: String) -> Self {
+        Self {
+            content_type: "text/plain; charset=utf-8",
+            ..Self::json(code, body)
+        }
+    }
+
+    fn refusal(failure: &Failure) -> Self {
+        if *failure == Failure::no_such_page() {
+            Self::text(failure.code, failure.message.clone())
+        } else {
+            Self::json(failure.code, failure.to_status().to_string())
         }
     }
 }
@@ -98,10 +117,14 @@ where
 }
 
 fn finish(server: &Server, answer: Result<Answer, Failure>) -> Response<AnswerBody> {
-    let answer = answer
-        .unwrap_or_else(|failure| Answer::json(failure.code, failure.to_status().to_string()));
+    let answer = answer.unwrap_or_else(|failure| Answer::refusal(&failure));
     let date = server.now().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
-    Response::builder()
+    let mut response = Response::builder();
+    for warning in answer.warnings {
+        let text = warning.replace('\\', r"\\").replace('"', r#"\""#);
+        response = response.header(header::WARNING, format!("299 - \"{text}\""));
+    }
+    response
         .status(answer.code)
         .header(header::CONTENT_TYPE, answer.content_type)
         .header(header::CACHE_CONTROL, "no-cache, private")
@@ -113,21 +136,22 @@ fn finish(server: &Server, answer: Result<Answer, Failure>) -> Response<AnswerBo
 fn dispatch(server: &Arc<Server>, parts: &Parts, body: &Bytes) -> Result<Answer, Failure> {
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     match Route::find(&server.catalog, &parts.method, parts.uri.path())? {
-        Route::Health => Ok(Answer {
-            code: 200,
-            content_type: "text/plain; charset=utf-8",
-            body: Full::from("ok").boxed_unsync(),
-        }),
+        Route::Health => Ok(Answer::text(200, "ok".to_owned())),
         Route::Version => Ok(Answer::json(200, version().to_string())),
         Route::Discovery(path) => discovery::answer(&server.catalog, &path)
             .map(|found| Answer::json(200, found.to_string())),
         Route::OpenApi(path) => openapi::answer(&server.catalog, &path)
             .map(|found| Answer::json(200, found.to_string())),
         Route::AccessReview { kind } => {
-            let mut review = read_json(parts, body)?;
-            review["kind"] = kind.into();
-            review["apiVersion"] = "authorization.k8s.io/v1".into();
-            review["status"] = json!({"allowed": true});
+            // The answer is the same whatever was asked, in whichever encoding.
+            let asked = parse(body).unwrap_or_default();
+            let review = json!({
+                "kind": kind,
+                "apiVersion": "authorization.k8s.io/v1",
+                "metadata": {},
+                "spec": asked["spec"],
+                "status": {"allowed": true},
+            });
             Ok(Answer::json(201, review.to_string()))
         }
         Route::Objects(target) => objects(server, &target, parts, &query, body),
@@ -166,6 +190,7 @@ fn objects(
         server,
         target,
         query,
+        warnings: RefCell::default(),
     };
     let single = !target.name.is_empty();
     let outcome = match (&parts.method, single) {
@@ -175,6 +200,7 @@ fn objects(
                 code: 200,
                 content_type: "application/json",
                 body: StreamBody::new(watch.into_frames()).boxed_unsync(),
+                warnings: Vec::new(),
             });
         }
         (&Method::GET, false) => {
@@ -198,10 +224,14 @@ fn objects(
         }
         _ => Err(Failure::method_not_allowed()),
     }?;
-    Ok(match outcome {
+    let answer = match outcome {
         Outcome::Object(code, object) => Answer::json(code, renderer.object(&object)),
         Outcome::List(list) => Answer::json(200, renderer.list(&list)),
         Outcome::Done(status) => Answer::json(200, status.to_string()),
+    };
+    Ok(Answer {
+        warnings: call.warnings.into_inner(),
+        ..answer
     })
 }
 

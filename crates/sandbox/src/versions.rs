@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::resource::Resource;
 
@@ -26,14 +26,27 @@ pub(crate) fn stored(resource: &Resource, object: Value) -> Value {
     }
 }
 
-/// The form in which a stored object is handed out as this type.
+/// The form in which a stored object is handed out as this type. Events show some fields even
+/// where they are empty.
 pub(crate) fn served(resource: &Resource, object: &Arc<Value>) -> Arc<Value> {
-    if resource.group == "events.k8s.io" {
-        let form = renamed(Value::clone(object), "events.k8s.io/v1", |names| names);
-        Arc::new(form)
-    } else {
-        object.clone()
+    if &*resource.collection != "events" {
+        return object.clone();
     }
+    let mut event = Value::clone(object);
+    if let Some(fields) = event.as_object_mut() {
+        for field in ["eventTime", "firstTimestamp", "lastTimestamp"] {
+            fields.entry(field).or_insert(Value::Null);
+        }
+        fields.entry("source").or_insert_with(|| json!({}));
+    }
+    if resource.group == "events.k8s.io" {
+        event = renamed(event, "events.k8s.io/v1", |names| names);
+    } else if let Some(fields) = event.as_object_mut() {
+        for field in ["reportingComponent", "reportingInstance"] {
+            fields.entry(field).or_insert_with(|| "".into());
+        }
+    }
+    Arc::new(event)
 }
 
 fn renamed(

@@ -1,6 +1,6 @@
 //! Leases: the types of their fields, times with exactly six decimals, and positive durations.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::time;
 use crate::failure::Cause;
@@ -8,12 +8,12 @@ use crate::failure::Cause;
 /// Reads `spec`. `strategy` and `preferredHolder` are dropped, as by a server whose coordinated
 /// leader election is off.
 pub(super) fn read(object: &mut Value) -> Result<(), String> {
-    let spec = match object.get_mut("spec") {
-        None => return Ok(()),
+    let fields = object.as_object_mut().into_iter();
+    let spec = fields.map(|fields| fields.entry("spec").or_insert_with(|| json!({})));
+    let spec = match spec.last() {
         Some(Value::Object(spec)) => spec,
-        Some(other) => {
-            return Err(mismatch(other, "Lease.spec", "v1.LeaseSpec"));
-        }
+        Some(other) => return Err(mismatch(other, "Lease.spec", "v1.LeaseSpec")),
+        None => return Ok(()),
     };
     let mut read = Map::new();
     for (key, value) in std::mem::take(spec) {
@@ -33,10 +33,8 @@ pub(super) fn read(object: &mut Value) -> Result<(), String> {
             "acquireTime" | "renewTime" => match value.as_str() {
                 Some(text) => time::read_micros(text)?.into(),
                 None => {
-                    return Err(format!(
-                        "json: cannot unmarshal {} into Go value of type string",
-                        found(&value)
-                    ));
+                    let field = format!("LeaseSpec.spec.{key}");
+                    return Err(mismatch(&value, &field, "string"));
                 }
             },
             _ => continue,
@@ -50,15 +48,17 @@ pub(super) fn read(object: &mut Value) -> Result<(), String> {
 fn mismatch(value: &Value, field: &str, expected: &str) -> String {
     format!(
         "json: cannot unmarshal {} into Go struct field {field} of type {expected}",
-        found(value)
+        found(value, expected)
     )
 }
 
-fn found(value: &Value) -> String {
+/// What stands there; a number is quoted where another number was expected.
+fn found(value: &Value, expected: &str) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(_) => "bool".to_owned(),
-        Value::Number(number) => format!("number {number}"),
+        Value::Number(number) if expected == "int32" => format!("number {number}"),
+        Value::Number(_) => "number".to_owned(),
         Value::String(_) => "string".to_owned(),
         Value::Array(_) => "array".to_owned(),
         Value::Object(_) => "object".to_owned(),

@@ -39,8 +39,9 @@ pub(super) fn read(object: &mut Value) -> Result<(), String> {
             *value = time::read_seconds(value.as_str().unwrap_or_default())?.into();
         }
     }
-    metadata.remove("managedFields");
-    metadata.remove("selfLink");
+    for unkept in ["managedFields", "selfLink"] {
+        metadata.remove(unkept);
+    }
     Ok(())
 }
 
@@ -72,10 +73,10 @@ pub(super) fn violations(object: &Value) -> Vec<Cause> {
 fn labels(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (key, value) in entries(object, "labels") {
-        if let Some(why) = names::key(key) {
+        for why in names::key(key) {
             causes.push(Cause::invalid("metadata.labels", &format!("{key:?}"), &why));
         }
-        if let Some(why) = names::label_value(value) {
+        for why in names::label_value(value) {
             causes.push(Cause::invalid(
                 "metadata.labels",
                 &format!("{value:?}"),
@@ -91,7 +92,7 @@ fn annotations(object: &Value) -> Vec<Cause> {
     let mut bytes = 0;
     for (key, value) in entries(object, "annotations") {
         bytes += key.len() + value.len();
-        if let Some(why) = names::key(&key.to_lowercase()) {
+        for why in names::key(&key.to_lowercase()) {
             causes.push(Cause::invalid(
                 "metadata.annotations",
                 &format!("{key:?}"),
@@ -124,17 +125,14 @@ fn owners(object: &Value) -> Vec<Cause> {
 }
 
 fn finalizers(object: &Value) -> Vec<Cause> {
-    object::texts(object, "/metadata/finalizers")
-        .into_iter()
-        .filter_map(|name| {
-            let why = names::key(name)?;
-            Some(Cause::invalid(
-                "metadata.finalizers",
-                &format!("{name:?}"),
-                &why,
-            ))
-        })
-        .collect()
+    let mut causes = Vec::new();
+    for name in object::texts(object, "/metadata/finalizers") {
+        for why in names::key(name) {
+            let shown = format!("{name:?}");
+            causes.push(Cause::invalid("metadata.finalizers", &shown, &why));
+        }
+    }
+    causes
 }
 
 fn entries<'a>(object: &'a Value, key: &str) -> impl Iterator<Item = (&'a String, &'a str)> {

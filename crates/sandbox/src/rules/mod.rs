@@ -1,6 +1,7 @@
 //! What the server demands of objects, type by type, beyond what all of them share.
 
 mod event;
+mod fields;
 mod lease;
 mod metadata;
 mod names;
@@ -11,55 +12,82 @@ pub(crate) mod time;
 
 pub(crate) use namespace::FINALIZER as NAMESPACE_FINALIZER;
 
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use crate::failure::Cause;
+use crate::failure::{Cause, Failure};
 use crate::object;
 use crate::resource::Resource;
 use crate::route::Subresource;
 
+/// A body that can't be read as an object of its type.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Unreadable {
+    /// It says that it is of another type.
+    WrongType(String),
+    /// A field isn't what the type has there.
+    Malformed(String),
+}
+
+impl Unreadable {
+    /// In the words for a POST or PUT.
+    pub(crate) fn of_body(self, resource: &Resource) -> Failure {
+        Failure::bad_request(match self {
+            Self::WrongType(why) => why,
+            Self::Malformed(why) => cannot_be_handled(resource, &why),
+        })
+    }
+
+    /// In the words for a patch, of which this object came out.
+    pub(crate) fn of_patch(self, patched: &Value) -> Failure {
+        let (Self::WrongType(why) | Self::Malformed(why)) = self;
+        Failure::unreadable_patch(patched, &why)
+    }
+}
+
 /// Reads a body as an object of the type: fills in kind and version, drops what the type doesn't
-/// have, and brings times into the server's form.
-///
-/// # Errors
-/// The decoder's complaint, for the caller to put into the answer of its verb.
-pub(crate) fn read(resource: &Resource, object: &mut Value) -> Result<(), String> {
+/// have, and brings times into the server's form. Gives back what it says about dropped fields.
+pub(crate) fn read(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Unreadable> {
+    check_type(resource, object)?;
+    object::normalise(object);
+    let unknown = fields::drop_unknown(resource, object);
+    metadata::read(object).map_err(Unreadable::Malformed)?;
+    match &*resource.collection {
+        "leases.coordination.k8s.io" => lease::read(object).map_err(Unreadable::Malformed)?,
+        "nodes" => node::read(object),
+        _ => {}
+    }
+    Ok(unknown)
+}
+
+fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Unreadable> {
     let Some(map) = object.as_object_mut() else {
-        return Err(cannot_be_handled(
-            resource,
-            "json: cannot unmarshal array into Go value",
-        ));
+        let why = "json: cannot unmarshal array into Go value of type map[string]interface {}";
+        return Err(Unreadable::Malformed(why.to_owned()));
     };
-    let default = |text: &str| Value::from(text);
     map.entry("apiVersion")
-        .or_insert_with(|| default(&resource.api_version()));
-    map.entry("kind").or_insert_with(|| default(&resource.kind));
-    let (api_version, kind) = (
-        object::text(object, "/apiVersion").to_owned(),
-        object::text(object, "/kind").to_owned(),
-    );
+        .or_insert_with(|| resource.api_version().into());
+    map.entry("kind")
+        .or_insert_with(|| resource.kind.clone().into());
+    let api_version = object::text(object, "/apiVersion");
+    let kind = object::text(object, "/kind");
     if kind != resource.kind {
-        return Err(format!(
-            "{kind} in version {:?} cannot be handled as a {}: converting ({api_version}.{kind}) to ({}.{}): unknown conversion",
-            resource.version, resource.kind, resource.version, resource.kind,
-        ));
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        let target = resource.group.split('.').next().unwrap_or_default();
+        return Err(Unreadable::WrongType(format!(
+            "{kind} in version {version:?} cannot be handled as a {}: converting ({version}.{kind}) to ({target}.{}): unknown conversion",
+            resource.kind, resource.kind,
+        )));
     }
     if api_version != resource.api_version() {
-        return Err(format!(
+        return Err(Unreadable::WrongType(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({})",
             resource.api_version()
-        ));
-    }
-    object::normalise(object);
-    metadata::read(object).map_err(|why| cannot_be_handled(resource, &why))?;
-    if &*resource.collection == "leases.coordination.k8s.io" {
-        lease::read(object).map_err(|why| cannot_be_handled(resource, &why))?;
+        )));
     }
     Ok(())
 }
 
-fn cannot_be_handled(resource: &Resource, why: &str) -> String {
+pub(crate) fn cannot_be_handled(resource: &Resource, why: &str) -> String {
     format!(
         "{} in version {:?} cannot be handled as a {}: {why}",
         resource.kind, resource.version, resource.kind
@@ -67,10 +95,10 @@ fn cannot_be_handled(resource: &Resource, why: &str) -> String {
 }
 
 /// Adds what the server adds to a new object of its type.
-pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, now: DateTime<Utc>) {
+pub(crate) fn prepare_create(resource: &Resource, object: &mut Value) {
     match &*resource.collection {
         "namespaces" => namespace::prepare_create(object),
-        "nodes" => node::prepare_create(object, now),
+        "nodes" => node::prepare_create(object),
         "pods" => pod::prepare_create(object),
         _ => {}
     }
@@ -103,8 +131,13 @@ pub(crate) fn violations(resource: &Resource, object: &Value) -> Vec<Cause> {
 
 /// Everything that is wrong with a changed object.
 pub(crate) fn update_violations(resource: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
-    let mut causes = metadata::update_violations(old, new);
-    causes.extend(metadata::violations(new));
+    // The server checks metadata for all types, then once more with the rules of the type.
+    let metadata = [
+        metadata::update_violations(old, new),
+        metadata::violations(new),
+    ]
+    .concat();
+    let mut causes = [metadata.clone(), metadata].concat();
     causes.extend(own_violations(resource, new));
     causes
 }

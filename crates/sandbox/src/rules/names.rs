@@ -9,7 +9,7 @@ use crate::resource::Resource;
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const KEY_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const KEY_FORM: &str = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+const KEY_FORM: &str = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 /// What is wrong with the object's own name.
@@ -27,74 +27,86 @@ pub(super) fn violations(resource: &Resource, object: &Value) -> Vec<Cause> {
         _ => subdomain(name),
     };
     wrong
-        .map(|why| Cause::invalid("metadata.name", &format!("{name:?}"), &why))
-        .into_iter()
+        .iter()
+        .map(|why| Cause::invalid("metadata.name", &format!("{name:?}"), why))
         .collect()
 }
 
 /// Says what keeps `name` from being a DNS subdomain, as most names must be.
-pub(super) fn subdomain(name: &str) -> Option<String> {
-    if name.len() > 253 {
-        Some("must be no more than 253 bytes".to_owned())
-    } else if name.split('.').all(is_label) {
-        None
-    } else {
-        Some(SUBDOMAIN.to_owned())
+pub(super) fn subdomain(name: &str) -> Vec<String> {
+    let mut wrong = longer_than(253, "characters", name);
+    if !name.split('.').all(is_label) {
+        wrong.push(SUBDOMAIN.to_owned());
     }
+    wrong
 }
 
-fn label(name: &str) -> Option<String> {
-    if name.len() > 63 {
-        Some("must be no more than 63 bytes".to_owned())
-    } else if is_label(name) {
-        None
-    } else {
-        Some(LABEL.to_owned())
+fn label(name: &str) -> Vec<String> {
+    let mut wrong = longer_than(63, "characters", name);
+    if !is_label(name) {
+        let dotted = name.contains('.') && name.split('.').all(is_label);
+        wrong.push(
+            if dotted {
+                "must not contain dots"
+            } else {
+                LABEL
+            }
+            .to_owned(),
+        );
     }
+    wrong
 }
 
-fn path_segment(name: &str) -> Option<String> {
-    let bad = name.chars().find(|c| matches!(c, '/' | '%'));
+fn path_segment(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
-        Some(format!("may not be '{name}'"))
-    } else {
-        bad.map(|c| format!("may not contain '{c}'"))
+        return vec![format!("may not be '{name}'")];
     }
+    ['/', '%']
+        .iter()
+        .filter(|&&bad| name.contains(bad))
+        .map(|bad| format!("may not contain '{bad}'"))
+        .collect()
 }
 
 /// Says what keeps `key` from being the key of a label, annotation or finalizer.
-pub(super) fn key(key: &str) -> Option<String> {
-    let name = match key.split_once('/') {
-        None => key,
-        Some((_, name)) if name.contains('/') => return Some(KEY_FORM.to_owned()),
-        Some(("", _)) => return Some("prefix part must be non-empty".to_owned()),
-        Some((prefix, name)) => {
-            if let Some(why) = subdomain(prefix) {
-                return Some(format!("prefix part {why}"));
-            }
-            name
-        }
+pub(super) fn key(key: &str) -> Vec<String> {
+    let parts: Vec<&str> = key.split('/').collect();
+    let (mut wrong, name) = match parts.as_slice() {
+        [name] => (Vec::new(), *name),
+        ["", name] => (vec!["prefix part must be non-empty".to_owned()], *name),
+        [prefix, name] => (prefixed("prefix part ", subdomain(prefix)), *name),
+        _ => return vec![KEY_FORM.to_owned()],
     };
     if name.is_empty() {
-        Some("name part must be non-empty".to_owned())
-    } else if name.len() > 63 {
-        Some("name part must be no more than 63 bytes".to_owned())
-    } else if is_word(name) {
-        None
-    } else {
-        Some(KEY_NAME.to_owned())
+        wrong.push("name part must be non-empty".to_owned());
     }
+    wrong.extend(prefixed("name part ", longer_than(63, "bytes", name)));
+    if !is_word(name) {
+        wrong.push(KEY_NAME.to_owned());
+    }
+    wrong
 }
 
 /// Says what keeps `value` from being a label's value.
-pub(super) fn label_value(value: &str) -> Option<String> {
-    if value.len() > 63 {
-        Some("must be no more than 63 bytes".to_owned())
-    } else if value.is_empty() || is_word(value) {
-        None
-    } else {
-        Some(LABEL_VALUE.to_owned())
+pub(super) fn label_value(value: &str) -> Vec<String> {
+    let mut wrong = longer_than(63, "bytes", value);
+    if !value.is_empty() && !is_word(value) {
+        wrong.push(LABEL_VALUE.to_owned());
     }
+    wrong
+}
+
+fn longer_than(limit: usize, unit: &str, text: &str) -> Vec<String> {
+    let too_long = text.len() > limit;
+    let wrong = too_long.then(|| format!("must be no more than {limit} {unit}"));
+    wrong.into_iter().collect()
+}
+
+fn prefixed(prefix: &str, messages: Vec<String>) -> Vec<String> {
+    messages
+        .into_iter()
+        .map(|message| format!("{prefix}{message}"))
+        .collect()
 }
 
 fn is_label(text: &str) -> bool {
@@ -128,20 +140,20 @@ mod tests {
     #[test]
     fn keys_are_words_with_an_optional_domain() {
         for fine in ["a", "kubectl-maint.dev/reason", "node.kubernetes.io/x_Y.z"] {
-            assert_eq!(key(fine), None, "{fine}");
+            assert!(key(fine).is_empty(), "{fine}");
         }
         for wrong in ["", "/a", "a/", "a/b/c", "-a", "Ä", "UPPER.dev/a b"] {
-            assert!(key(wrong).is_some(), "{wrong}");
+            assert!(!key(wrong).is_empty(), "{wrong}");
         }
     }
 
     #[test]
     fn names_are_dns_subdomains() {
         for fine in ["a", "worker-1.example.com"] {
-            assert_eq!(subdomain(fine), None, "{fine}");
+            assert!(subdomain(fine).is_empty(), "{fine}");
         }
         for wrong in ["A", "a..b", "-a", "a_b", &"a".repeat(254)] {
-            assert!(subdomain(wrong).is_some(), "{wrong}");
+            assert!(!subdomain(wrong).is_empty(), "{wrong}");
         }
     }
 }

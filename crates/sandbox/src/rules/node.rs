@@ -1,6 +1,5 @@
 //! Nodes: a new one may not be scheduled onto until something has seen it ready.
 
-use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use crate::failure::Cause;
@@ -8,7 +7,26 @@ use crate::object;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
-pub(super) fn prepare_create(object: &mut Value, _now: DateTime<Utc>) {
+/// Conditions always say when they were seen and when they changed, if only that nobody knows;
+/// a node that isn't cordoned doesn't say so.
+pub(super) fn read(object: &mut Value) {
+    let conditions = object.pointer_mut("/status/conditions");
+    for condition in conditions
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(condition) = condition.as_object_mut() {
+            condition.entry("lastHeartbeatTime").or_insert(Value::Null);
+            condition.entry("lastTransitionTime").or_insert(Value::Null);
+        }
+    }
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.retain(|key, value| key != "unschedulable" || *value == Value::Bool(true));
+    }
+}
+
+pub(super) fn prepare_create(object: &mut Value) {
     let tainted = object::array(object, "/spec/taints")
         .iter()
         .any(|taint| object::text(taint, "/key") == NOT_READY);

@@ -17,7 +17,7 @@ pub(crate) fn create(call: &Call<'_>, mut body: Value) -> Result<Outcome, Failur
         return Err(Failure::method_not_allowed());
     }
     let dry_run = call.query.dry_run("CreateOptions")?;
-    rules::read(resource, &mut body).map_err(Failure::bad_request)?;
+    call.read(&mut body)?;
     check_namespace(call, &mut body)?;
     call.server.change(|state| {
         let stored = insert(call, state, body, dry_run)?;
@@ -47,17 +47,21 @@ pub(super) fn insert(
         object::set_metadata(&mut object, field, value);
     }
     let mut object = versions::stored(resource, object);
-    rules::prepare_create(resource, &mut object, now);
+    rules::prepare_create(resource, &mut object);
     let name = object::name(&object).to_owned();
     let causes = rules::violations(resource, &object);
     if !causes.is_empty() {
         return Err(Failure::invalid(resource, &name, &causes));
     }
+    if !object::resource_version(&object).is_empty() {
+        return Err(Failure::unexplained(
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
     let key = key(&call.target.namespace, &name);
     if state.store.get(resource, &key).is_some() {
         return Err(Failure::already_exists(resource, &name));
     }
-    object::set_metadata(&mut object, "resourceVersion", None);
     if dry_run {
         return Ok(object);
     }

@@ -79,29 +79,43 @@ fn remove(
     }
     let mut new = Value::clone(&old);
     add_propagation(&mut new, options.propagation);
-    let grace = rules::grace_period(resource, &old, options.grace_period).unwrap_or(0);
+    let grace = rules::grace_period(resource, &old, options.grace_period);
     let held = !object::array(&new, "/metadata/finalizers").is_empty();
-    if !held && grace == 0 {
-        if options.dry_run {
-            return Ok(Removal::Done(old));
+    if grace.is_some() || held {
+        shorten_life(&mut new, call, grace.unwrap_or(0));
+    }
+    let ends = !held && grace_left(&new).unwrap_or(0) == 0;
+    let last = if new == *old || options.dry_run {
+        Arc::new(new)
+    } else {
+        state.store.put(resource, key, new)
+    };
+    if !ends {
+        return Ok(Removal::Pending(last));
+    }
+    if !options.dry_run {
+        state.store.remove(resource, key);
+    }
+    Ok(Removal::Done(last))
+}
+
+/// Begins the deletion, or brings its end forward: a period can only get shorter.
+fn shorten_life(object: &mut Value, call: &Call<'_>, grace: u64) {
+    if grace_left(object).is_none_or(|left| grace < left) {
+        let generation = object
+            .pointer("/metadata/generation")
+            .and_then(Value::as_u64);
+        if let Some(generation) = generation.filter(|_| !object::is_terminating(object)) {
+            object::set_metadata(object, "generation", Some((generation + 1).into()));
         }
-        let last = state.store.remove(resource, key).unwrap_or(old);
-        return Ok(Removal::Done(last));
+        object::mark_terminating(object, call.server.now(), grace);
     }
-    let running = old.pointer("/metadata/deletionGracePeriodSeconds");
-    let shortens = running
+}
+
+fn grace_left(object: &Value) -> Option<u64> {
+    object
+        .pointer("/metadata/deletionGracePeriodSeconds")
         .and_then(Value::as_u64)
-        .is_none_or(|left| grace < left);
-    if shortens {
-        object::mark_terminating(&mut new, call.server.now(), grace);
-    }
-    if options.dry_run {
-        return Ok(Removal::Pending(new.into()));
-    }
-    if new == *old {
-        return Ok(Removal::Pending(old));
-    }
-    Ok(Removal::Pending(state.store.put(resource, key, new)))
 }
 
 /// A namespace only begins to go: its content goes first.

@@ -46,7 +46,9 @@ impl Page {
                 start: token["start"].as_str()?.to_owned(),
             })
         };
-        read().ok_or_else(|| Failure::bad_request("continue key is not valid"))
+        read().ok_or_else(|| {
+            Failure::bad_request("invalid continue token: continue key is not valid")
+        })
     }
 }
 

@@ -6,6 +6,7 @@ mod list;
 mod patch;
 mod update;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -15,6 +16,7 @@ use crate::object;
 use crate::query::Query;
 use crate::resource::Resource;
 use crate::route::Target;
+use crate::rules;
 use crate::server::Server;
 use crate::versions;
 
@@ -29,6 +31,8 @@ pub(crate) struct Call<'a> {
     pub(crate) server: &'a Arc<Server>,
     pub(crate) target: &'a Target,
     pub(crate) query: &'a Query,
+    /// What the caller is told beside the answer.
+    pub(crate) warnings: RefCell<Vec<String>>,
 }
 
 /// What a verb gives back.
@@ -60,6 +64,42 @@ impl Call<'_> {
 
     fn name(&self) -> &str {
         &self.target.name
+    }
+
+    /// Reads the body of a POST or PUT.
+    fn read(&self, body: &mut Value) -> Result<(), Failure> {
+        let unknown = rules::read(self.resource(), body)
+            .map_err(|unreadable| unreadable.of_body(self.resource()))?;
+        self.check_unknown(unknown, |why| {
+            Failure::bad_request(rules::cannot_be_handled(self.resource(), why))
+        })
+    }
+
+    /// Reads what came out of a patch.
+    fn read_patched(&self, object: &mut Value, patched: &Value) -> Result<(), Failure> {
+        let unknown = rules::read(self.resource(), object)
+            .map_err(|unreadable| unreadable.of_patch(patched))?;
+        self.check_unknown(unknown, |why| Failure::unreadable_patch(patched, why))
+    }
+
+    /// Unknown fields are ignored, warned of or refused, as `fieldValidation` says.
+    fn check_unknown(
+        &self,
+        unknown: Vec<String>,
+        refusal: impl Fn(&str) -> Failure,
+    ) -> Result<(), Failure> {
+        match self.query.get("fieldValidation") {
+            Some("Ignore") => Ok(()),
+            Some("Strict") if unknown.is_empty() => Ok(()),
+            Some("Strict") => {
+                let all = unknown.join(", ");
+                Err(refusal(&format!("strict decoding error: {all}")))
+            }
+            _ => {
+                self.warnings.borrow_mut().extend(unknown);
+                Ok(())
+            }
+        }
     }
 
     fn not_found(&self) -> Failure {

@@ -6,7 +6,6 @@ use super::update::{check_name, update};
 use super::{Call, Outcome};
 use crate::failure::Failure;
 use crate::object;
-use crate::rules;
 use crate::strategic;
 use crate::versions;
 
@@ -18,15 +17,13 @@ pub(crate) enum PatchType {
     Strategic,
 }
 
-const SUPPORTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
-
 impl PatchType {
     pub(crate) fn from_content_type(content_type: &str) -> Result<Self, Failure> {
         match content_type.split(';').next().unwrap_or_default().trim() {
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/json-patch+json" => Ok(Self::Json),
             "application/strategic-merge-patch+json" => Ok(Self::Strategic),
-            _ => Err(Failure::unsupported_media_type(SUPPORTED)),
+            _ => Err(Failure::unsupported_patch()),
         }
     }
 
@@ -44,8 +41,7 @@ impl PatchType {
                     serde_json::from_value(patch.clone()).map_err(|error| {
                         Failure::bad_request(format!("error decoding patch: {error}"))
                     })?;
-                json_patch::patch(object, &operations)
-                    .map_err(|error| Failure::failed_operation(error.to_string()))
+                json_patch::patch(object, &operations).map_err(|_| Failure::failed_operation())
             }
             Self::Strategic => strategic::merge(object, patch).map_err(Failure::bad_request),
         }
@@ -68,8 +64,7 @@ pub(crate) fn patch(
         let mut new = Value::clone(&call.served(&old));
         patch_type.apply(&mut new, patch)?;
         let patched = new.clone();
-        rules::read(resource, &mut new)
-            .map_err(|why| Failure::unreadable_patch(&patched, &why))?;
+        call.read_patched(&mut new, &patched)?;
         if object::namespace(&new) != call.target.namespace {
             return Err(Failure::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",

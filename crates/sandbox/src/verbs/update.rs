@@ -17,7 +17,7 @@ use crate::versions;
 pub(crate) fn replace(call: &Call<'_>, mut body: Value) -> Result<Outcome, Failure> {
     let resource = call.resource();
     let dry_run = call.query.dry_run("UpdateOptions")?;
-    rules::read(resource, &mut body).map_err(Failure::bad_request)?;
+    call.read(&mut body)?;
     check_namespace(call, &mut body)?;
     check_name(call, &body)?;
     call.server.change(|state| {
@@ -49,22 +49,27 @@ fn put_back(
     if !uid.is_empty() {
         return Err(uid_conflict(call, uid, ""));
     }
+    let mut body = body;
+    object::set_metadata(&mut body, "resourceVersion", None);
     let stored = insert(call, state, body, dry_run)?;
     Ok(Outcome::Object(201, call.served(&stored.into())))
 }
 
 fn uid_conflict(call: &Call<'_>, asked: &str, found: &str) -> Failure {
-    let why =
-        format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {found}");
+    let (plural, key) = (&call.resource().plural, call.target.key());
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{plural}/{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+    );
     Failure::conflict(call.resource(), call.name(), &why)
 }
 
 /// A body may leave its name out, but not give another.
 pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure> {
     match object::name(object) {
-        "" => Err(Failure::bad_request(
-            "the name of the object (<empty>) could not be determined: name must be provided",
-        )),
+        "" => Err(Failure::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.name()
+        ))),
         name if name == call.name() => Ok(()),
         name => Err(Failure::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
