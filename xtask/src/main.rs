@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod cargo;
 mod control_plane;
 mod go;
@@ -23,6 +24,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Bench(bench::Arguments),
     ControlPlane(control_plane::Arguments),
     Test(test::Arguments),
     Try(tour::Arguments),
@@ -31,6 +33,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Bench(arguments) => arguments.run(),
         Command::ControlPlane(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),
         Command::Try(arguments) => arguments.run(),

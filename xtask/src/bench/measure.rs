@@ -1,0 +1,122 @@
+//! What one run of a command costs.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use control_plane::{Binary, ControlPlane, target_dir};
+use wait4::Wait4 as _;
+
+/// The two programs, on one API server.
+pub(super) struct Tools {
+    plugin: PathBuf,
+    kubectl: PathBuf,
+    kubeconfig: PathBuf,
+    home: PathBuf,
+}
+
+/// What a command took, with all of its children.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    pub(super) wall: Duration,
+    pub(super) cpu: Duration,
+    /// The largest resident set of one process, in KiB.
+    pub(super) memory: u64,
+}
+
+impl Tools {
+    pub(super) fn new(plane: &ControlPlane) -> Result<Self> {
+        Ok(Self {
+            plugin: target_dir().join("release/kubectl-maint"),
+            kubectl: Binary::Kubectl.locate()?,
+            kubeconfig: plane.admin_kubeconfig().to_owned(),
+            home: plane.directory().to_owned(),
+        })
+    }
+
+    pub(super) fn plugin(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(&self.plugin);
+        command.args(arguments);
+        command
+    }
+
+    pub(super) fn kubectl(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(&self.kubectl);
+        command.args(arguments);
+        command
+    }
+
+    /// A shell command that may say `kubectl`.
+    pub(super) fn shell(&self, script: &str) -> Command {
+        let mut command = self.command("sh");
+        let directory = self.kubectl.parent().map(|path| path.display().to_string());
+        command.args(["-c", script]).env(
+            "PATH",
+            format!("{}:/usr/bin:/bin", directory.unwrap_or_default()),
+        );
+        command
+    }
+
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("HOME", &self.home)
+            .env("KUBECTL_MAINT_HOLDER", "bench@here")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command
+    }
+}
+
+/// Runs `command` to a successful end.
+pub(super) fn cost(mut command: Command) -> Result<Cost> {
+    let begun = Instant::now();
+    let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
+    let end = child.wait4()?;
+    let wall = begun.elapsed();
+    ensure!(
+        end.status.success(),
+        "{command:?} ended with {}",
+        end.status
+    );
+    Ok(Cost {
+        wall,
+        cpu: end.rusage.utime + end.rusage.stime,
+        memory: end.rusage.maxrss / 1024,
+    })
+}
+
+/// The median of each figure.
+pub(super) fn median(costs: &[Cost]) -> Cost {
+    fn middle<T: Copy + Ord + Default>(costs: &[Cost], figure: impl Fn(&Cost) -> T) -> T {
+        let mut figures: Vec<T> = costs.iter().map(figure).collect();
+        figures.sort_unstable();
+        figures.get(figures.len() / 2).copied().unwrap_or_default()
+    }
+    Cost {
+        wall: middle(costs, |cost| cost.wall),
+        cpu: middle(costs, |cost| cost.cpu),
+        memory: middle(costs, |cost| cost.memory),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_taken_of_each_figure_by_itself() {
+        let cost = |wall, cpu, memory| Cost {
+            wall: Duration::from_millis(wall),
+            cpu: Duration::from_millis(cpu),
+            memory,
+        };
+        let median = median(&[cost(1, 9, 5), cost(2, 8, 6), cost(9, 1, 7)]);
+        assert_eq!(median.wall, Duration::from_millis(2));
+        assert_eq!(median.cpu, Duration::from_millis(8));
+        assert_eq!(median.memory, 6);
+    }
+}

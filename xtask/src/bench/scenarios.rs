@@ -1,0 +1,202 @@
+//! What is compared.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use control_plane::{ControlPlane, NodeSpec};
+use futures::StreamExt as _;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::runtime::Runtime;
+
+use super::measure::{Cost, Tools, cost, median};
+use crate::say::say;
+
+const NAMESPACE: &str = "kube-node-maintenance";
+
+/// What both do to a Lease: five fields and an annotation.
+const PATCH: &str = r#"{"metadata":{"annotations":{"kubectl-maint.dev/reason":"bench"}},"spec":{"holderIdentity":"bench@here","acquireTime":"2026-01-01T00:00:00.000000Z","renewTime":"2026-01-01T00:00:00.000000Z","leaseDurationSeconds":1800,"leaseTransitions":1}}"#;
+
+/// `status` and `acquire` of one node beside `kubectl get lease` and `kubectl patch lease`.
+pub(super) fn one_node(plane: &ControlPlane, tools: &Tools, rounds: usize) -> Result<()> {
+    plane.create_nodes(&[NodeSpec::ready("bench-one")])?;
+    cost(tools.plugin(&["acquire", "bench-one", "-q"]))?;
+    cost(tools.plugin(&["release", "bench-one", "-q"]))?;
+    let mut status = Vec::new();
+    let mut get = Vec::new();
+    let mut acquire = Vec::new();
+    let mut patch = Vec::new();
+    for _ in 0..rounds {
+        status.push(cost(tools.plugin(&["status", "bench-one", "-q"]))?);
+        get.push(cost(tools.kubectl(&[
+            "get",
+            "lease",
+            "bench-one",
+            "-n",
+            NAMESPACE,
+        ]))?);
+        acquire.push(cost(tools.plugin(&[
+            "acquire",
+            "bench-one",
+            "-q",
+            "-m",
+            "bench",
+        ]))?);
+        cost(tools.plugin(&["release", "bench-one", "-q"]))?;
+        patch.push(cost(tools.kubectl(&[
+            "patch",
+            "lease",
+            "bench-one",
+            "-n",
+            NAMESPACE,
+            "--type=merge",
+            "-p",
+            PATCH,
+        ]))?);
+        cost(tools.plugin(&["release", "bench-one", "-q"]))?;
+    }
+    compare(
+        "status of one node / kubectl get lease",
+        "wall <= 0.2, cpu <= 0.1, memory <= 0.25",
+        median(&status),
+        median(&get),
+    );
+    compare(
+        "acquire of one node / kubectl patch lease",
+        "wall <= 0.2, cpu <= 0.1, memory <= 0.25",
+        median(&acquire),
+        median(&patch),
+    );
+    Ok(())
+}
+
+/// `acquire -l` beside as many patches by kubectl, and beside the raw rate of the same patches.
+pub(super) fn by_label(
+    plane: &ControlPlane,
+    tools: &Tools,
+    runtime: &Runtime,
+    count: usize,
+) -> Result<()> {
+    let nodes: Vec<NodeSpec> = (0..count)
+        .map(|number| NodeSpec::ready(&format!("label-{number:04}")).label("bench", "label"))
+        .collect();
+    plane.create_nodes(&nodes)?;
+    let acquire = || cost(tools.plugin(&["acquire", "-l", "bench=label", "-q", "-m", "bench"]));
+    let release = || cost(tools.plugin(&["release", "-l", "bench=label", "-q"]));
+    acquire()?;
+    release()?;
+    let mut ours = Vec::new();
+    let mut raw = Vec::new();
+    for _ in 0..5 {
+        ours.push(acquire()?);
+        release()?;
+        raw.push(runtime.block_on(raw_patches(tools_kubeconfig(plane), count))?);
+        release()?;
+    }
+    let xargs = cost(tools.shell(&format!(
+        "seq -f 'label-%04g' 0 {} | xargs -P8 -I@ kubectl patch lease @ -n {NAMESPACE} --type=merge -p '{PATCH}'",
+        count - 1
+    )))?;
+    release()?;
+    let ours = median(&ours);
+    compare(
+        &format!("acquire of {count} nodes / xargs -P8 kubectl patch"),
+        "wall <= 0.01",
+        ours,
+        xargs,
+    );
+    raw.sort_unstable();
+    let raw = raw[raw.len() / 2];
+    say(format_args!(
+        "rate of {count} acquisitions, lists included / of the same patches alone: {:.2}  ({:.0}/s, {:.0}/s; target >= 0.8)",
+        raw.as_secs_f64() / ours.wall.as_secs_f64(),
+        count as f64 / ours.wall.as_secs_f64(),
+        count as f64 / raw.as_secs_f64(),
+    ));
+    Ok(())
+}
+
+fn tools_kubeconfig(plane: &ControlPlane) -> std::path::PathBuf {
+    plane.admin_kubeconfig().to_owned()
+}
+
+/// How long `count` patches take, 32 at a time, with nothing around them.
+async fn raw_patches(kubeconfig: std::path::PathBuf, count: usize) -> Result<Duration> {
+    let file = Kubeconfig::read_from(kubeconfig)?;
+    let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+    let leases: Api<Lease> = Api::namespaced(kube::Client::try_from(config)?, NAMESPACE);
+    let patch: serde_json::Value = serde_json::from_str(PATCH)?;
+    let begun = Instant::now();
+    let mut patches = futures::stream::iter(0..count)
+        .map(|number| {
+            let (leases, patch) = (&leases, &patch);
+            async move {
+                let name = format!("label-{number:04}");
+                leases
+                    .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+                    .await
+            }
+        })
+        .buffer_unordered(32);
+    while let Some(patched) = patches.next().await {
+        patched.context("a raw patch")?;
+    }
+    Ok(begun.elapsed())
+}
+
+/// `status -o wide` of many nodes beside kubectl listing the same three kinds.
+pub(super) fn wide(plane: &ControlPlane, tools: &Tools, count: usize) -> Result<()> {
+    say(format_args!(
+        "making {count} nodes of 17 KB, and their Leases"
+    ));
+    let nodes: Vec<NodeSpec> = (0..count)
+        .map(|number| NodeSpec {
+            images: 50,
+            ..NodeSpec::ready(&format!("wide-{number:05}")).label("bench", "wide")
+        })
+        .collect();
+    plane.create_nodes(&nodes)?;
+    cost(tools.plugin(&["acquire", "-l", "bench=wide", "-q", "-m", "bench"]))?;
+    let mut ours = Vec::new();
+    let mut theirs = Vec::new();
+    for _ in 0..5 {
+        ours.push(cost(tools.plugin(&["status", "-o", "wide"]))?);
+        let mut sum = Cost::default();
+        for arguments in [
+            &["get", "nodes"][..],
+            &["get", "leases", "-n", NAMESPACE],
+            &["get", "leases", "-n", "kube-node-lease"],
+        ] {
+            let one = cost(tools.kubectl(arguments))?;
+            sum.wall += one.wall;
+            sum.cpu += one.cpu;
+            sum.memory = sum.memory.max(one.memory);
+        }
+        theirs.push(sum);
+    }
+    compare(
+        &format!("status -o wide of {count} nodes / kubectl get of the three kinds"),
+        "wall <= 0.2, memory <= 0.25",
+        median(&ours),
+        median(&theirs),
+    );
+    Ok(())
+}
+
+fn compare(what: &str, target: &str, ours: Cost, theirs: Cost) {
+    let ratio = |ours: Duration, theirs: Duration| ours.as_secs_f64() / theirs.as_secs_f64();
+    let millis = |time: Duration| time.as_secs_f64() * 1000.0;
+    say(format_args!(
+        "{what}:\n  wall {:.3} ({:.1} ms, {:.1} ms)  cpu {:.3} ({:.1} ms, {:.1} ms)  memory {:.3} ({:.1} MiB, {:.1} MiB)\n  target: {target}",
+        ratio(ours.wall, theirs.wall),
+        millis(ours.wall),
+        millis(theirs.wall),
+        ratio(ours.cpu, theirs.cpu),
+        millis(ours.cpu),
+        millis(theirs.cpu),
+        ours.memory as f64 / theirs.memory as f64,
+        ours.memory as f64 / 1024.0,
+        theirs.memory as f64 / 1024.0,
+    ));
+}
