@@ -151,7 +151,8 @@ pub enum Refusal {
 /// Decides `verb` for `caller`, on the Lease that was seen (`None`: there is none) at `now`.
 ///
 /// `meant` is the acquisition that was first read, confirmed or given by token; verbs that touch an
-/// existing acquisition touch no other.
+/// existing acquisition touch no other. Breaking another's acquisition takes one that is meant: what
+/// took the place of a free Lease meanwhile is nothing that anybody confirmed.
 ///
 /// # Errors
 /// The [`Refusal`] that applies.
@@ -179,6 +180,7 @@ pub fn decide(
             None => {}
         }
     }
+    let confirmed = meant.is_some();
     match verb {
         Verb::Acquire {
             duration,
@@ -226,10 +228,14 @@ pub fn decide(
             if holder.admin {
                 return Err(own_hold_or(caller, holder, Refusal::AdminHold));
             }
+            if holder.id != caller.identity && !confirmed {
+                return Err(Refusal::ChangedHands);
+            }
             Ok(end(lease, holder, now))
         }
         Verb::Hold { nonce, take_over } => {
             let begin = begin(seen, caller.hold_identity, HOLD_SECONDS, nonce, now);
+            let take_over = take_over && confirmed;
             let Some((lease, holder)) = standing else {
                 return Ok(begin);
             };
@@ -251,7 +257,7 @@ pub fn decide(
             if !holder.admin {
                 return Err(Refusal::NotAHold);
             }
-            if holder.id != caller.hold_identity && !another {
+            if holder.id != caller.hold_identity && !(another && confirmed) {
                 return Err(Refusal::AdminHold);
             }
             Ok(end(lease, holder, now))
@@ -346,6 +352,11 @@ mod tests {
 
     fn on(verb: Verb, seen: Option<&Lease>, now: u32) -> Result<Decision, Refusal> {
         decide(verb, alice(), seen, None, Now::at(secs(now)))
+    }
+
+    fn confirmed(verb: Verb, seen: &Lease, now: u32) -> Result<Decision, Refusal> {
+        let meant = seen.acquisition();
+        decide(verb, alice(), Some(seen), meant, Now::at(secs(now)))
     }
 
     fn begun(holder: Id, at: u32, duration: u32, transitions: u32) -> Result<Decision, Refusal> {
@@ -467,11 +478,11 @@ mod tests {
     fn force_breaks_a_lease_but_no_hold() {
         let bobs = held(BOB, 100, 60);
         assert_eq!(
-            on(Verb::ForceRelease, Some(&bobs), 120),
+            confirmed(Verb::ForceRelease, &bobs, 120),
             released(&bobs, 100, 120)
         );
         assert_eq!(
-            on(Verb::ForceRelease, Some(&held(OTHER_ADMIN, 1, 1)), 120),
+            confirmed(Verb::ForceRelease, &held(OTHER_ADMIN, 1, 1), 120),
             Err(Refusal::AdminHold)
         );
     }
@@ -492,9 +503,9 @@ mod tests {
         );
         assert_eq!(on(hold(false), Some(&held(ALICE, 100, 60)), 120), taken);
         assert_eq!(on(hold(false), Some(&bobs), 120), Err(Refusal::Held));
-        assert_eq!(on(hold(true), Some(&bobs), 120), taken);
+        assert_eq!(confirmed(hold(true), &bobs, 120), taken);
         assert_eq!(on(hold(false), Some(&theirs), 120), Err(Refusal::AdminHold));
-        assert_eq!(on(hold(true), Some(&theirs), 120), taken);
+        assert_eq!(confirmed(hold(true), &theirs, 120), taken);
         assert_eq!(
             on(hold(false), Some(&own), 120),
             renewed(&own, 120, HOLD_SECONDS)
@@ -513,13 +524,31 @@ mod tests {
             Err(Refusal::AdminHold)
         );
         assert_eq!(
-            on(unhold(true), Some(&theirs), 120),
+            confirmed(unhold(true), &theirs, 120),
             released(&theirs, 1, 120)
         );
         assert_eq!(
             on(unhold(true), Some(&held(BOB, 100, 60)), 120),
             Err(Refusal::NotAHold)
         );
+    }
+
+    #[test]
+    fn nothing_is_broken_that_nobody_confirmed() {
+        let bobs = held(BOB, 100, 60);
+        let theirs = held(OTHER_ADMIN, 1, 1);
+        let take_over = Verb::Hold {
+            nonce: NONCE,
+            take_over: true,
+        };
+        let unhold = Verb::Unhold { another: true };
+        assert_eq!(
+            on(Verb::ForceRelease, Some(&bobs), 120),
+            Err(Refusal::ChangedHands)
+        );
+        assert_eq!(on(take_over, Some(&bobs), 120), Err(Refusal::Held));
+        assert_eq!(on(take_over, Some(&theirs), 120), Err(Refusal::AdminHold));
+        assert_eq!(on(unhold, Some(&theirs), 120), Err(Refusal::AdminHold));
     }
 
     #[test]
