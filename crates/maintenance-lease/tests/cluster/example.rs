@@ -1,0 +1,59 @@
+//! The example program, whose promise is to skip what somebody else holds.
+
+use maintenance_lease::{Acquire, Hold};
+use serde_json::json;
+
+use crate::on_both_servers;
+use crate::support::{Cluster, NODES};
+
+#[path = "../../examples/reboot_controller.rs"]
+#[expect(dead_code, reason = "it is a program, of which one function is tested")]
+mod reboot_controller;
+
+on_both_servers! { a_reboot_controller_skips_what_somebody_else_holds }
+
+async fn a_reboot_controller_skips_what_somebody_else_holds(cluster: Cluster) {
+    let mut nodes = Vec::new();
+    for name in ["broken", "busy", "held", "idle"] {
+        let node = cluster.node(name).await;
+        let labels = json!({"example.com/reboot": "needed"});
+        let path = format!("{NODES}/{node}");
+        cluster
+            .patch(&path, json!({"metadata": {"labels": labels}}))
+            .await;
+        nodes.push(node);
+    }
+    let [broken, busy, held, idle] = &nodes[..] else {
+        unreachable!("four were made")
+    };
+    let alice = cluster.holder("alice");
+    alice.try_acquire(busy, &Acquire::new()).await.unwrap();
+    alice.hold(held, &Hold::new("disk")).await.unwrap();
+    let controller = cluster.holder("reboot-controller");
+    let reboot = async |node: &str| {
+        let lease = controller.get(node).await?.expect("it is under its lock");
+        assert_eq!(lease.holder(), Some("reboot-controller"));
+        if node == broken {
+            return Err("it does not come back".into());
+        }
+        Ok(())
+    };
+
+    let report = reboot_controller::round(&controller, reboot).await.unwrap();
+
+    assert_eq!(
+        report,
+        [
+            format!("{broken}: failed, it does not come back"),
+            format!("{busy}: skipped, node/{busy} is held by alice"),
+            format!("{held}: skipped, node/{held} is on hold by kubeadm:alice"),
+            format!("{idle}: rebooted"),
+        ]
+    );
+    let holder = async |node: &str| {
+        let lease = controller.get(node).await.unwrap().expect("a Lease");
+        lease.holder().map(ToOwned::to_owned)
+    };
+    assert_eq!(holder(broken).await.as_deref(), Some("reboot-controller"));
+    assert_eq!(holder(idle).await, None);
+}

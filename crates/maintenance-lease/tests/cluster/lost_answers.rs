@@ -1,0 +1,337 @@
+//! Writes whose answers never came: what became of them is found out, not guessed.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use maintenance_lease::protocol::{Refusal, Span};
+use maintenance_lease::{
+    Acquire, Aside, Change, Done, Error, Hold, Maintenance, NodeLease, Release, Renew,
+};
+use serde_json::{Value, json};
+
+use crate::on_both_servers;
+use crate::support::{Cluster, Fate, Letter, Wire, annotation, refusal};
+
+on_both_servers! {
+    a_write_whose_answer_was_lost_was_a_success,
+    a_write_behind_a_gateway_timeout_was_a_success,
+    a_write_that_a_server_error_kept_out_is_sent_again,
+    a_write_that_the_connection_kept_out_is_sent_again,
+    belief_counts_from_before_the_first_attempt,
+    a_landed_write_is_known_again_after_others_touched_the_lease,
+    a_landed_release_is_known_again_after_another_acquired,
+    a_landed_acquisition_that_was_broken_since_is_no_success,
+    a_late_write_that_lands_between_two_attempts_is_a_success,
+    a_late_write_that_another_overtook_lands_nowhere,
+    a_late_creation_that_another_overtook_lands_nowhere,
+    a_write_that_lands_after_the_client_gave_up_was_never_called_failed,
+    a_release_that_lands_after_the_client_gave_up_was_never_called_failed,
+    a_write_that_nobody_answers_ends_as_unknown,
+    while_the_lease_cannot_be_read_nothing_is_known,
+}
+
+/// The verbs, each as alice, where it has something to write.
+const VERBS: [&str; 8] = [
+    "acquire anew",
+    "acquire",
+    "reenter",
+    "renew",
+    "release",
+    "force",
+    "hold",
+    "unhold",
+];
+
+/// Prepares a node for `verb`; what stands there is what `verb` is for.
+async fn arrange(cluster: &Cluster, verb: &str) -> (String, Option<NodeLease>) {
+    let node = cluster.node(&verb.replace(' ', "-")).await;
+    let (alice, bob) = (cluster.holder("alice"), cluster.holder("bob"));
+    match verb {
+        "acquire anew" => cluster.make_namespace().await,
+        "acquire" | "hold" => {
+            cluster.write_lease(&node, json!({})).await;
+        }
+        "force" => {
+            bob.try_acquire(&node, &Acquire::new()).await.unwrap();
+        }
+        "unhold" => {
+            alice.hold(&node, &Hold::new("disk")).await.unwrap();
+        }
+        _ => {
+            alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+        }
+    }
+    let lease = alice.get(&node).await.unwrap();
+    // A renewal in the same microsecond would change nothing, not even the resource version.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    (node, lease)
+}
+
+async fn carry_out(
+    verb: &str,
+    alice: &Maintenance,
+    node: &str,
+    seen: Option<&NodeLease>,
+) -> Result<Change, Error> {
+    let acquire = Acquire::new().reason("kernel");
+    match verb {
+        "acquire anew" | "acquire" => alice.try_acquire(node, &acquire).await,
+        "reenter" => alice.try_acquire(node, &acquire.reentry(true)).await,
+        "renew" => alice.renew(node, &Renew::new()).await,
+        "release" => alice.release(node, &Release::new()).await,
+        "force" => {
+            alice
+                .force_release(seen.expect("a Lease"), &Release::new())
+                .await
+        }
+        "hold" => alice.hold(node, &Hold::new("disk")).await,
+        "unhold" => alice.unhold(node).await,
+        other => panic!("no verb {other}"),
+    }
+}
+
+fn done_by(verb: &str) -> Done {
+    match verb {
+        "acquire anew" | "acquire" | "hold" => Done::Acquired,
+        "reenter" | "renew" => Done::Renewed,
+        _ => Done::Released,
+    }
+}
+
+/// Carries every verb out over a wire that has this fate for the first write, and checks that it
+/// is done and written once.
+async fn every_verb(cluster: &Cluster, fate: impl Fn() -> Fate, expected: &[Aside]) {
+    for verb in VERBS {
+        let (node, seen) = arrange(cluster, verb).await;
+        let wire = Wire::first_write(fate());
+        let alice = cluster.holder_on(&wire, "alice");
+        let result = carry_out(verb, &alice, &node, seen.as_ref()).await;
+        let change = result.unwrap_or_else(|error| panic!("{verb}: {error}"));
+        assert_eq!(change.done, done_by(verb), "{verb}");
+        let asides: Vec<Aside> = change
+            .asides
+            .iter()
+            .filter(|aside| **aside != Aside::LeaseCreated)
+            .copied()
+            .collect();
+        assert_eq!(asides, expected, "{verb}");
+        let stored = alice.get(&node).await.unwrap().unwrap();
+        let reported = change.lease.unwrap();
+        assert_eq!(reported.resource_version(), stored.resource_version());
+        let transitions = seen.as_ref().map_or(0, NodeLease::transitions);
+        let begun = u32::from(done_by(verb) == Done::Acquired);
+        assert_eq!(stored.transitions(), transitions + begun, "{verb}");
+        assert_eq!(change.deadline.is_some(), stored.holder().is_some());
+    }
+}
+
+async fn a_write_whose_answer_was_lost_was_a_success(cluster: Cluster) {
+    every_verb(&cluster, Fate::answer_lost, &[Aside::AnswerLost]).await;
+}
+
+async fn a_write_behind_a_gateway_timeout_was_a_success(cluster: Cluster) {
+    let fate = || Fate::AnsweredInstead(StatusCode::GATEWAY_TIMEOUT);
+    every_verb(&cluster, fate, &[Aside::AnswerLost]).await;
+}
+
+async fn a_write_that_a_server_error_kept_out_is_sent_again(cluster: Cluster) {
+    let fate = || Fate::Refused(StatusCode::INTERNAL_SERVER_ERROR, None);
+    every_verb(&cluster, fate, &[]).await;
+}
+
+async fn a_write_that_the_connection_kept_out_is_sent_again(cluster: Cluster) {
+    every_verb(&cluster, || Fate::Reset, &[]).await;
+}
+
+/// However the write is settled: by another read, or by sending it again.
+async fn belief_counts_from_before_the_first_attempt(cluster: Cluster) {
+    let time_passes = || Box::pin(tokio::time::sleep(Duration::from_millis(50)));
+    let landed = Wire::first_write(Fate::AnswerLost(time_passes()));
+    let kept_out = Wire::first_write(Fate::Reset);
+    for (name, wire) in [("landed", landed), ("kept-out", kept_out)] {
+        let node = cluster.node(name).await;
+        let alice = cluster.holder_on(&wire, "alice");
+        let before = cluster.env.boot();
+        let options = Acquire::new().duration(Duration::from_secs(60));
+        let change = alice.try_acquire(&node, &options).await.unwrap();
+        let deadline = change.deadline.unwrap();
+        let minute = Span::seconds(60);
+        assert!(deadline >= before.plus(minute), "{name}");
+        assert!(deadline <= wire.first_write_at().plus(minute), "{name}");
+    }
+}
+
+async fn a_landed_write_is_known_again_after_others_touched_the_lease(cluster: Cluster) {
+    for verb in VERBS {
+        let (node, seen) = arrange(&cluster, verb).await;
+        let (other, touched) = (cluster.clone(), node.clone());
+        let wire = Wire::first_write(Fate::AnswerLost(Box::pin(async move {
+            other.touch_lease(&touched).await;
+        })));
+        let alice = cluster.holder_on(&wire, "alice");
+        let change = carry_out(verb, &alice, &node, seen.as_ref()).await.unwrap();
+        assert_eq!(change.done, done_by(verb), "{verb}");
+        assert_eq!(change.asides, [Aside::AnswerLost], "{verb}");
+    }
+}
+
+async fn a_landed_release_is_known_again_after_another_acquired(cluster: Cluster) {
+    let (node, _) = arrange(&cluster, "release").await;
+    let (bob, taken) = (cluster.holder("bob"), node.clone());
+    let wire = Wire::first_write(Fate::AnswerLost(Box::pin(async move {
+        bob.try_acquire(&taken, &Acquire::new()).await.unwrap();
+    })));
+    let alice = cluster.holder_on(&wire, "alice");
+    let change = alice.release(&node, &Release::new()).await.unwrap();
+    assert_eq!(change.done, Done::Released);
+    assert_eq!(holder(&cluster, &node).await, "bob");
+}
+
+async fn a_landed_acquisition_that_was_broken_since_is_no_success(cluster: Cluster) {
+    let (node, _) = arrange(&cluster, "acquire").await;
+    let (admin, taken) = (cluster.holder("admin"), node.clone());
+    let wire = Wire::first_write(Fate::AnswerLost(Box::pin(async move {
+        let confirmed = admin.get(&taken).await.unwrap().unwrap();
+        let hold = Hold::new("fire");
+        let taken_over = admin.hold_seen(&taken, &hold, Some(&confirmed), None).await;
+        taken_over.unwrap();
+    })));
+    let alice = cluster.holder_on(&wire, "alice");
+    let refused = refusal(alice.try_acquire(&node, &Acquire::new()).await);
+    assert_eq!(refused.refusal, Refusal::AdminHold);
+    assert_eq!(refused.lease.unwrap().last_holder(), Some("alice"));
+}
+
+async fn a_late_write_that_lands_between_two_attempts_is_a_success(cluster: Cluster) {
+    for verb in VERBS {
+        let (node, seen) = arrange(&cluster, verb).await;
+        let (letter, delayed) = Fate::delayed();
+        let delivered = async move {
+            assert!(letter.deliver().await.is_success());
+        };
+        let mut fates = [Fate::Meanwhile(Box::pin(delivered)), delayed].into_iter();
+        let wire = Wire::every_write(move || fates.next_back().unwrap_or(Fate::Pass));
+        let alice = cluster.holder_on(&wire, "alice");
+        let change = carry_out(verb, &alice, &node, seen.as_ref()).await;
+        let change = change.unwrap_or_else(|error| panic!("{verb}: {error}"));
+        assert_eq!(change.done, done_by(verb), "{verb}");
+        assert_eq!(change.asides, [Aside::AnswerLost], "{verb}");
+        let bodies: Vec<Value> = wire.passed().into_iter().map(|sent| sent.body).collect();
+        let writes: Vec<&Value> = bodies.iter().filter(|body| !body.is_null()).collect();
+        assert_eq!(writes.len(), 2, "{verb}");
+        assert_eq!(writes[0], writes[1], "{verb}: the very same write");
+    }
+}
+
+async fn a_late_write_that_another_overtook_lands_nowhere(cluster: Cluster) {
+    let (node, _) = arrange(&cluster, "acquire").await;
+    assert_overtaken(&cluster, &node).await;
+}
+
+async fn a_late_creation_that_another_overtook_lands_nowhere(cluster: Cluster) {
+    let (node, _) = arrange(&cluster, "acquire anew").await;
+    assert_overtaken(&cluster, &node).await;
+}
+
+/// alice's first write is delayed, and bob acquires before her second.
+async fn assert_overtaken(cluster: &Cluster, node: &str) {
+    let (letter, delayed) = Fate::delayed();
+    let (bob, taken) = (cluster.holder("bob"), node.to_owned());
+    let overtaking = async move {
+        bob.try_acquire(&taken, &Acquire::new()).await.unwrap();
+    };
+    let mut fates = [Fate::Meanwhile(Box::pin(overtaking)), delayed].into_iter();
+    let wire = Wire::every_write(move || fates.next_back().unwrap_or(Fate::Pass));
+    let alice = cluster.holder_on(&wire, "alice");
+    let refused = refusal(alice.try_acquire(node, &Acquire::new()).await);
+    assert_eq!(refused.refusal, Refusal::Held);
+    assert_eq!(refused.lease.unwrap().holder(), Some("bob"));
+    assert_eq!(letter.deliver().await, StatusCode::CONFLICT);
+    assert_eq!(holder(cluster, node).await, "bob");
+}
+
+async fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed(cluster: Cluster) {
+    let (node, _) = arrange(&cluster, "acquire").await;
+    let (letter, error) = give_up(&cluster, "acquire", &node).await;
+    assert_unknown(&error, &node, "acquired");
+    assert_eq!(holder(&cluster, &node).await, "");
+    assert_eq!(letter.deliver().await, StatusCode::OK);
+    assert_eq!(holder(&cluster, &node).await, "alice");
+    // Whoever wants to know, and to give it back, can.
+    let alice = cluster.holder("alice");
+    alice.release(&node, &Release::new()).await.unwrap();
+}
+
+async fn a_release_that_lands_after_the_client_gave_up_was_never_called_failed(cluster: Cluster) {
+    let (node, _) = arrange(&cluster, "release").await;
+    let (letter, error) = give_up(&cluster, "release", &node).await;
+    assert_unknown(&error, &node, "released");
+    assert_eq!(letter.deliver().await, StatusCode::OK);
+    let lease = cluster.lease(&node).await;
+    assert_eq!(lease["spec"]["holderIdentity"], "");
+    assert_eq!(annotation(&lease, "last-holder"), "alice");
+}
+
+/// Carries `verb` out while no write gets through, the first of which is only delayed.
+async fn give_up(cluster: &Cluster, verb: &str, node: &str) -> (Letter, Error) {
+    let (letter, delayed) = Fate::delayed();
+    let mut delayed = Some(delayed);
+    let wire = Wire::every_write(move || delayed.take().unwrap_or(Fate::Reset));
+    let alice = cluster
+        .builder_on(&wire, "alice")
+        .request_timeout(Some(Duration::from_secs(1)))
+        .build()
+        .unwrap();
+    let result = carry_out(verb, &alice, node, None).await;
+    (letter, result.unwrap_err())
+}
+
+async fn a_write_that_nobody_answers_ends_as_unknown(cluster: Cluster) {
+    let (node, seen) = arrange(&cluster, "renew").await;
+    let wire = Wire::every_write(|| Fate::Swallowed);
+    let alice = cluster
+        .builder_on(&wire, "alice")
+        .request_timeout(Some(Duration::from_secs(1)))
+        .build()
+        .unwrap();
+    let result = carry_out("renew", &alice, &node, seen.as_ref()).await;
+    assert_unknown(&result.unwrap_err(), &node, "renewed");
+}
+
+async fn while_the_lease_cannot_be_read_nothing_is_known(cluster: Cluster) {
+    let (node, _) = arrange(&cluster, "acquire").await;
+    // The first write lands, and from then on nothing gets through.
+    let wire = Wire::planned(|passing| match passing.writes {
+        0 => Fate::Pass,
+        1 if passing.is_write() => Fate::answer_lost(),
+        _ => Fate::Refused(StatusCode::SERVICE_UNAVAILABLE, None),
+    });
+    let alice = cluster
+        .builder_on(&wire, "alice")
+        .request_timeout(Some(Duration::from_secs(1)))
+        .build()
+        .unwrap();
+    let error = alice.try_acquire(&node, &Acquire::new()).await.unwrap_err();
+    assert_unknown(&error, &node, "acquired");
+    assert_eq!(holder(&cluster, &node).await, "alice");
+}
+
+fn assert_unknown(error: &Error, node: &str, participle: &str) {
+    let Error::Unknown {
+        node: named,
+        intent,
+        ..
+    } = error
+    else {
+        panic!("not unknown: {error}");
+    };
+    assert_eq!((named.as_str(), *intent), (node, participle));
+    let text = error.to_string();
+    assert!(text.ends_with("it may still take effect"), "{text}");
+}
+
+async fn holder(cluster: &Cluster, node: &str) -> String {
+    let lease = cluster.lease(node).await;
+    let holder = lease["spec"]["holderIdentity"].as_str();
+    holder.unwrap_or_default().to_owned()
+}

@@ -1,0 +1,19 @@
+//! The library against an API server: each case in the sandbox and on a real kube-apiserver.
+
+mod support;
+
+mod example;
+mod lost_answers;
+mod namespaces;
+mod nodes;
+mod one_acquisition;
+mod other_tools;
+mod race;
+mod requests;
+mod rights;
+mod server_time;
+mod states;
+mod storms;
+mod verbs;
+
+pub(crate) use support::on_both_servers;

@@ -1,0 +1,136 @@
+//! The namespace of the Leases: made on the way, and gone or going at the wrong moment.
+
+use maintenance_lease::protocol::Refusal;
+use maintenance_lease::{Acquire, Aside, Done, DryRun, Error, Hold, Release, Renew};
+use serde_json::{Value, json};
+
+use crate::on_both_servers;
+use crate::support::{Cluster, Fate, NAMESPACE_PATH, Wire, refusal};
+
+on_both_servers! { alone:
+    without_it_every_node_is_free,
+    two_who_make_it_at_once_both_go_on,
+    in_a_terminating_one_nothing_is_made,
+    in_a_terminating_one_what_is_there_still_works,
+    deleted_before_a_creation_it_is_made_again,
+    deleted_with_the_lease_before_a_patch_it_is_made_again,
+    deleted_under_a_holder_nothing_is_held,
+    a_dry_run_on_the_server_makes_none,
+}
+
+async fn without_it_every_node_is_free(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = cluster.holder("alice");
+    assert!(alice.get(&node).await.unwrap().is_none());
+    assert!(alice.list().await.unwrap().is_empty());
+    let change = alice.release(&node, &Release::new()).await.unwrap();
+    assert_eq!(change.done, Done::AlreadyFree);
+    let change = alice.unhold(&node).await.unwrap();
+    assert_eq!(change.done, Done::AlreadyFree);
+    let refused = refusal(alice.renew(&node, &Renew::new()).await);
+    assert_eq!(refused.refusal, Refusal::NotHeld);
+}
+
+/// A wire on which something happens before the request that `what` names, the first time.
+fn before<F>(what: &'static str, something: F) -> Wire
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut something = Some(something);
+    Wire::planned(move |passing| match something.take() {
+        Some(something) if passing.what() == what => Fate::Meanwhile(Box::pin(something)),
+        later => {
+            something = later;
+            Fate::Pass
+        }
+    })
+}
+
+async fn two_who_make_it_at_once_both_go_on(cluster: Cluster) {
+    let (one, other) = (cluster.node("one").await, cluster.node("other").await);
+    let bob = cluster.holder("bob");
+    let wire = before("POST namespace", async move {
+        let change = bob.try_acquire(&other, &Acquire::new()).await.unwrap();
+        let made = [Aside::NamespaceCreated, Aside::LeaseCreated];
+        assert_eq!(change.asides, made);
+    });
+    let alice = cluster.holder_on(&wire, "alice");
+    let change = alice.try_acquire(&one, &Acquire::new()).await.unwrap();
+    assert_eq!(change.asides, [Aside::LeaseCreated]);
+}
+
+async fn in_a_terminating_one_nothing_is_made(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.make_namespace().await;
+    cluster.delete(NAMESPACE_PATH).await;
+    let alice = cluster.holder("alice");
+    let error = alice.try_acquire(&node, &Acquire::new()).await;
+    assert!(
+        matches!(error, Err(Error::NamespaceTerminating)),
+        "{error:?}"
+    );
+    let error = alice.hold(&node, &Hold::new("disk")).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "namespace kube-node-maintenance is being deleted: no Lease can be made in it"
+    );
+}
+
+async fn in_a_terminating_one_what_is_there_still_works(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = cluster.holder("alice");
+    alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    cluster.delete(NAMESPACE_PATH).await;
+    alice.renew(&node, &Renew::new()).await.unwrap();
+    alice.release(&node, &Release::new()).await.unwrap();
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    assert_eq!(change.lease.unwrap().transitions(), 2);
+}
+
+async fn deleted_before_a_creation_it_is_made_again(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.make_namespace().await;
+    let other = cluster.clone();
+    let wire = before("POST lease", async move { other.remove_namespace().await });
+    let alice = cluster.holder_on(&wire, "alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    let made = [Aside::NamespaceCreated, Aside::LeaseCreated];
+    assert_eq!(change.asides, made);
+}
+
+async fn deleted_with_the_lease_before_a_patch_it_is_made_again(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster
+        .write_lease(&node, json!({"leaseTransitions": 7}))
+        .await;
+    let other = cluster.clone();
+    let wire = before("PATCH lease", async move { other.remove_namespace().await });
+    let alice = cluster.holder_on(&wire, "alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    let made = [Aside::NamespaceCreated, Aside::LeaseCreated];
+    assert_eq!(change.asides, made);
+    assert_eq!(change.lease.unwrap().transitions(), 1);
+}
+
+async fn deleted_under_a_holder_nothing_is_held(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = cluster.holder("alice");
+    alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    let other = cluster.clone();
+    let wire = before("PATCH lease", async move { other.remove_namespace().await });
+    let alice = cluster.holder_on(&wire, "alice");
+    let refused = refusal(alice.renew(&node, &Renew::new()).await);
+    assert_eq!(refused.refusal, Refusal::NotHeld);
+    assert!(!wire.requests().contains(&"POST namespace".to_owned()));
+}
+
+async fn a_dry_run_on_the_server_makes_none(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = cluster.builder("alice").dry_run(DryRun::Server);
+    let alice = alice.build().unwrap();
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    assert_eq!(change.asides, [Aside::NamespaceCreated]);
+    let again = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    assert_eq!(again.asides, [Aside::NamespaceCreated], "it is not there");
+    assert_eq!(cluster.lease(&node).await, Value::Null);
+}

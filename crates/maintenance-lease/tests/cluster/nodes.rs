@@ -1,0 +1,149 @@
+//! The Node beside its Lease: it owns it, and takes it along.
+
+use maintenance_lease::protocol::{Refusal, State};
+use maintenance_lease::{Acquire, Aside, Done, Error, Hold, Release, Renew};
+use serde_json::{Value, json};
+
+use crate::on_both_servers;
+use crate::support::{Cluster, NODES, refusal};
+
+on_both_servers! {
+    deleting_the_node_collects_the_lease_and_a_new_node_starts_free,
+    a_lease_deleted_under_its_holder_is_not_held,
+    nothing_begins_on_a_node_that_is_not_there,
+    nothing_begins_on_a_node_in_deletion,
+    what_was_begun_ends_without_its_node,
+}
+
+on_both_servers! { alone:
+    acquiring_hands_the_lease_of_an_earlier_node_over,
+    a_hold_owns_as_an_acquisition_does,
+}
+
+async fn deleting_the_node_collects_the_lease_and_a_new_node_starts_free(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = cluster.holder("alice");
+    let first = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+
+    cluster.delete(&format!("{NODES}/{node}")).await;
+    cluster.lease_gone(&node).await;
+
+    let refused = refusal(alice.renew(&node, &Renew::new()).await);
+    assert_eq!(refused.refusal, Refusal::NotHeld);
+    cluster.create_node(&node).await;
+    let bob = cluster.holder("bob");
+    assert!(bob.get(&node).await.unwrap().is_none());
+    let second = bob.try_acquire(&node, &Acquire::new()).await.unwrap();
+    assert_eq!(second.state_before, State::Free);
+    assert_eq!(second.lease.as_ref().unwrap().transitions(), 1);
+
+    // The old holder's token is of another Lease, whatever the transitions.
+    let stale = Renew::new().token(first.token().unwrap());
+    let refused = refusal(alice.renew(&node, &stale).await);
+    assert_eq!(refused.refusal, Refusal::ChangedHands);
+}
+
+async fn a_lease_deleted_under_its_holder_is_not_held(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = cluster.holder("alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    cluster.delete_lease(&node).await;
+
+    let refused = refusal(alice.renew(&node, &Renew::new()).await);
+    assert_eq!(refused.refusal, Refusal::NotHeld);
+    assert!(refused.lease.is_none());
+    let with_token = Renew::new().token(change.token().unwrap());
+    let refused = refusal(alice.renew(&node, &with_token).await);
+    assert_eq!(refused.refusal, Refusal::NotHeld);
+    let change = alice.release(&node, &Release::new()).await.unwrap();
+    assert_eq!(change.done, Done::AlreadyFree);
+    assert_eq!(cluster.lease(&node).await, Value::Null);
+}
+
+async fn nothing_begins_on_a_node_that_is_not_there(cluster: Cluster) {
+    let node = cluster.name("ghost");
+    let alice = cluster.holder("alice");
+    let acquired = alice.try_acquire(&node, &Acquire::new()).await;
+    assert_eq!(
+        acquired.unwrap_err().to_string(),
+        format!(r#"Error from server (NotFound): nodes "{node}" not found"#)
+    );
+    let held = alice.hold(&node, &Hold::new("disk")).await;
+    assert!(matches!(held, Err(Error::NodeNotFound(name)) if name == node));
+    assert_eq!(cluster.lease(&node).await, Value::Null);
+}
+
+async fn nothing_begins_on_a_node_in_deletion(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let path = format!("{NODES}/{node}");
+    let finalizers = json!(["example.com/looks-first"]);
+    cluster
+        .patch(&path, json!({"metadata": {"finalizers": finalizers}}))
+        .await;
+    cluster.delete(&path).await;
+    let alice = cluster.holder("alice");
+    let acquired = alice.try_acquire(&node, &Acquire::new()).await;
+    assert!(matches!(acquired, Err(Error::NodeDeleting(name)) if name == node));
+    let held = alice.hold(&node, &Hold::new("disk")).await;
+    assert!(matches!(held, Err(Error::NodeDeleting(_))));
+    assert_eq!(cluster.lease(&node).await, Value::Null);
+    cluster
+        .patch(&path, json!({"metadata": {"finalizers": null}}))
+        .await;
+}
+
+/// The Lease has no owner, so that it is there after its node.
+async fn what_was_begun_ends_without_its_node(cluster: Cluster) {
+    let node = cluster.name("ghost");
+    let spec = json!({
+        "holderIdentity": "alice",
+        "renewTime": cluster.ago(0),
+        "leaseDurationSeconds": 600,
+    });
+    cluster.write_lease(&node, spec).await;
+    let alice = cluster.holder("alice");
+    let renewed = alice.renew(&node, &Renew::new()).await.unwrap();
+    assert_eq!(renewed.done, Done::Renewed);
+    let released = alice.release(&node, &Release::new()).await.unwrap();
+    assert_eq!(released.done, Done::Released);
+}
+
+/// Without a controller manager the Lease of the earlier node stays for as long as this takes.
+async fn acquiring_hands_the_lease_of_an_earlier_node_over(cluster: Cluster) {
+    let node = cluster.name("n");
+    let uid = cluster.create_node(&node).await;
+    let other = cluster.name("other");
+    let other_uid = cluster.create_node(&other).await;
+    let owner = |name: &str, uid: &str| json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid});
+    let earlier = owner(&node, "6b8a5e0e-1c9a-4f0e-9c67-000000000000");
+    let rack = owner(&other, &other_uid);
+    let metadata = json!({"name": node, "ownerReferences": [earlier, rack]});
+    cluster.write_lease_with(metadata, json!({})).await;
+
+    let alice = cluster.holder("alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+
+    assert_eq!(change.asides, []);
+    let lease = cluster.lease(&node).await;
+    assert_eq!(
+        lease["metadata"]["ownerReferences"],
+        json!([rack, owner(&node, &uid)])
+    );
+    let written = change.lease.unwrap().resource_version().to_string();
+    assert_eq!(lease["metadata"]["resourceVersion"], written, "one write");
+}
+
+async fn a_hold_owns_as_an_acquisition_does(cluster: Cluster) {
+    let node = cluster.name("n");
+    let uid = cluster.create_node(&node).await;
+    let alice = cluster.holder("alice");
+    let change = alice.hold(&node, &Hold::new("disk")).await.unwrap();
+    assert_eq!(
+        change.asides,
+        [Aside::NamespaceCreated, Aside::LeaseCreated]
+    );
+    let lease = cluster.lease(&node).await;
+    assert_eq!(lease["metadata"]["ownerReferences"][0]["uid"], uid);
+    assert_eq!(lease["spec"]["holderIdentity"], "kubeadm:alice");
+    assert_eq!(lease["spec"]["leaseDurationSeconds"], i32::MAX);
+}

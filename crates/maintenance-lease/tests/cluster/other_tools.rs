@@ -1,0 +1,163 @@
+//! Leases that other tools write, or write to.
+
+use std::time::Duration;
+
+use maintenance_lease::protocol::{Now, Refusal, State};
+use maintenance_lease::{Acquire, Done, Hold, NodeLease, Release, Renew};
+use serde_json::{Value, json};
+
+use crate::on_both_servers;
+use crate::support::{Cluster, annotation, micros, noon, noon_and, refusal};
+
+on_both_servers! {
+    what_others_wrote_survives_every_verb,
+    a_lease_that_client_go_released_is_free,
+    a_lease_of_medik8s_is_held_by_it_and_then_expires,
+    a_holder_that_writes_no_nonce_may_use_every_verb,
+}
+
+async fn what_others_wrote_survives_every_verb(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let metadata = json!({
+        "name": node,
+        "labels": {"team": "storage"},
+        "annotations": {"example.com/ticket": "4711", "kubectl-maint.dev.example.com/reason": "x"},
+        "finalizers": ["example.com/looks-first"],
+    });
+    let theirs = cluster.write_lease_with(metadata, json!({})).await;
+    let (alice, bob) = (cluster.holder("alice"), cluster.holder("bob"));
+    let acquire = Acquire::new().reason("kernel");
+    let seen = async || alice.get(&node).await.unwrap().unwrap();
+    let until = cluster.now() + Duration::from_secs(3600);
+
+    alice.try_acquire(&node, &acquire).await.unwrap();
+    assert_untouched(&cluster, &theirs).await;
+    alice
+        .renew(&node, &Renew::new().reason("disk"))
+        .await
+        .unwrap();
+    assert_untouched(&cluster, &theirs).await;
+    alice.release(&node, &Release::new()).await.unwrap();
+    assert_untouched(&cluster, &theirs).await;
+    bob.try_acquire(&node, &acquire).await.unwrap();
+    alice
+        .force_release(&seen().await, &Release::new().reason("gone home"))
+        .await
+        .unwrap();
+    assert_untouched(&cluster, &theirs).await;
+    bob.try_acquire(&node, &acquire).await.unwrap();
+    let hold = Hold::new("disk").until(until);
+    alice
+        .hold_seen(&node, &hold, Some(&seen().await), None)
+        .await
+        .unwrap();
+    assert_untouched(&cluster, &theirs).await;
+    alice.hold(&node, &Hold::new("disk, still")).await.unwrap();
+    assert_untouched(&cluster, &theirs).await;
+    alice.unhold(&node).await.unwrap();
+    assert_untouched(&cluster, &theirs).await;
+
+    let lease = cluster.lease(&node).await;
+    let annotations = lease["metadata"]["annotations"].as_object().unwrap();
+    let ours: Vec<&String> = annotations
+        .keys()
+        .filter(|key| key.starts_with("kubectl-maint.dev/"))
+        .collect();
+    assert_eq!(
+        ours,
+        [
+            "kubectl-maint.dev/last-holder",
+            "kubectl-maint.dev/released-at"
+        ]
+    );
+    cluster
+        .patch_lease(&node, json!({"metadata": {"finalizers": null}}))
+        .await;
+}
+
+async fn assert_untouched(cluster: &Cluster, theirs: &Value) {
+    let name = theirs["metadata"]["name"].as_str().unwrap();
+    let lease = cluster.lease(name).await;
+    for field in ["uid", "labels", "finalizers"] {
+        assert_eq!(lease["metadata"][field], theirs["metadata"][field]);
+    }
+    for (key, value) in theirs["metadata"]["annotations"].as_object().unwrap() {
+        assert_eq!(lease["metadata"]["annotations"][key], *value, "{key}");
+    }
+}
+
+/// It empties the holder, sets a second's duration, and renews.
+async fn a_lease_that_client_go_released_is_free(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let spec = json!({
+        "holderIdentity": "",
+        "acquireTime": micros(noon()),
+        "renewTime": micros(noon()),
+        "leaseDurationSeconds": 1,
+        "leaseTransitions": 3,
+    });
+    cluster.write_lease(&node, spec).await;
+    let alice = cluster.holder_at(noon(), "alice");
+    let lease = alice.get(&node).await.unwrap().unwrap();
+    assert_eq!(lease.state(Now::at(noon().into())), State::Free);
+    let refused = refusal(alice.renew(&node, &Renew::new()).await);
+    assert_eq!(refused.refusal, Refusal::NotHeld);
+    let change = alice.release(&node, &Release::new()).await.unwrap();
+    assert_eq!(change.done, Done::AlreadyFree);
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    assert_eq!(change.lease.unwrap().transitions(), 4);
+}
+
+/// The remediation operators of medik8s keep such Leases elsewhere: renewed, but without the time
+/// of the acquisition and without transitions.
+async fn a_lease_of_medik8s_is_held_by_it_and_then_expires(cluster: Cluster) {
+    let node = cluster.name("n");
+    let uid = cluster.create_node(&node).await;
+    let owner = json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid});
+    let metadata = json!({"name": node, "ownerReferences": [owner]});
+    let spec = json!({
+        "holderIdentity": "node-maintenance",
+        "renewTime": micros(noon()),
+        "leaseDurationSeconds": 3600,
+    });
+    cluster.write_lease_with(metadata, spec).await;
+    let end = noon_and(3600);
+
+    let alice = cluster.holder_at(noon_and(60), "alice");
+    let refused = refusal(alice.try_acquire(&node, &Acquire::new()).await);
+    assert_eq!(refused.refusal, Refusal::Held);
+    assert_eq!(refused.state, State::Held { until: end.into() });
+    let lease = refused.lease.unwrap();
+    assert_eq!(lease.holder(), Some("node-maintenance"));
+    assert_eq!(lease.acquired(), None);
+    assert_eq!(lease.token(), None);
+
+    let alice = cluster.holder_at(noon_and(3604), "alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    let since = Some(end.into());
+    assert_eq!(change.state_before, State::Expired { since });
+    let lease = change.lease.unwrap();
+    assert_eq!(lease.transitions(), 1);
+    assert_eq!(lease.last_holder(), Some("node-maintenance"));
+}
+
+async fn a_holder_that_writes_no_nonce_may_use_every_verb(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let spec = json!({
+        "holderIdentity": "alice",
+        "renewTime": micros(noon()),
+        "leaseDurationSeconds": 60,
+    });
+    cluster.write_lease(&node, spec).await;
+    let alice = cluster.holder_at(noon_and(30), "alice");
+    let renewed = alice.renew(&node, &Renew::new()).await.unwrap();
+    assert_eq!(renewed.until(), Some(noon_and(90).into()));
+    assert_eq!(renewed.token(), None);
+    let lease: NodeLease = renewed.lease.unwrap();
+    assert_eq!(lease.duration_seconds(), 60);
+    let held = alice.hold(&node, &Hold::new("disk")).await.unwrap();
+    assert!(held.token().is_some());
+    alice.unhold(&node).await.unwrap();
+    let lease = cluster.lease(&node).await;
+    assert_eq!(annotation(&lease, "last-holder"), "kubeadm:alice");
+}

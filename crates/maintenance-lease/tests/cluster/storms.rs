@@ -1,0 +1,277 @@
+//! Conflicts, throttling and failing servers: a decision, or an error while somebody still waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use http::StatusCode;
+use maintenance_lease::protocol::Refusal;
+use maintenance_lease::{Acquire, Aside, Done, Error, Release, Renew};
+use serde_json::{Value, json};
+
+use crate::on_both_servers;
+use crate::support::{Cluster, Fate, Wire, in_the_sandbox, refusal};
+
+on_both_servers! {
+    a_storm_that_passes_ends_with_the_lease,
+    a_storm_that_another_wins_ends_with_a_refusal,
+    a_storm_without_end_ends_at_the_time_limit,
+    a_lease_deleted_before_the_write_is_made_anew_by_acquiring,
+    a_lease_deleted_before_the_write_is_no_longer_held,
+    a_lease_that_comes_and_goes_ends_at_the_time_limit,
+    throttled_reads_are_reported,
+    a_throttled_write_waits_as_it_is_told,
+    a_write_throttled_for_longer_than_anyone_waits_is_reported,
+    an_unavailable_server_is_reported,
+    a_refused_write_is_reported_as_not_done,
+}
+
+/// A wire on which something happens before each of the first `times` writes.
+fn before_writes<F>(times: u32, something: impl Fn(u32) -> F + Send + 'static) -> Wire
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut count = 0;
+    Wire::every_write(move || {
+        count += 1;
+        if count <= times {
+            Fate::Meanwhile(Box::pin(something(count)))
+        } else {
+            Fate::Pass
+        }
+    })
+}
+
+/// Somebody touches the node's Lease before each of the first `times` writes.
+fn storm(cluster: &Cluster, node: &str, times: u32) -> Wire {
+    let (cluster, node) = (cluster.clone(), node.to_owned());
+    before_writes(times, move |_| {
+        let (cluster, node) = (cluster.clone(), node.clone());
+        async move { cluster.touch_lease(&node).await }
+    })
+}
+
+async fn a_storm_that_passes_ends_with_the_lease(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.write_lease(&node, json!({})).await;
+    let wire = storm(&cluster, &node, 5);
+    let alice = cluster.holder_on(&wire, "alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    assert_eq!(change.asides, []);
+    assert_eq!(change.lease.unwrap().transitions(), 1);
+    assert_eq!(wire.passed().last().unwrap().writes, 6);
+
+    let wire = storm(&cluster, &node, 5);
+    let alice = cluster.holder_on(&wire, "alice");
+    let change = alice.release(&node, &Release::new()).await.unwrap();
+    assert_eq!(change.done, Done::Released);
+}
+
+async fn a_storm_that_another_wins_ends_with_a_refusal(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.write_lease(&node, json!({})).await;
+    let (other, taken) = (cluster.clone(), node.clone());
+    let wire = before_writes(3, move |count| {
+        let (other, taken) = (other.clone(), taken.clone());
+        async move {
+            if count < 3 {
+                other.touch_lease(&taken).await;
+            } else {
+                let bob = other.holder("bob");
+                bob.try_acquire(&taken, &Acquire::new()).await.unwrap();
+            }
+        }
+    });
+    let alice = cluster.holder_on(&wire, "alice");
+    let refused = refusal(alice.try_acquire(&node, &Acquire::new()).await);
+    assert_eq!(refused.refusal, Refusal::Held);
+    assert_eq!(refused.lease.unwrap().holder(), Some("bob"));
+    assert_eq!(wire.passed().last().unwrap().writes, 3);
+}
+
+async fn a_storm_without_end_ends_at_the_time_limit(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.write_lease(&node, json!({})).await;
+    let wire = storm(&cluster, &node, u32::MAX);
+    let alice = cluster
+        .builder_on(&wire, "alice")
+        .request_timeout(Some(Duration::from_secs(1)))
+        .build()
+        .unwrap();
+    let error = alice.try_acquire(&node, &Acquire::new()).await;
+    let writes = wire.passed().last().unwrap().writes;
+    match error.unwrap_err() {
+        Error::Contended {
+            node: named,
+            intent,
+            conflicts,
+            ..
+        } => {
+            assert_eq!((named, intent), (node.clone(), "acquired"));
+            assert_eq!(conflicts as usize, writes);
+            assert!(writes > 1);
+        }
+        other => panic!("not contended: {other}"),
+    }
+    let lease = cluster.lease(&node).await;
+    assert_eq!(lease["spec"], json!({}));
+}
+
+async fn a_lease_deleted_before_the_write_is_made_anew_by_acquiring(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster
+        .write_lease(&node, json!({"leaseTransitions": 7}))
+        .await;
+    let (other, deleted) = (cluster.clone(), node.clone());
+    let wire = Wire::first_write(Fate::Meanwhile(Box::pin(async move {
+        other.delete_lease(&deleted).await;
+    })));
+    let alice = cluster.holder_on(&wire, "alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    assert_eq!(change.asides, [Aside::LeaseCreated]);
+    assert!(change.before.is_none());
+    let lease = cluster.lease(&node).await;
+    assert_eq!(lease["spec"]["leaseTransitions"], 1);
+    assert_eq!(lease["metadata"]["ownerReferences"][0]["name"], node);
+}
+
+async fn a_lease_deleted_before_the_write_is_no_longer_held(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = cluster.holder("alice");
+    alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    let (other, deleted) = (cluster.clone(), node.clone());
+    let wire = Wire::first_write(Fate::Meanwhile(Box::pin(async move {
+        other.delete_lease(&deleted).await;
+    })));
+    let alice = cluster.holder_on(&wire, "alice");
+    let refused = refusal(alice.renew(&node, &Renew::new()).await);
+    assert_eq!(refused.refusal, Refusal::NotHeld);
+    assert_eq!(cluster.lease(&node).await, Value::Null);
+}
+
+/// Somebody creates the Lease before every creation, and deletes it after.
+async fn a_lease_that_comes_and_goes_ends_at_the_time_limit(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.make_namespace().await;
+    let (other, flickering) = (cluster.clone(), node.clone());
+    let there = Arc::new(AtomicU32::new(0));
+    let wire = Wire::planned(move |passing| {
+        let (other, node, there) = (other.clone(), flickering.clone(), there.clone());
+        let is_write = passing.is_write();
+        Fate::Meanwhile(Box::pin(async move {
+            if is_write {
+                other.write_lease(&node, json!({})).await;
+                there.store(1, Ordering::Relaxed);
+            } else if there.swap(0, Ordering::Relaxed) == 1 {
+                other.delete_lease(&node).await;
+            }
+        }))
+    });
+    let alice = cluster
+        .builder_on(&wire, "alice")
+        .request_timeout(Some(Duration::from_secs(1)))
+        .build()
+        .unwrap();
+    let error = alice.try_acquire(&node, &Acquire::new()).await;
+    assert!(matches!(error, Err(Error::Contended { conflicts, .. }) if conflicts > 1));
+}
+
+async fn throttled_reads_are_reported(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let wire = Wire::planned(|_| Fate::Refused(StatusCode::TOO_MANY_REQUESTS, Some(1)));
+    let alice = cluster.holder_on(&wire, "alice");
+    let error = alice.renew(&node, &Renew::new()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Error from server (TooManyRequests): something on the way says so \
+         (the server asks to wait 1s)"
+    );
+    assert_eq!(wire.requests(), ["GET lease"]);
+}
+
+async fn a_throttled_write_waits_as_it_is_told(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.write_lease(&node, json!({})).await;
+    let wire = Wire::first_write(Fate::Refused(StatusCode::TOO_MANY_REQUESTS, Some(1)));
+    let alice = cluster.holder_on(&wire, "alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    assert_eq!(change.asides, []);
+    let writes: Vec<_> = wire.passed();
+    let mut writes = writes.iter().filter(|passing| passing.is_write());
+    let (first, second) = (writes.next().unwrap(), writes.next().unwrap());
+    let second_length = maintenance_lease::protocol::Span::seconds(1);
+    assert!(second.at >= first.at.plus(second_length));
+}
+
+async fn a_write_throttled_for_longer_than_anyone_waits_is_reported(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.write_lease(&node, json!({})).await;
+    let wire = Wire::every_write(|| Fate::Refused(StatusCode::TOO_MANY_REQUESTS, Some(120)));
+    let alice = cluster.holder_on(&wire, "alice");
+    let error = alice.try_acquire(&node, &Acquire::new()).await;
+    match error.unwrap_err() {
+        Error::Api(error) => {
+            assert!(error.is_throttled());
+            assert_eq!(error.status().unwrap().retry_after, Some(120));
+        }
+        other => panic!("not the server's word: {other}"),
+    }
+    assert_eq!(
+        wire.passed().last().unwrap().writes,
+        1,
+        "nothing is repeated"
+    );
+}
+
+async fn an_unavailable_server_is_reported(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let wire = Wire::planned(|_| Fate::Refused(StatusCode::SERVICE_UNAVAILABLE, Some(1)));
+    let alice = cluster.holder_on(&wire, "alice");
+    let error = alice.try_acquire(&node, &Acquire::new()).await;
+    assert!(
+        matches!(&error, Err(Error::Api(error)) if error.is(StatusCode::SERVICE_UNAVAILABLE)),
+        "{error:?}"
+    );
+    assert_eq!(wire.passed().len(), 2, "one read each, and nothing more");
+}
+
+async fn a_refused_write_is_reported_as_not_done(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.write_lease(&node, json!({})).await;
+    let wire = Wire::every_write(|| Fate::Refused(StatusCode::UNPROCESSABLE_ENTITY, None));
+    let alice = cluster.holder_on(&wire, "alice");
+    let error = alice.try_acquire(&node, &Acquire::new()).await;
+    assert!(
+        matches!(&error, Err(Error::Api(error)) if error.is(StatusCode::UNPROCESSABLE_ENTITY)),
+        "{error:?}"
+    );
+    assert_eq!(wire.passed().last().unwrap().writes, 1);
+}
+
+/// What a verb's time comes to is exact only where time is the sandbox's.
+#[test]
+fn no_verb_outlasts_three_request_timeouts_and_one_request() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        type Fates = fn() -> Fate;
+        let fates: [(&str, Fates); 4] = [
+            ("swallowed", || Fate::Swallowed),
+            ("reset", || Fate::Reset),
+            ("throttled", || {
+                Fate::Refused(StatusCode::TOO_MANY_REQUESTS, None)
+            }),
+            ("unavailable", || {
+                Fate::Refused(StatusCode::SERVICE_UNAVAILABLE, None)
+            }),
+        ];
+        for (name, fate) in fates {
+            let node = cluster.node(name).await;
+            cluster.write_lease(&node, json!({})).await;
+            let wire = Wire::every_write(fate);
+            let alice = cluster.holder_on(&wire, "alice");
+            let begun = tokio::time::Instant::now();
+            alice.try_acquire(&node, &Acquire::new()).await.unwrap_err();
+            assert!(begun.elapsed() <= Duration::from_secs(40), "{name}");
+            assert!(begun.elapsed() > Duration::from_secs(25), "{name}");
+        }
+    });
+}

@@ -1,0 +1,111 @@
+//! The machines that clients under test run on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
+use maintenance_lease::env::{Env, Machine};
+use maintenance_lease::protocol::{BootInstant, Instant, Span};
+
+/// A machine that was booted when the test began and whose clocks are tokio's. Where that is
+/// paused, time passes only when everybody waits.
+pub(crate) struct TokioMachine {
+    started: tokio::time::Instant,
+}
+
+impl TokioMachine {
+    pub(crate) fn booted_now() -> Self {
+        Self {
+            started: tokio::time::Instant::now(),
+        }
+    }
+
+    fn uptime(&self) -> Span {
+        let micros = self.started.elapsed().as_micros();
+        Span::micros(i64::try_from(micros).expect("a test ends before the end of time"))
+    }
+
+    /// The wall clock; its start is not on a whole second, as no clock's is.
+    pub(crate) fn wall_time(&self) -> DateTime<Utc> {
+        self.wall().to_chrono().expect("a time of this century")
+    }
+}
+
+impl Env for TokioMachine {
+    fn wall(&self) -> Instant {
+        Instant::from(noon()) + Span::micros(250_000) + self.uptime()
+    }
+
+    fn boot(&self) -> BootInstant {
+        BootInstant::from_micros(0).plus(self.uptime())
+    }
+
+    fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
+        Machine.sleep(length)
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        Machine.random(bytes);
+    }
+}
+
+/// A machine on which it is always the same instant, for decisions at the border of two states.
+pub(crate) struct StoppedClocks(pub(crate) DateTime<Utc>);
+
+impl Env for StoppedClocks {
+    fn wall(&self) -> Instant {
+        self.0.into()
+    }
+
+    fn boot(&self) -> BootInstant {
+        BootInstant::from_micros(0)
+    }
+
+    fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
+        Machine.sleep(length)
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        Machine.random(bytes);
+    }
+}
+
+/// A machine as another, but that somebody set the wall clock wrong.
+pub(crate) struct WrongClock {
+    pub(crate) machine: Arc<dyn Env>,
+    pub(crate) ahead: Span,
+}
+
+impl Env for WrongClock {
+    fn wall(&self) -> Instant {
+        self.machine.wall() + self.ahead
+    }
+
+    fn boot(&self) -> BootInstant {
+        self.machine.boot()
+    }
+
+    fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
+        self.machine.sleep(length)
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        self.machine.random(bytes);
+    }
+}
+
+/// The day on which the tests' own times lie, at noon.
+pub(crate) fn noon() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_772_366_400, 0).expect("2026-03-01T12:00:00Z")
+}
+
+/// `seconds` after noon; before it where negative.
+pub(crate) fn noon_and(seconds: i64) -> DateTime<Utc> {
+    noon() + chrono::TimeDelta::seconds(seconds)
+}
+
+/// A time as the API server wants it.
+pub(crate) fn micros(time: DateTime<Utc>) -> String {
+    time.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}

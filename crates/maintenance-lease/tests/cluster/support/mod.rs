@@ -1,0 +1,15 @@
+//! The two servers, the wires to them, and the words that the cases are written in.
+
+mod clocks;
+mod cluster;
+mod runs;
+mod verdicts;
+mod wire;
+
+pub(crate) use clocks::{WrongClock, micros, noon, noon_and};
+pub(crate) use cluster::{Cluster, NAMESPACE_PATH, NODES};
+pub(crate) use runs::{
+    alone_in_the_sandbox, alone_on_kubernetes, in_the_sandbox, on_both_servers, on_kubernetes,
+};
+pub(crate) use verdicts::{annotation, refusal};
+pub(crate) use wire::{Fate, Letter, Passing, Wire};

@@ -1,0 +1,19 @@
+//! What cases look for in results.
+
+use std::fmt;
+
+use maintenance_lease::{Error, Refused};
+use serde_json::Value;
+
+/// The refusal that a verb ended with.
+pub(crate) fn refusal<T: fmt::Debug>(result: Result<T, Error>) -> Refused {
+    match result {
+        Err(Error::Refused(refused)) => *refused,
+        other => panic!("not a refusal: {other:?}"),
+    }
+}
+
+/// An annotation of ours on a Lease; null where there is none.
+pub(crate) fn annotation<'a>(lease: &'a Value, name: &str) -> &'a Value {
+    &lease["metadata"]["annotations"][format!("kubectl-maint.dev/{name}")]
+}

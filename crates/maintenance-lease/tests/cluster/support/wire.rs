@@ -1,0 +1,260 @@
+//! The way between a client and its server, on which things happen to requests.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, pending, ready};
+use http::{Method, Request, Response, StatusCode, header};
+use kube::Client;
+use kube::client::Body;
+use maintenance_lease::env::Env;
+use maintenance_lease::protocol::BootInstant;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tower::BoxError;
+
+/// A request on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Passing {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) query: String,
+    pub(crate) body: Value,
+    /// When it passed, by its sender's boot clock.
+    pub(crate) at: BootInstant,
+    /// How many writes passed so far, with this one.
+    pub(crate) writes: usize,
+}
+
+impl Passing {
+    pub(crate) fn is_write(&self) -> bool {
+        self.method != Method::GET
+    }
+
+    /// Method and kind of object, such as `PATCH lease`.
+    pub(crate) fn what(&self) -> String {
+        let kind = if self.path.contains("/leases") {
+            "lease"
+        } else if self.path.contains("/nodes") {
+            "node"
+        } else {
+            "namespace"
+        };
+        format!("{} {kind}", self.method)
+    }
+}
+
+/// What happens to a request.
+pub(crate) enum Fate {
+    /// It gets there, and its answer comes back.
+    Pass,
+    /// Something else happens before it gets there.
+    Meanwhile(BoxFuture<'static, ()>),
+    /// The server carries it out, something else happens, and the connection breaks before the
+    /// answer is through.
+    AnswerLost(BoxFuture<'static, ()>),
+    /// The server carries it out, but something on the way answers for it.
+    AnsweredInstead(StatusCode),
+    /// It doesn't get there: something on the way refuses it, perhaps with a `Retry-After`.
+    Refused(StatusCode, Option<u32>),
+    /// It doesn't get there: the connection breaks.
+    Reset,
+    /// It doesn't get there, and nobody answers.
+    Swallowed,
+    /// The connection breaks; the request gets there when the [`Letter`] is delivered.
+    Delayed(oneshot::Receiver<()>, oneshot::Sender<StatusCode>),
+}
+
+impl Fate {
+    /// The answer is lost, and nothing else happens.
+    pub(crate) fn answer_lost() -> Self {
+        Self::AnswerLost(Box::pin(ready(())))
+    }
+
+    /// The request's sender sees a broken connection; the test says when it gets there.
+    pub(crate) fn delayed() -> (Letter, Self) {
+        let (go, going) = oneshot::channel();
+        let (arriving, arrived) = oneshot::channel();
+        (Letter { go, arrived }, Self::Delayed(going, arriving))
+    }
+}
+
+/// A request that is still under way.
+pub(crate) struct Letter {
+    go: oneshot::Sender<()>,
+    arrived: oneshot::Receiver<StatusCode>,
+}
+
+impl Letter {
+    /// Lets the server have it, and returns what it says.
+    pub(crate) async fn deliver(self) -> StatusCode {
+        self.go.send(()).expect("the request was sent");
+        self.arrived.await.expect("the server answers")
+    }
+}
+
+type Plan = Box<dyn FnMut(&Passing) -> Fate + Send>;
+
+/// A wire; clones are the same one.
+#[derive(Clone)]
+pub(crate) struct Wire {
+    plan: Arc<Mutex<Plan>>,
+    passed: Arc<Mutex<Vec<Passing>>>,
+    drops_dates: bool,
+}
+
+impl Wire {
+    /// Everything gets through.
+    pub(crate) fn clear() -> Self {
+        Self::planned(|_| Fate::Pass)
+    }
+
+    /// `plan` decides on each request.
+    pub(crate) fn planned(plan: impl FnMut(&Passing) -> Fate + Send + 'static) -> Self {
+        Self {
+            plan: Arc::new(Mutex::new(Box::new(plan))),
+            passed: Arc::default(),
+            drops_dates: false,
+        }
+    }
+
+    /// The first write has this fate, and everything else gets through.
+    pub(crate) fn first_write(fate: Fate) -> Self {
+        let mut fate = Some(fate);
+        Self::planned(move |passing| match fate.take() {
+            Some(fate) if passing.is_write() => fate,
+            later => {
+                fate = later;
+                Fate::Pass
+            }
+        })
+    }
+
+    /// `plan` decides on each write, and reads get through.
+    pub(crate) fn every_write(mut plan: impl FnMut() -> Fate + Send + 'static) -> Self {
+        Self::planned(move |passing| {
+            if passing.is_write() {
+                plan()
+            } else {
+                Fate::Pass
+            }
+        })
+    }
+
+    /// Answers come without their `Date`, so that the sender's own clock is all it knows.
+    pub(crate) fn without_dates(mut self) -> Self {
+        self.drops_dates = true;
+        self
+    }
+
+    /// A client at one end of it, with `server` at the other.
+    pub(crate) fn client(&self, server: &Client, env: &Arc<dyn Env>) -> Client {
+        let (wire, server, env) = (self.clone(), server.clone(), env.clone());
+        let service = tower::service_fn(move |request| {
+            let (wire, server) = (wire.clone(), server.clone());
+            let at = env.boot();
+            async move { wire.carry(&server, request, at).await }
+        });
+        Client::new(service, "default")
+    }
+
+    /// Everything that was sent so far.
+    pub(crate) fn passed(&self) -> Vec<Passing> {
+        self.passed.lock().unwrap().clone()
+    }
+
+    /// What was sent so far, in order, as [`Passing::what`] puts it.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.passed().iter().map(Passing::what).collect()
+    }
+
+    /// When the first write was sent.
+    pub(crate) fn first_write_at(&self) -> BootInstant {
+        let first = self.passed().into_iter().find(Passing::is_write);
+        first.expect("something was written").at
+    }
+
+    async fn carry(
+        &self,
+        server: &Client,
+        request: Request<Body>,
+        at: BootInstant,
+    ) -> Result<Response<Body>, BoxError> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect_bytes().await?;
+        let fate = self.note(&parts, &body, at);
+        let request = Request::from_parts(parts, Body::from(body));
+        match fate {
+            Fate::Pass => {}
+            Fate::Meanwhile(something) => something.await,
+            Fate::AnswerLost(something) => {
+                server.send(request).await?;
+                something.await;
+                return Err(reset());
+            }
+            Fate::AnsweredInstead(code) => {
+                server.send(request).await?;
+                return Ok(answer(code, None));
+            }
+            Fate::Refused(code, retry_after) => return Ok(answer(code, retry_after)),
+            Fate::Reset => return Err(reset()),
+            Fate::Swallowed => return pending().await,
+            Fate::Delayed(going, arriving) => {
+                let server = server.clone();
+                tokio::spawn(async move {
+                    if going.await.is_ok() {
+                        let answer = server.send(request).await.expect("the server answers");
+                        // Who doesn't ask whether it arrived needs no answer.
+                        let _ = arriving.send(answer.status());
+                    }
+                });
+                return Err(reset());
+            }
+        }
+        let mut answer = server.send(request).await?;
+        if self.drops_dates {
+            answer.headers_mut().remove(header::DATE);
+        }
+        Ok(answer)
+    }
+
+    fn note(&self, parts: &http::request::Parts, body: &Bytes, at: BootInstant) -> Fate {
+        let mut passed = self.passed.lock().unwrap();
+        let writes = passed.last().map_or(0, |last| last.writes);
+        let mut passing = Passing {
+            method: parts.method.clone(),
+            path: parts.uri.path().to_owned(),
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            body: serde_json::from_slice(body).unwrap_or_default(),
+            at,
+            writes,
+        };
+        passing.writes += usize::from(passing.is_write());
+        passed.push(passing.clone());
+        (self.plan.lock().unwrap())(&passing)
+    }
+}
+
+fn reset() -> BoxError {
+    io::Error::from(io::ErrorKind::ConnectionReset).into()
+}
+
+fn answer(code: StatusCode, retry_after: Option<u32>) -> Response<Body> {
+    let status = json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": code.canonical_reason().unwrap_or_default().replace(' ', ""),
+        "message": "something on the way says so",
+        "code": code.as_u16(),
+    });
+    let mut answer = Response::new(Body::from(status.to_string().into_bytes()));
+    *answer.status_mut() = code;
+    if let Some(seconds) = retry_after {
+        answer
+            .headers_mut()
+            .insert(header::RETRY_AFTER, seconds.into());
+    }
+    answer
+}
