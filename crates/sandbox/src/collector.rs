@@ -42,7 +42,7 @@ impl Collector {
         for change in changes {
             if change.deleted {
                 due.extend(left_behind_by(store, change));
-            } else if needs_a_look(&change.after) {
+            } else if needs_a_look(change) {
                 due.push(Suspect {
                     collection: change.collection.clone(),
                     key: change.key.clone(),
@@ -88,8 +88,12 @@ impl Collector {
     }
 }
 
-fn needs_a_look(object: &Value) -> bool {
-    object::is_terminating(object) || !object::array(object, "/metadata/ownerReferences").is_empty()
+/// A terminating object may be ready to go; one with other owners than before may have lost them.
+fn needs_a_look(change: &Change) -> bool {
+    let owners = |object: &Value| object::array(object, "/metadata/ownerReferences").to_vec();
+    let owned_before = change.before.as_deref().map(owners).unwrap_or_default();
+    let owned = owners(&change.after);
+    object::is_terminating(&change.after) || (!owned.is_empty() && owned != owned_before)
 }
 
 /// What a removed object owned, and the terminating namespace or owner that may wait for it.

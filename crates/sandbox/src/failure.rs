@@ -60,6 +60,15 @@ impl Cause {
         }
     }
 
+    /// A value that isn't one of the few that there are.
+    pub(crate) fn unsupported(field: &str, value: &str, supported: &str) -> Self {
+        Self {
+            reason: "FieldValueNotSupported",
+            message: format!("Unsupported value: {value}: supported values: {supported}"),
+            field: field.to_owned(),
+        }
+    }
+
     fn to_json(&self) -> Value {
         let mut json = Map::new();
         json.insert("reason".into(), self.reason.into());
@@ -229,16 +238,31 @@ impl Failure {
         Self::invalid_kind("", "", "", "", &[Cause::invalid("patch", &shown, why)])
     }
 
-    /// A resource version that is no number.
+    /// A GET or LIST at a resource version that is no number.
     pub(crate) fn unreadable_version(version: &str) -> Self {
         Self::bad_request(format!(
-            "invalid resource version {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
+            "invalid resource version: {}",
+            Self::unreadable_watch_version(version).message
+        ))
+    }
+
+    /// A watch from such a one.
+    pub(crate) fn unreadable_watch_version(version: &str) -> Self {
+        Self::unexplained(&format!(
+            "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
         ))
     }
 
     /// An error that the server has no reason for.
     pub(crate) fn unexplained(message: &str) -> Self {
         Self::new(500, "", message)
+    }
+
+    /// Where the server gives back what its parser said.
+    pub(crate) fn unparsable_number(text: &str) -> Self {
+        Self::unexplained(&format!(
+            "strconv.ParseUint: parsing {text:?}: invalid syntax"
+        ))
     }
 
     /// A JSON patch whose operations can't be carried out.
@@ -254,9 +278,7 @@ impl Failure {
     /// A `dryRun` other than `All`.
     pub(crate) fn invalid_options(kind: &str, dry_run: &[&str]) -> Self {
         let shown = serde_json::to_string(dry_run).unwrap_or_default();
-        let mut cause = Cause::invalid("dryRun", &shown, "");
-        cause.reason = "FieldValueNotSupported";
-        cause.message = format!("Unsupported value: {shown}: supported values: \"All\"");
+        let cause = Cause::unsupported("dryRun", &shown, "\"All\"");
         Self::invalid_kind(
             &format!("{kind}.meta.k8s.io"),
             "meta.k8s.io",
@@ -268,10 +290,10 @@ impl Failure {
 
     /// A `propagationPolicy` that doesn't exist.
     pub(crate) fn invalid_propagation(policy: &str) -> Self {
-        let mut cause = Cause::invalid("propagationPolicy", policy, "");
-        cause.reason = "FieldValueNotSupported";
-        cause.message = format!(
-            "Unsupported value: {policy:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
+        let cause = Cause::unsupported(
+            "propagationPolicy",
+            &format!("{policy:?}"),
+            "\"Foreground\", \"Background\", \"Orphan\", \"nil\"",
         );
         Self::invalid_kind(
             "DeleteOptions.meta.k8s.io",
@@ -279,6 +301,17 @@ impl Failure {
             "DeleteOptions",
             "",
             &[cause],
+        )
+    }
+
+    /// Options of a list or watch that don't go together.
+    pub(crate) fn invalid_list_options(causes: &[Cause]) -> Self {
+        Self::invalid_kind(
+            "ListOptions.meta.k8s.io",
+            "meta.k8s.io",
+            "ListOptions",
+            "",
+            causes,
         )
     }
 

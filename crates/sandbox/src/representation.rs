@@ -65,7 +65,7 @@ impl Include {
             Some("None") => Ok(Self::Nothing),
             Some("Object") => Ok(Self::Object),
             Some(other) => Err(Failure::bad_request(format!(
-                "unrecognized includeObject value: {other:?}"
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
             ))),
         }
     }

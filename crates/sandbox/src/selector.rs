@@ -91,8 +91,9 @@ impl LabelRequirement {
         let is_token =
             |text: &str| !text.contains(|c: char| c.is_whitespace() || "()=!".contains(c));
         if key.is_empty() || !is_token(key) || !requirement.values().iter().all(|v| is_token(v)) {
+            let found = term.rmatches(|c| "()=!".contains(c)).next().unwrap_or(term);
             return Err(Failure::bad_request(format!(
-                "unable to parse requirement: found {term:?}, expected: identifier"
+                "unable to parse requirement: found '{found}', expected: identifier"
             )));
         }
         Ok(requirement)

@@ -15,9 +15,10 @@ use tokio::time::{Instant, sleep_until};
 use crate::failure::Failure;
 use crate::object;
 use crate::query::Query;
-use crate::representation::{Renderer, Representation};
+use crate::representation::{Include, Renderer, Representation};
 use crate::resource::Resource;
 use crate::route::Target;
+use crate::rules;
 use crate::selector::Selector;
 use crate::server::Server;
 use crate::store::{Change, Compacted};
@@ -26,6 +27,8 @@ use crate::versions;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+/// How long before its end a watch tells how far it came.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// One watch in progress.
 pub(crate) struct Watch {
@@ -38,8 +41,8 @@ pub(crate) struct Watch {
     revisions: Receiver<u64>,
     outbox: VecDeque<Bytes>,
     columns_sent: bool,
-    bookmarks: bool,
-    next_bookmark: Instant,
+    /// `None` for a watch that wants no bookmarks.
+    next_bookmark: Option<Instant>,
     deadline: Instant,
     ended: bool,
 }
@@ -66,6 +69,15 @@ impl Kind {
     }
 }
 
+/// Every minute, and shortly before the end.
+fn bookmark_after(now: Instant, deadline: Instant) -> Instant {
+    let periodic = now + BOOKMARK_PERIOD;
+    deadline
+        .checked_sub(LAST_BOOKMARK)
+        .filter(|&last| last > now)
+        .map_or(periodic, |last| last.min(periodic))
+}
+
 impl Watch {
     /// Begins after the resource version that the query names, or with all there is.
     pub(crate) fn start(
@@ -80,13 +92,14 @@ impl Watch {
             Some(version) => Some(
                 version
                     .parse::<u64>()
-                    .map_err(|_| Failure::unreadable_version(version))?,
+                    .map_err(|_| Failure::unreadable_watch_version(version))?,
             ),
         };
         let wants_initial = query.get("sendInitialEvents").map(|flag| flag == "true");
         let bookmarks = query.flag("allowWatchBookmarks");
         let timeout = query.number("timeoutSeconds")?;
         let now = Instant::now();
+        let deadline = now + timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
         let mut watch = Self {
             revisions: server.revisions(),
             position: since.unwrap_or_else(|| server.state().store.revision()),
@@ -96,9 +109,8 @@ impl Watch {
             selector: options.selector,
             outbox: VecDeque::new(),
             columns_sent: false,
-            bookmarks,
-            next_bookmark: now + BOOKMARK_PERIOD,
-            deadline: now + timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs),
+            next_bookmark: bookmarks.then(|| bookmark_after(now, deadline)),
+            deadline,
             ended: false,
         };
         if wants_initial.unwrap_or(since.is_none()) {
@@ -134,22 +146,22 @@ impl Watch {
         }
     }
 
+    /// Waits for a change, the next bookmark or the end, whichever is first.
     async fn wait(&mut self) {
-        let wake_up = if self.bookmarks {
-            self.next_bookmark.min(self.deadline)
-        } else {
-            self.deadline
-        };
+        let bookmark = self.next_bookmark.filter(|&at| at < self.deadline);
+        let wake_up = bookmark.unwrap_or(self.deadline);
         tokio::select! {
+            // Time goes first, so that an endless stream of changes doesn't outlast it.
             biased;
-            changed = self.revisions.changed() => self.ended |= changed.is_err(),
             () = sleep_until(wake_up) => {
-                if self.bookmarks {
+                if bookmark.is_some() {
                     self.send_bookmark(false);
-                    self.next_bookmark = wake_up + BOOKMARK_PERIOD;
+                    self.next_bookmark = Some(bookmark_after(wake_up, self.deadline));
+                } else {
+                    self.ended = true;
                 }
-                self.ended = wake_up == self.deadline;
             }
+            changed = self.revisions.changed() => self.ended |= changed.is_err(),
         }
     }
 
@@ -177,11 +189,7 @@ impl Watch {
                 self.position = self.position.max(state.store.revision());
             }
             Err(Compacted) => {
-                let why = format!(
-                    "too old resource version: {} ({})",
-                    self.position,
-                    state.store.revision()
-                );
+                let why = "The resourceVersion for the provided watch is too old.";
                 self.send_line(Kind::Error, &Failure::expired(why).to_status().to_string());
                 self.ended = true;
             }
@@ -222,10 +230,17 @@ impl Watch {
             "apiVersion": self.renderer.resource.api_version(),
             "metadata": {"resourceVersion": self.position.to_string()},
         });
+        for part in rules::parts_shown_when_empty(&self.renderer.resource) {
+            bookmark[part] = json!({});
+        }
+        let include = self.renderer.include;
         if initial_end {
             bookmark["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            // In a table only the row's object can tell it.
+            self.renderer.include = Include::Metadata;
         }
         self.send(Kind::Bookmark, &bookmark);
+        self.renderer.include = include;
     }
 
     fn send(&mut self, kind: Kind, object: &Value) {

@@ -61,13 +61,12 @@ fn mismatch(value: &Value, key: &str, expected: &str) -> String {
 
 /// What is wrong with labels, annotations, owners and finalizers.
 pub(super) fn violations(object: &Value) -> Vec<Cause> {
-    [
-        labels(object),
-        annotations(object),
-        owners(object),
-        finalizers(object),
-    ]
-    .concat()
+    [changeable(object), finalizers(object)].concat()
+}
+
+/// What a change can get wrong as well as a creation.
+fn changeable(object: &Value) -> Vec<Cause> {
+    [labels(object), annotations(object), owners(object)].concat()
 }
 
 fn labels(object: &Value) -> Vec<Cause> {
@@ -170,5 +169,6 @@ pub(super) fn update_violations(old: &Value, new: &Value) -> Vec<Cause> {
             causes.push(Cause::invalid(&field, &shown, "field is immutable"));
         }
     }
+    causes.extend(changeable(new));
     causes
 }

@@ -131,13 +131,10 @@ pub(crate) fn violations(resource: &Resource, object: &Value) -> Vec<Cause> {
 
 /// Everything that is wrong with a changed object.
 pub(crate) fn update_violations(resource: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
-    // The server checks metadata for all types, then once more with the rules of the type.
-    let metadata = [
-        metadata::update_violations(old, new),
-        metadata::violations(new),
-    ]
-    .concat();
-    let mut causes = [metadata.clone(), metadata].concat();
+    // The server checks metadata for all types, then once more with the rules of the type, and
+    // reports all that it finds.
+    let change = metadata::update_violations(old, new);
+    let mut causes = [metadata::violations(new), change.clone(), change].concat();
     causes.extend(own_violations(resource, new));
     causes
 }
@@ -166,6 +163,15 @@ pub(crate) fn deletion_answers_object(resource: &Resource) -> bool {
         &*resource.collection,
         "pods" | "services" | "serviceaccounts"
     )
+}
+
+/// The parts that even an object without content has.
+pub(crate) fn parts_shown_when_empty(resource: &Resource) -> &'static [&'static str] {
+    match &*resource.collection {
+        "leases.coordination.k8s.io" => &["spec"],
+        "namespaces" | "nodes" | "pods" => &["spec", "status"],
+        _ => &[],
+    }
 }
 
 fn keep(old: &Value, new: &mut Value, key: &str) {

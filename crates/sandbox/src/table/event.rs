@@ -13,7 +13,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::wide("Source", "Who reports it."),
     Column::new("Message", "What happened."),
     Column::wide("First Seen", "How long ago it happened first."),
-    Column::wide("Count", "How often it happened.").integer(),
+    Column::wide("Count", "How often it happened."),
     Column {
         priority: 1,
         ..NAME

@@ -17,8 +17,6 @@ use crate::resource::Resource;
 /// One column of a table.
 pub(crate) struct Column {
     name: &'static str,
-    /// `string` or `integer`.
-    kind: &'static str,
     description: &'static str,
     /// Above 0 for `-o wide` only.
     priority: u8,
@@ -28,7 +26,6 @@ impl Column {
     const fn new(name: &'static str, description: &'static str) -> Self {
         Self {
             name,
-            kind: "string",
             description,
             priority: 0,
         }
@@ -38,13 +35,6 @@ impl Column {
         Self {
             priority: 1,
             ..Self::new(name, description)
-        }
-    }
-
-    const fn integer(self) -> Self {
-        Self {
-            kind: "integer",
-            ..self
         }
     }
 }
@@ -67,7 +57,7 @@ pub(crate) fn columns(resource: &Resource) -> Value {
         .map(|column| {
             json!({
                 "name": column.name,
-                "type": column.kind,
+                "type": "string",
                 "format": if column.name == "Name" { "name" } else { "" },
                 "description": column.description,
                 "priority": column.priority,

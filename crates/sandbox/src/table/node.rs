@@ -25,7 +25,11 @@ pub(super) const COLUMNS: &[Column] = &[
 
 pub(super) fn cells(node: &Value, now: DateTime<Utc>) -> Vec<Value> {
     let info = |key: &str| object::text(node, &format!("/status/nodeInfo/{key}"));
-    let known = |text: &str| if text.is_empty() { "<unknown>" } else { text }.into();
+    let known = |text: &str| -> String { if text.is_empty() { "<unknown>" } else { text }.into() };
+    let mut kernel = known(info("kernelVersion"));
+    if !info("architecture").is_empty() {
+        kernel = format!("{kernel} ({})", info("architecture"));
+    }
     vec![
         object::name(node).into(),
         status(node).into(),
@@ -34,9 +38,9 @@ pub(super) fn cells(node: &Value, now: DateTime<Utc>) -> Vec<Value> {
         info("kubeletVersion").into(),
         address(node, "InternalIP").into(),
         address(node, "ExternalIP").into(),
-        known(info("osImage")),
-        known(info("kernelVersion")),
-        known(info("containerRuntimeVersion")),
+        known(info("osImage")).into(),
+        kernel.into(),
+        known(info("containerRuntimeVersion")).into(),
     ]
 }
 

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::{Call, List, Outcome};
-use crate::failure::Failure;
+use crate::failure::{Cause, Failure};
 use crate::query::Query;
 use crate::resource::Resource;
 use crate::selector::Selector;
@@ -52,8 +52,67 @@ impl Page {
     }
 }
 
+/// `resourceVersionMatch` and `sendInitialEvents` each need company, and not each other's.
+fn check_combination(query: &Query) -> Result<(), Failure> {
+    const MATCH: &str = "resourceVersionMatch";
+    let wanted = query.get(MATCH).unwrap_or_default();
+    let initial = query.get("sendInitialEvents").is_some();
+    let (watch, version) = (query.flag("watch"), query.get("resourceVersion"));
+    let supported = if watch {
+        "\"NotOlderThan\""
+    } else {
+        "\"Exact\", \"NotOlderThan\", \"\""
+    };
+    let rules = [
+        (
+            watch && initial && wanted != "NotOlderThan",
+            MATCH,
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ),
+        (
+            watch && !initial && !wanted.is_empty(),
+            MATCH,
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ),
+        (
+            !watch && !wanted.is_empty() && version.is_none(),
+            MATCH,
+            "resourceVersionMatch is forbidden unless resourceVersion is provided",
+        ),
+        (
+            !watch && wanted == "Exact" && version == Some("0"),
+            MATCH,
+            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+        ),
+        (
+            !watch && initial,
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        ),
+        (
+            !wanted.is_empty() && query.get("continue").is_some(),
+            MATCH,
+            "resourceVersionMatch is forbidden when continue is provided",
+        ),
+    ];
+    let mut causes: Vec<Cause> = rules
+        .iter()
+        .filter(|(broken, _, _)| *broken)
+        .map(|(_, field, why)| Cause::forbidden(field, why))
+        .collect();
+    if !wanted.is_empty() && !supported.contains(&format!("{wanted:?}")) {
+        causes.push(Cause::unsupported(MATCH, &format!("{wanted:?}"), supported));
+    }
+    if causes.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::invalid_list_options(&causes))
+    }
+}
+
 impl ListOptions {
     pub(crate) fn read(resource: &Resource, query: &Query) -> Result<Self, Failure> {
+        check_combination(query)?;
         let selector = Selector::parse(
             resource,
             query.get("labelSelector"),
@@ -92,9 +151,7 @@ pub(crate) fn list(call: &Call<'_>, options: &ListOptions) -> Result<Outcome, Fa
                 if options.page.is_some() {
                     Failure::expired(CONTINUE_TOO_OLD)
                 } else {
-                    Failure::expired(format!(
-                        "The resourceVersion for the provided list is too old: {revision}"
-                    ))
+                    Failure::expired("The resourceVersion for the provided list is too old.")
                 }
             })?
     };

@@ -119,7 +119,7 @@ fn check_resource_version(call: &Call<'_>, old: &Value, new: &mut Value) -> Resu
         }
         "" | "0" => Err(Failure::version_required(call.resource(), call.name())),
         asked if asked == current => Ok(()),
-        asked if asked.parse::<u64>().is_err() => Err(Failure::unreadable_version(asked)),
+        asked if asked.parse::<u64>().is_err() => Err(Failure::unparsable_number(asked)),
         _ => Err(Failure::outdated(call.resource(), call.name())),
     }
 }
