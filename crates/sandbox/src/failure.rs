@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::cause::Cause;
 use crate::resource::Resource;
 
 /// An answer other than the one that was asked for.
@@ -11,73 +12,6 @@ pub(crate) struct Failure {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     details: Option<Map<String, Value>>,
-}
-
-/// One field that is wrong, and why.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cause {
-    reason: &'static str,
-    message: String,
-    field: String,
-}
-
-impl Cause {
-    /// `value` is the offending value as Go prints it: text in quotes, numbers bare.
-    pub(crate) fn invalid(field: &str, value: &str, why: &str) -> Self {
-        Self {
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: {value}: {why}"),
-            field: field.to_owned(),
-        }
-    }
-
-    pub(crate) fn required(field: &str, why: &str) -> Self {
-        let message = if why.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {why}")
-        };
-        Self {
-            reason: "FieldValueRequired",
-            message,
-            field: field.to_owned(),
-        }
-    }
-
-    pub(crate) fn forbidden(field: &str, why: &str) -> Self {
-        Self {
-            reason: "FieldValueForbidden",
-            message: format!("Forbidden: {why}"),
-            field: field.to_owned(),
-        }
-    }
-
-    pub(crate) fn too_long(field: &str, bytes: usize) -> Self {
-        Self {
-            reason: "FieldValueTooLong",
-            message: format!("Too long: may not be more than {bytes} bytes"),
-            field: field.to_owned(),
-        }
-    }
-
-    /// A value that isn't one of the few that there are.
-    pub(crate) fn unsupported(field: &str, value: &str, supported: &str) -> Self {
-        Self {
-            reason: "FieldValueNotSupported",
-            message: format!("Unsupported value: {value}: supported values: {supported}"),
-            field: field.to_owned(),
-        }
-    }
-
-    fn to_json(&self) -> Value {
-        let mut json = Map::new();
-        json.insert("reason".into(), self.reason.into());
-        json.insert("message".into(), self.message.clone().into());
-        if !self.field.is_empty() {
-            json.insert("field".into(), self.field.clone().into());
-        }
-        json.into()
-    }
 }
 
 impl Failure {
@@ -316,10 +250,7 @@ impl Failure {
     }
 
     fn invalid_kind(shown: &str, group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
-        let each: Vec<String> = causes
-            .iter()
-            .map(|c| format!("{}: {}", c.field, c.message))
-            .collect();
+        let each: Vec<String> = causes.iter().map(ToString::to_string).collect();
         let why = match each.as_slice() {
             [] => String::new(),
             [first, others @ ..] if others.iter().all(|other| other == first) => {

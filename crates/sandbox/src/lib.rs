@@ -20,13 +20,15 @@
 //! ```
 //!
 //! What it leaves out: users and their rights, quotas, admission policies, server-side apply,
-//! `managedFields`, and every controller but the two that delete (objects after their owners,
-//! namespaces after their content).
+//! `managedFields`, request bodies that aren't JSON (answered 415; `kubectl create namespace` sends
+//! protobuf, `kubectl create -f` doesn't), and every controller but the two that delete (objects
+//! after their owners, namespaces after their content): a cordon adds no taint.
 //!
 //! Time comes from [`Builder::clock`] where the server writes it, and from tokio where it waits, so
 //! that simulations with paused time work. With [`Builder::seed`] nothing in it is random.
 
 mod builder;
+mod cause;
 mod collector;
 mod discovery;
 mod failure;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::failure::Cause;
+use crate::cause::Cause;
 use crate::object;
 
 pub(super) fn violations(object: &Value) -> Vec<Cause> {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::time;
-use crate::failure::Cause;
+use crate::cause::Cause;
 
 /// Reads `spec`. `strategy` and `preferredHolder` are dropped, as by a server whose coordinated
 /// leader election is off.

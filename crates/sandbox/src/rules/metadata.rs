@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::names;
 use super::time;
-use crate::failure::Cause;
+use crate::cause::Cause;
 use crate::object;
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;

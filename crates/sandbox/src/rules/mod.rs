@@ -14,7 +14,8 @@ pub(crate) use namespace::FINALIZER as NAMESPACE_FINALIZER;
 
 use serde_json::Value;
 
-use crate::failure::{Cause, Failure};
+use crate::cause::Cause;
+use crate::failure::Failure;
 use crate::object;
 use crate::resource::Resource;
 use crate::route::Subresource;

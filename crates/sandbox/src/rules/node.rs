@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::failure::Cause;
+use crate::cause::Cause;
 use crate::object;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";

@@ -7,7 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::{Call, List, Outcome};
-use crate::failure::{Cause, Failure};
+use crate::cause::Cause;
+use crate::failure::Failure;
 use crate::query::Query;
 use crate::resource::Resource;
 use crate::selector::Selector;
