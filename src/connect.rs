@@ -4,6 +4,7 @@
 //! most of what can go wrong with a connection shows only there. [`ConnectError::classify`] names it then.
 //! This module never prints: what the API server or `-v` has to say goes to the caller as a [`Notice`].
 
+mod connections;
 mod credentials;
 mod dial;
 mod environment;

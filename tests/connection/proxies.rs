@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use control_plane::shared;
+use control_plane::{NodeSpec, shared};
 
 use crate::support::kubeconfig::{Kubeconfig, real_cluster};
 use crate::support::maint::Maint;
@@ -105,7 +105,7 @@ fn local_server_needs_no_proxy() {
         .kubeconfig(&config.path())
         .variable("HTTPS_PROXY", format!("http://{}", proxy.address))
         .succeeds();
-    assert!(proxy.is_unused());
+    assert_eq!(proxy.unseen(), 0);
 }
 
 /// NO_PROXY is about the server, not about the proxy.
@@ -123,13 +123,13 @@ fn no_proxy_is_about_the_server() {
             .starts_with("Unable to connect to the server: dial tcp"),
         "{run:?}"
     );
-    assert!(proxy.is_unused());
+    assert_eq!(proxy.unseen(), 0);
     Maint::version()
         .kubeconfig(&far_away().path())
         .variable("HTTPS_PROXY", &url)
         .variable("NO_PROXY", "127.0.0.1,127.0.0.0/8,localhost")
         .succeeds();
-    assert!(!proxy.is_unused());
+    assert_eq!(proxy.unseen(), 1);
 }
 
 /// A proxy that refuses, one that isn't there, and one of a kind that nobody knows.
@@ -158,4 +158,25 @@ fn unwilling_proxies_are_named() {
     run("ftp://me:s3cret@127.0.0.1:1".to_owned()).fails(
         "error: invalid 'proxy-url' \"ftp://…@127.0.0.1:1\": unsupported scheme \"ftp\", must be http, https, or socks5",
     );
+}
+
+/// However many requests a command makes at once, they share one connection.
+#[test]
+fn requests_share_one_connection() {
+    let names = ["shared-1", "shared-2", "shared-3", "shared-4"];
+    shared().create_nodes(&names.map(NodeSpec::ready)).unwrap();
+    let admin = shared().admin();
+    let proxy = Proxy::http(api_server());
+    let config = Kubeconfig::new(
+        &real_cluster(&format!("proxy-url: \"http://{}\"", proxy.address)),
+        "{client-certificate: user.crt, client-key: user.key}",
+    );
+    config.write("user.crt", &admin.cert_pem);
+    config.write("user.key", &admin.key_pem);
+    let run = Maint::verb("acquire")
+        .args(names)
+        .kubeconfig(&config.path())
+        .run();
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(proxy.unseen(), 1);
 }

@@ -16,11 +16,16 @@ pub(crate) struct Run {
 pub(crate) struct Maint(Command);
 
 impl Maint {
-    /// `kubectl maint version`, without any variable, `HOME` included.
-    pub(crate) fn version() -> Self {
+    /// `kubectl maint` and a verb, without any variable, `HOME` included.
+    pub(crate) fn verb(verb: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
-        command.arg("version").env_clear().stdin(Stdio::null());
+        command.arg(verb).env_clear().stdin(Stdio::null());
         Self(command)
+    }
+
+    /// `kubectl maint version`: one request, which everybody may make.
+    pub(crate) fn version() -> Self {
+        Self::verb("version")
     }
 
     pub(crate) fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {

@@ -1,0 +1,214 @@
+//! The connections to the API server, and which of them a request goes over.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Request, Response, Uri};
+use hyper::body::Incoming;
+use hyper_rustls::{
+    FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream,
+};
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::Body;
+use rustls::pki_types::ServerName;
+use thiserror::Error;
+use tower::{BoxError, Service};
+
+use super::dial::Dialer;
+use super::environment::Environment;
+use super::error::{ConnectError, causes};
+use super::proxy;
+use super::selection::Target;
+use super::tls::{self, Identity};
+
+/// A connection that stays silent this long is asked whether it is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// And given up after this much more.
+const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(15);
+
+type HttpClient<C> = legacy::Client<C, Body>;
+
+/// The connections to the API server. HTTP/2 carries all requests over one, whose handshake those that come together
+/// wait for; HTTP/1.1 needs one for each. A new client certificate needs new ones.
+#[derive(Clone)]
+pub(super) struct Connections {
+    connector: HttpsConnector<Dialer>,
+    identity: Identity,
+    current: Arc<Mutex<Clients>>,
+}
+
+#[derive(Clone)]
+struct Clients {
+    generation: u64,
+    /// None where the server has no HTTP/2.
+    http2: Option<HttpClient<Http2Connector>>,
+    http1: HttpClient<HttpsConnector<Dialer>>,
+}
+
+impl Connections {
+    pub(super) fn new(
+        target: &Target,
+        identity: Identity,
+        environment: &Environment,
+        request_timeout: Option<Duration>,
+    ) -> Result<Self, ConnectError> {
+        let proxy = proxy::choose(
+            &target.server,
+            target.cluster.proxy_url.as_deref(),
+            environment,
+        )?;
+        let proxy_tls = match &proxy {
+            Some(uri) if uri.scheme_str() == Some("https") => {
+                Some(tls::system_trust(&target.server)?)
+            }
+            _ => None,
+        };
+        let tls = if target.is_secure() {
+            tls::client_config(target, &identity)?
+        } else {
+            tls::no_trust()
+        };
+        let dialer = Dialer::new(request_timeout, proxy, || {
+            proxy_tls.unwrap_or_else(tls::no_trust)
+        });
+        let builder = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http();
+        let builder = match target.cluster.tls_server_name.as_deref() {
+            Some(name) => {
+                builder.with_server_name_resolver(FixedServerNameResolver::new(server_name(name)?))
+            }
+            None => builder,
+        };
+        let connector = builder.enable_all_versions().wrap_connector(dialer);
+        let http2 = target.is_secure().then(|| http2_client(connector.clone()));
+        let current = Clients {
+            generation: identity.generation(),
+            http2,
+            http1: http1_client(connector.clone()),
+        };
+        Ok(Self {
+            connector,
+            identity,
+            current: Arc::new(Mutex::new(current)),
+        })
+    }
+
+    fn current(&self) -> MutexGuard<'_, Clients> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The clients whose connections show the present client certificate.
+    fn clients(&self) -> Clients {
+        let mut current = self.current();
+        let generation = self.identity.generation();
+        if current.generation != generation {
+            *current = Clients {
+                generation,
+                http2: current
+                    .http2
+                    .as_ref()
+                    .map(|_| http2_client(self.connector.clone())),
+                http1: http1_client(self.connector.clone()),
+            };
+        }
+        current.clone()
+    }
+
+    async fn send(self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
+        let clients = self.clients();
+        let Some(http2) = clients.http2 else {
+            return Ok(clients.http1.request(request).await?);
+        };
+        let (parts, body) = request.into_parts();
+        let body = Body::from(body.collect_bytes().await?);
+        let again = body
+            .try_clone()
+            .map(|body| Request::from_parts(parts.clone(), body));
+        match (http2.request(Request::from_parts(parts, body)).await, again) {
+            // Nothing was sent yet: the handshake told.
+            (Err(err), Some(request)) if causes(&err).any(|cause| cause.is::<NoHttp2>()) => {
+                self.current().http2 = None;
+                Ok(clients.http1.request(request).await?)
+            }
+            (answer, _) => Ok(answer?),
+        }
+    }
+}
+
+fn client_builder() -> legacy::Builder {
+    let mut builder = legacy::Client::builder(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new());
+    builder
+}
+
+fn http1_client(connector: HttpsConnector<Dialer>) -> HttpClient<HttpsConnector<Dialer>> {
+    client_builder().build(connector)
+}
+
+fn http2_client(connector: HttpsConnector<Dialer>) -> HttpClient<Http2Connector> {
+    client_builder()
+        .http2_only(true)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .http2_keep_alive_timeout(KEEP_ALIVE_ANSWER)
+        .build(Http2Connector(connector))
+}
+
+/// Makes connections on which the server agreed to HTTP/2, and no other.
+#[derive(Clone)]
+struct Http2Connector(HttpsConnector<Dialer>);
+
+#[derive(Debug, Error)]
+#[error("the server has no HTTP/2")]
+struct NoHttp2;
+
+impl Service<Uri> for Http2Connector {
+    type Response = <HttpsConnector<Dialer> as Service<Uri>>::Response;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, server: Uri) -> Self::Future {
+        let connecting = self.0.call(server);
+        Box::pin(async move {
+            let stream = connecting.await?;
+            let agreed = match &stream {
+                MaybeHttpsStream::Https(tls) => tls.inner().get_ref().1.alpn_protocol(),
+                MaybeHttpsStream::Http(_) => None,
+            };
+            if agreed == Some(b"h2") {
+                Ok(stream)
+            } else {
+                Err(NoHttp2.into())
+            }
+        })
+    }
+}
+
+fn server_name(name: &str) -> Result<ServerName<'static>, ConnectError> {
+    ServerName::try_from(name.to_owned()).map_err(|_| ConnectError::Transport {
+        detail: format!("invalid tls-server-name {name:?}"),
+    })
+}
+
+impl Service<Request<Body>> for Connections {
+    type Response = Response<Incoming>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Incoming>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(self.clone().send(request))
+    }
+}
