@@ -1,8 +1,257 @@
-//! Completion of node names, while somebody types.
+//! Completion while somebody types: verbs, flags and their values from their definition, nodes from
+//! the cluster.
+//!
+//! Two ways lead here. kubectl runs this program under the name `kubectl_complete-maint`, with the
+//! words that follow `kubectl maint`; the script that `completion` prints runs it with
+//! [`VARIABLE`] set. Whatever goes wrong, the answer is shorter and nobody is told: an error would
+//! land in the middle of a half-typed line.
 
-use clap_complete::engine::ArgValueCompleter;
+mod live;
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::Path;
+
+use clap::CommandFactory as _;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
+use clap_complete::env::Shells;
+
+use crate::cli::Cli;
+
+/// Names the shell that asks, in the environment of a run that completes.
+pub(crate) const VARIABLE: &str = "KUBECTL_MAINT_COMPLETE";
+
+/// What kubectl puts before the name of a plugin that completes.
+const COMPLETER: &str = "kubectl_complete-";
+
+/// The command that the scripts complete, and that they run to do so.
+pub(crate) const COMMAND: &str = "kubectl-maint";
+
+/// cobra's directives: what a shell does with the candidates.
+const NO_FILES: u8 = 4;
+const NO_SPACE: u8 = 2;
+
+/// A question for completions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    asker: Asker,
+    /// The command line: the command, its arguments and, last or under the cursor, what is typed of
+    /// the next.
+    words: Vec<OsString>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Asker {
+    Kubectl,
+    Shell(String),
+}
+
+impl Question {
+    /// The question that a process of these arguments is asked; none where it is to do its work.
+    pub(crate) fn of(arguments: Vec<OsString>, variable: Option<&OsStr>) -> Option<Self> {
+        let name = arguments.first().map(Path::new).and_then(Path::file_name);
+        if name.is_some_and(|name| name.to_string_lossy().starts_with(COMPLETER)) {
+            return Some(Self {
+                asker: Asker::Kubectl,
+                words: arguments,
+            });
+        }
+        let shell = variable.filter(|shell| !shell.is_empty())?;
+        Some(Self {
+            asker: Asker::Shell(shell.to_string_lossy().into_owned()),
+            words: arguments
+                .into_iter()
+                .skip_while(|word| word != "--")
+                .skip(1)
+                .collect(),
+        })
+    }
+
+    fn of_this_process() -> Option<Self> {
+        Self::of(
+            std::env::args_os().collect(),
+            std::env::var_os(VARIABLE).as_deref(),
+        )
+    }
+
+    /// Writes the candidates in the form that the asker reads, byte by byte: it is a program.
+    pub(crate) fn answer(self, asker: &mut dyn Write) {
+        // Where nobody reads the answer, there is nobody to tell.
+        let _ = asker.write_all(&self.candidates());
+    }
+
+    fn candidates(self) -> Vec<u8> {
+        let mut command = definition(&self.words);
+        let here = std::env::current_dir().ok();
+        match self.asker {
+            Asker::Kubectl => {
+                let index = self.words.len().saturating_sub(1);
+                let candidates = complete(&mut command, self.words, index, here.as_deref());
+                for_kubectl(&candidates.unwrap_or_default()).into_bytes()
+            }
+            Asker::Shell(shell) => {
+                let mut text = Vec::new();
+                if let Some(shell) = Shells::builtins().completer(&shell)
+                    && !self.words.is_empty()
+                    && shell
+                        .write_complete(&mut command, self.words, here.as_deref(), &mut text)
+                        .is_err()
+                {
+                    text.clear();
+                }
+                text
+            }
+        }
+    }
+}
+
+/// The arguments' definition, as completing these words needs it.
+fn definition(words: &[OsString]) -> clap::Command {
+    let mut command = Cli::command().name(COMMAND);
+    command.build();
+    adapt(command, words)
+}
+
+/// Where nothing is typed of the next word, a flag is offered only if nothing else can come; and a
+/// flag that takes its value behind `=` alone doesn't take the next word for it.
+fn adapt(command: clap::Command, words: &[OsString]) -> clap::Command {
+    let flags_last = words.last().is_none_or(|word| word.is_empty());
+    let is_typed = |arg: &clap::Arg| {
+        let flag = arg.get_long().map(|long| format!("--{long}"));
+        flag.is_some_and(|flag| words.iter().any(|word| word == flag.as_str()))
+    };
+    command
+        .mut_args(|arg| {
+            let hidden = arg.is_hide_set() || (flags_last && !arg.is_positional());
+            let arg = arg.hide(hidden);
+            if arg.is_require_equals_set() && is_typed(&arg) {
+                arg.num_args(0)
+            } else {
+                arg
+            }
+        })
+        .mut_subcommands(|verb| adapt(verb, words))
+}
+
+/// A candidate a line, its help behind a tabulator, and a directive at the end.
+fn for_kubectl(candidates: &[CompletionCandidate]) -> String {
+    let mut text = String::new();
+    for candidate in candidates {
+        text.push_str(&candidate.get_value().to_string_lossy());
+        if let Some(help) = candidate.get_help() {
+            text.push('\t');
+            text.push_str(help.to_string().lines().next().unwrap_or_default());
+        }
+        text.push('\n');
+    }
+    let goes_on = !candidates.is_empty()
+        && candidates
+            .iter()
+            .all(|candidate| candidate.get_value().to_string_lossy().ends_with('/'));
+    let directive = if goes_on {
+        NO_FILES | NO_SPACE
+    } else {
+        NO_FILES
+    };
+    text + &format!(":{directive}\n")
+}
 
 /// Completes names of nodes from the cluster.
+///
+/// A completer is told nothing but the word under the cursor; which cluster is meant stands in the
+/// words before it, among this process's arguments.
 pub(crate) fn nodes() -> ArgValueCompleter {
-    ArgValueCompleter::new(|_: &std::ffi::OsStr| Vec::new())
+    ArgValueCompleter::new(|typed: &OsStr| {
+        Question::of_this_process()
+            .and_then(|question| live::nodes(question.words, typed.to_str()?))
+            .unwrap_or_default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(Into::into).collect()
+    }
+
+    fn kubectl_asks(typed: &[&str]) -> String {
+        let mut arguments = words(&["/usr/bin/kubectl_complete-maint"]);
+        arguments.extend(words(typed));
+        let mut answer = Vec::new();
+        let question = Question::of(arguments, None).expect("a question");
+        question.answer(&mut answer);
+        String::from_utf8(answer).expect("text")
+    }
+
+    /// The candidates alone, without their help.
+    fn candidates(typed: &[&str]) -> Vec<String> {
+        let answer = kubectl_asks(typed);
+        let mut lines: Vec<&str> = answer.lines().collect();
+        assert_eq!(lines.pop(), Some(":4"), "{answer}");
+        lines
+            .iter()
+            .map(|line| line.split('\t').next().unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn the_name_or_the_variable_makes_a_question() {
+        let own = words(&["kubectl-maint", "--", "kubectl-maint", "acq"]);
+        assert_eq!(Question::of(own.clone(), None), None);
+        assert_eq!(Question::of(own.clone(), Some(OsStr::new(""))), None);
+        let asked = Question::of(own, Some(OsStr::new("bash"))).expect("a question");
+        assert_eq!(asked.words, words(&["kubectl-maint", "acq"]));
+        assert_eq!(asked.asker, Asker::Shell("bash".to_owned()));
+    }
+
+    #[test]
+    fn verbs_are_completed_and_hidden_ones_are_not() {
+        let verbs = candidates(&[""]);
+        assert!(verbs.contains(&"acquire".to_owned()), "{verbs:?}");
+        assert!(!verbs.contains(&"reference".to_owned()), "{verbs:?}");
+        assert!(!verbs.iter().any(|word| word.starts_with('-')), "{verbs:?}");
+        assert_eq!(candidates(&["acq"]), ["acquire"]);
+        assert_eq!(candidates(&["nonsense"]), [""; 0]);
+    }
+
+    #[test]
+    fn flags_are_completed_once_begun_or_where_nothing_else_can_come() {
+        assert_eq!(candidates(&["acquire", "--free"]), ["--free-only"]);
+        assert_eq!(candidates(&["acquire", "--conte"]), ["--context"]);
+        assert!(candidates(&["version", ""]).contains(&"--client".to_owned()));
+    }
+
+    #[test]
+    fn values_of_flags_are_completed() {
+        assert_eq!(candidates(&["version", "-o", ""]), ["json", "yaml"]);
+        assert_eq!(candidates(&["version", "--output=y"]), ["--output=yaml"]);
+        assert_eq!(
+            candidates(&["acquire", "--dry-run=c"]),
+            ["--dry-run=client"]
+        );
+        assert_eq!(candidates(&["completion", "z"]), ["zsh"]);
+    }
+
+    #[test]
+    fn a_value_behind_an_equals_sign_is_not_the_next_word() {
+        assert_eq!(
+            candidates(&["version", "--insecure-skip-tls-verify", "--outp"]),
+            ["--output"]
+        );
+        let next = candidates(&["version", "--insecure-skip-tls-verify", ""]);
+        assert!(!next.contains(&"true".to_owned()), "{next:?}");
+    }
+
+    #[test]
+    fn directories_are_left_open() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(scratch.path().join("conf")).expect("a directory in it");
+        let typed = scratch.path().join("co").display().to_string();
+        assert_eq!(
+            kubectl_asks(&["version", "--kubeconfig", &typed]),
+            format!("{typed}nf/\n:6\n")
+        );
+    }
 }

@@ -6,29 +6,38 @@ mod completion;
 mod connect;
 mod exit;
 mod failure;
+mod reference;
 mod report;
 mod session;
 mod terminal;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::cli::{Cli, program};
+use crate::completion::Question;
 use crate::connect::Environment;
 use crate::exit::Code;
 use crate::session::Start;
 use crate::terminal::Terminal;
 
 fn main() -> ExitCode {
-    let program = program::name(std::env::args_os().next().as_deref());
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let environment = Environment::of_this_process();
+    let program = program::name(arguments.first().map(OsString::as_os_str));
+    if let Some(question) = Question::of(arguments, environment.get_os(completion::VARIABLE)) {
+        question.answer(&mut std::io::stdout());
+        return ExitCode::SUCCESS;
+    }
     let code = match parse(&program) {
         Ok(cli) => commands::run(
             &cli,
             &Start {
                 terminal: &Terminal::new(cli.verb.quiet()),
                 connection: &cli.connection,
-                environment: &Environment::of_this_process(),
+                environment: &environment,
                 program: &program,
             },
         ),

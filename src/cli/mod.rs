@@ -43,6 +43,8 @@ pub(crate) enum VerbArgs {
     Acquire(commands::acquire::AcquireArgs),
     Release(commands::release::ReleaseArgs),
     Version(commands::version::VersionArgs),
+    Completion(commands::completion::CompletionArgs),
+    Reference(commands::reference::ReferenceArgs),
 }
 
 impl VerbArgs {
@@ -51,7 +53,7 @@ impl VerbArgs {
         match self {
             Self::Acquire(args) => args.output.quiet,
             Self::Release(args) => args.output.quiet,
-            Self::Version(_) => false,
+            Self::Version(_) | Self::Completion(_) | Self::Reference(_) => false,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The verbs, a file each, named as typed: arguments, calls on the library, outcome.
 
 pub(crate) mod acquire;
+pub(crate) mod completion;
 mod confirm;
 mod events;
 mod many;
 mod problems;
+pub(crate) mod reference;
 pub(crate) mod release;
 mod targets;
 pub(crate) mod version;
@@ -34,5 +36,7 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Acquire(args) => acquire::run(args, start).await,
         VerbArgs::Release(args) => release::run(args, start).await,
         VerbArgs::Version(args) => version::run(args, start).await,
+        VerbArgs::Completion(args) => completion::run(args, start),
+        VerbArgs::Reference(args) => reference::run(args, start),
     }
 }

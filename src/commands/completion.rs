@@ -1,0 +1,69 @@
+//! `completion`: the script that lets a shell complete.
+
+use clap::{Args, ValueEnum};
+use clap_complete::env::{Bash, EnvCompleter, Fish, Powershell, Zsh};
+
+use crate::completion::{COMMAND, VARIABLE};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::session::Start;
+
+/// Print the script that completes kubectl-maint in a shell
+///
+/// It completes verbs, flags, their values, and names of nodes from the cluster that the flags on
+/// the line mean, where that answers in time.
+///
+/// kubectl completes `kubectl maint` by itself: from version 1.26 on it asks a program that is
+/// called kubectl_complete-maint, which is this one under another name. Link it once, into a
+/// directory of PATH:
+///
+///   ln -s "$(command -v kubectl-maint)" ~/.local/bin/kubectl_complete-maint
+///
+/// The script below is for `kubectl-maint`, typed as one word. Load it anew in every shell, as in
+/// the examples: it goes with this version.
+#[derive(Args, Clone, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:
+  source <(kubectl maint completion bash)
+  source <(kubectl maint completion zsh)
+  kubectl maint completion fish | source
+  kubectl maint completion powershell | Out-String | Invoke-Expression"
+)]
+pub(crate) struct CompletionArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// The shells that there is a script for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lower")]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+    Powershell,
+}
+
+impl Shell {
+    fn completer(self) -> &'static dyn EnvCompleter {
+        match self {
+            Self::Bash => &Bash,
+            Self::Zsh => &Zsh,
+            Self::Fish => &Fish,
+            Self::Powershell => &Powershell,
+        }
+    }
+}
+
+pub(crate) fn run(args: &CompletionArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let mut script = Vec::new();
+    args.shell
+        .completer()
+        .write_registration(VARIABLE, COMMAND, COMMAND, COMMAND, &mut script)
+        .map_err(|error| Failure::input(format!("no script could be made: {error}")))?;
+    let script = String::from_utf8_lossy(&script);
+    start.terminal.data(script.trim());
+    Ok(Code::DONE)
+}

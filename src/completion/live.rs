@@ -1,0 +1,213 @@
+//! Names of nodes from the cluster, in time or not at all.
+
+use std::ffi::OsString;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
+use clap_complete::engine::CompletionCandidate;
+use maintenance_lease::protocol::State;
+use maintenance_lease::{Maintenance, NodeLease, RowDetail};
+
+use crate::cli::Cli;
+use crate::cli::connection::ConnectionArgs;
+use crate::cli::holder::HolderArgs;
+use crate::connect::{Environment, Notices, connect};
+
+/// How long a person waits for names; the rest of two seconds is for the shell and kubectl.
+const LIMIT: Duration = Duration::from_millis(1500);
+
+/// A name, and what to say about it.
+type Named = (String, String);
+
+/// The nodes that may complete `typed` on this command line; `None` where the line or the cluster
+/// doesn't tell.
+pub(super) fn nodes(words: Vec<OsString>, typed: &str) -> Option<Vec<CompletionCandidate>> {
+    let (kind, beginning) = match typed.split_once('/') {
+        Some((kind @ ("node" | "nodes" | "no"), beginning)) => (format!("{kind}/"), beginning),
+        Some(_) => return None,
+        None => (String::new(), typed),
+    };
+    let line = Line::read(words)?;
+    let on_the_line = line.nodes.clone();
+    let candidates = in_time(move || line.ask())??;
+    Some(
+        candidates
+            .into_iter()
+            .filter(|(name, _)| {
+                name.starts_with(beginning) && (name == beginning || !on_the_line.contains(name))
+            })
+            .map(|(name, about)| {
+                CompletionCandidate::new(format!("{kind}{name}")).help(Some(about.into()))
+            })
+            .collect(),
+    )
+}
+
+/// What `ask` returns, unless that takes too long: whatever hangs, a disk, a credential plugin or a
+/// server, ends with the process.
+fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (done, answer) = mpsc::sync_channel(1);
+    thread::Builder::new()
+        .spawn(move || done.send(ask()))
+        .ok()?;
+    answer.recv_timeout(LIMIT).ok()
+}
+
+/// What a half-typed command line says.
+struct Line {
+    verb: String,
+    connection: ConnectionArgs,
+    holder: HolderArgs,
+    nodes: Vec<String>,
+    force: bool,
+}
+
+impl Line {
+    fn read(words: Vec<OsString>) -> Option<Self> {
+        let matches = Cli::command()
+            .ignore_errors(true)
+            .try_get_matches_from(words)
+            .ok()?;
+        let (verb, of_verb) = matches.subcommand()?;
+        let typed = |id: &str| -> Vec<String> {
+            let values = of_verb.try_get_many::<String>(id).ok().flatten();
+            values.into_iter().flatten().cloned().collect()
+        };
+        Some(Self {
+            verb: verb.to_owned(),
+            connection: ConnectionArgs::from_arg_matches(&matches).ok()?,
+            holder: HolderArgs {
+                holder: typed("holder").pop(),
+            },
+            nodes: typed("nodes")
+                .iter()
+                .map(|typed| typed.rsplit('/').next().unwrap_or_default().to_owned())
+                .collect(),
+            force: is_set(of_verb, "force"),
+        })
+    }
+
+    /// The nodes that make sense for the verb, else all.
+    fn ask(&self) -> Option<Vec<Named>> {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .ok()?
+            .block_on(async {
+                let locks = self.locks().await?;
+                if self.is_for_locked_nodes() {
+                    let wanted = self.locked(&locks).await?;
+                    if !wanted.is_empty() {
+                        return Some(wanted);
+                    }
+                }
+                let rows = locks.nodes(None, RowDetail::Cells).await.ok()?;
+                Some(rows.into_iter().map(|row| (row.name, row.status)).collect())
+            })
+    }
+
+    async fn locks(&self) -> Option<Maintenance> {
+        let mut environment = Environment::of_this_process();
+        environment.stdin_may_ask = false;
+        let nobody: Notices = Arc::new(|_| ());
+        let connection = connect(&self.connection, &environment, &nobody)
+            .await
+            .ok()?;
+        Maintenance::builder(connection.client, self.holder.identity(&environment))
+            .request_timeout(Some(LIMIT))
+            .build()
+            .ok()
+    }
+
+    fn is_for_locked_nodes(&self) -> bool {
+        matches!(self.verb.as_str(), "release" | "renew" | "unhold")
+    }
+
+    /// The nodes whose lock the verb can give back or extend.
+    async fn locked(&self, locks: &Maintenance) -> Option<Vec<Named>> {
+        let leases = locks.list().await.ok()?;
+        let now = locks.server_time().now();
+        let wanted = |lease: &NodeLease| match lease.state(now) {
+            State::Free => false,
+            State::Held { .. } | State::Expired { .. } => {
+                self.verb != "unhold" && (self.force || locks.is_own(lease))
+            }
+            State::AdminHold => self.verb == "unhold",
+        };
+        let mut named: Vec<Named> = leases
+            .values()
+            .filter(|lease| wanted(lease))
+            .map(|lease| (lease.node().to_owned(), about(lease)))
+            .collect();
+        named.sort();
+        Some(named)
+    }
+}
+
+fn is_set(matches: &ArgMatches, flag: &str) -> bool {
+    matches!(matches.try_get_one::<bool>(flag), Ok(Some(true)))
+}
+
+/// Holder and reason, on one line.
+fn about(lease: &NodeLease) -> String {
+    let words = [lease.holder(), lease.reason()];
+    let words: Vec<&str> = words.into_iter().flatten().collect();
+    crate::terminal::escape(&words.join(": "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Line {
+        let mut line = vec![OsString::from("kubectl_complete-maint")];
+        line.extend(words.iter().map(Into::into));
+        Line::read(line).expect("a verb")
+    }
+
+    #[test]
+    fn flags_count_wherever_they_stand() {
+        for words in [
+            ["--context", "prod", "release", "a", ""],
+            ["release", "--context=prod", "a", "--force", ""],
+            ["release", "a", "--context", "prod", "no"],
+        ] {
+            let line = read(&words);
+            assert_eq!(
+                line.connection.context.as_deref(),
+                Some("prod"),
+                "{words:?}"
+            );
+            assert_eq!(line.verb, "release");
+            assert_eq!(line.nodes[0], "a");
+            assert_eq!(line.force, words.contains(&"--force"));
+        }
+    }
+
+    #[test]
+    fn an_unfinished_line_is_read_up_to_where_it_breaks() {
+        let line = read(&["acquire", "--kubeconfig", "/k", "node/a", "-m", ""]);
+        assert_eq!(line.connection.kubeconfig.as_deref(), Some("/k".as_ref()));
+        assert_eq!(line.nodes, ["a"]);
+        let line = read(&["acquire", "-s", "https://h", "--duration", "soon", "b"]);
+        assert_eq!(line.connection.server.as_deref(), Some("https://h"));
+    }
+
+    #[test]
+    fn a_holder_given_by_name_counts() {
+        assert_eq!(
+            read(&["release", "--holder", "me", ""])
+                .holder
+                .holder
+                .as_deref(),
+            Some("me")
+        );
+    }
+
+    #[test]
+    fn what_is_no_node_has_no_candidates() {
+        assert_eq!(nodes(vec!["x".into(), "acquire".into()], "pod/a"), None);
+    }
+}
