@@ -7,6 +7,8 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod cargo;
 mod control_plane;
+mod dist;
+mod r#gen;
 mod go;
 mod memory;
 mod practice;
@@ -26,6 +28,8 @@ struct Arguments {
 enum Command {
     Bench(bench::Arguments),
     ControlPlane(control_plane::Arguments),
+    Dist(dist::Arguments),
+    Gen(r#gen::Arguments),
     Test(test::Arguments),
     Try(tour::Arguments),
     Up(up::Arguments),
@@ -35,6 +39,8 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Bench(arguments) => arguments.run(),
         Command::ControlPlane(arguments) => arguments.run(),
+        Command::Dist(arguments) => arguments.run(),
+        Command::Gen(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),
         Command::Try(arguments) => arguments.run(),
         Command::Up(arguments) => arguments.run(),

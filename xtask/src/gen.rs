@@ -1,0 +1,166 @@
+//! `cargo xtask gen`: the files that are made from the definition of the arguments.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use control_plane::target_dir;
+
+use crate::cargo::build_plugin;
+use crate::say::say;
+
+/// Make the files that follow from the command line's definition: completions/, docs/cli.md and
+/// docs/man/
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Change nothing, and fail where a file is not what it should be
+    #[arg(long)]
+    check: bool,
+}
+
+/// Every file there is in these directories is made here.
+const DIRECTORIES: [&str; 2] = ["completions", "docs/man"];
+const REFERENCE: &str = "docs/cli.md";
+const SCRIPTS: [(&str, &str); 4] = [
+    ("bash", "completions/kubectl-maint.bash"),
+    ("zsh", "completions/_kubectl-maint"),
+    ("fish", "completions/kubectl-maint.fish"),
+    ("powershell", "completions/kubectl-maint.ps1"),
+];
+
+/// Contents by path, from the root of the workspace.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<()> {
+        build_plugin()?;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let made = make(&target_dir().join("debug/kubectl-maint"))?;
+        let found = find(&root)?;
+        let differing = differences(&made, &found);
+        if differing.is_empty() {
+            return Ok(());
+        }
+        for path in &differing {
+            say(path.display());
+        }
+        if self.check {
+            bail!(
+                "the files above are not what the arguments' definition says: run `cargo xtask gen`"
+            );
+        }
+        for path in differing {
+            let file = root.join(path);
+            match made.get(path) {
+                None => fs::remove_file(file)?,
+                Some(content) => {
+                    fs::create_dir_all(file.parent().unwrap_or(&root))?;
+                    fs::write(file, content)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the plugin says the files should be.
+fn make(plugin: &Path) -> Result<Files> {
+    let mut files = Files::new();
+    files.insert(REFERENCE.into(), output(plugin, &["reference"])?);
+    for (shell, path) in SCRIPTS {
+        files.insert(path.into(), output(plugin, &["completion", shell])?);
+    }
+    let pages = target_dir().join("man");
+    if pages.exists() {
+        fs::remove_dir_all(&pages)?;
+    }
+    let directory = pages
+        .to_str()
+        .context("the target directory is not UTF-8")?;
+    output(plugin, &["reference", "--man", directory])?;
+    for (path, content) in files_in(&pages)? {
+        files.insert(Path::new("docs/man").join(path), content);
+    }
+    Ok(files)
+}
+
+/// What the plugin prints, in an environment of nothing: the files must not depend on who makes
+/// them.
+fn output(plugin: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
+    let output = Command::new(plugin)
+        .args(arguments)
+        .env_clear()
+        .output()
+        .with_context(|| format!("failed to run {}", plugin.display()))?;
+    ensure!(
+        output.status.success(),
+        "`kubectl-maint {}` failed: {}",
+        arguments.join(" "),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(output.stdout)
+}
+
+/// What the files are.
+fn find(root: &Path) -> Result<Files> {
+    let mut files = Files::new();
+    if let Ok(reference) = fs::read(root.join(REFERENCE)) {
+        files.insert(REFERENCE.into(), reference);
+    }
+    for directory in DIRECTORIES {
+        if root.join(directory).exists() {
+            for (name, content) in files_in(&root.join(directory))? {
+                files.insert(Path::new(directory).join(name), content);
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn files_in(directory: &Path) -> Result<Files> {
+    let mut files = Files::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        files.insert(entry.file_name().into(), fs::read(entry.path())?);
+    }
+    Ok(files)
+}
+
+/// The paths that are missing, stale or no longer made.
+fn differences<'a>(made: &'a Files, found: &'a Files) -> Vec<&'a PathBuf> {
+    let changed = made
+        .iter()
+        .filter(|(path, content)| found.get(*path) != Some(content))
+        .map(|(path, _)| path);
+    let stale = found.keys().filter(|path| !made.contains_key(*path));
+    changed.chain(stale).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(files: &[(&str, &str)]) -> Files {
+        files
+            .iter()
+            .map(|(path, content)| (path.into(), content.as_bytes().to_vec()))
+            .collect()
+    }
+
+    #[test]
+    fn missing_stale_and_superfluous_files_differ() {
+        let made = files(&[("same", "1"), ("stale", "2"), ("missing", "3")]);
+        let found = files(&[("same", "1"), ("stale", "0"), ("superfluous", "4")]);
+        assert_eq!(
+            differences(&made, &found),
+            [
+                Path::new("missing"),
+                Path::new("stale"),
+                Path::new("superfluous")
+            ]
+        );
+        assert!(differences(&made, &made).is_empty());
+    }
+}
