@@ -11,7 +11,7 @@ use crate::cli::writing::WriteArgs;
 use crate::connect::{Connection, Environment, Notice, Notices, connect};
 use crate::failure::Failure;
 use crate::report::time;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, escape};
 
 /// What every verb gets, before anything is sent.
 pub(crate) struct Start<'a> {
@@ -88,10 +88,17 @@ impl<'a> Start<'a> {
 impl Session<'_> {
     /// Where changes would be made, for confirmations.
     pub(crate) fn place(&self) -> String {
-        match &self.connection.context {
-            Some(context) => format!("context {context}, server {}", self.connection.server),
-            None => format!("server {}", self.connection.server),
-        }
+        let context = self.connection.context.as_ref();
+        let user = self.connection.user.as_ref();
+        [
+            context.map(|context| format!("context {}", escape(context))),
+            Some(format!("server {}", self.connection.server)),
+            user.map(|user| format!("user {}", escape(user))),
+        ]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
     }
 
     /// Says once what is wrong with the clocks, if anything is.

@@ -31,11 +31,9 @@ mod tests {
             "control-plane-1",
             "rowker-1",
         ];
-        assert_eq!(
-            near_misses("wroker-1", known),
-            ["worker-1", "worker-2"],
-            "swapped letters"
-        );
+        let near = near_misses("wroker-1", known);
+        assert_eq!(near.first(), Some(&"worker-1"), "swapped letters");
+        assert!(!near.contains(&"control-plane-1"), "{near:?}");
         assert_eq!(near_misses("orker-1", known)[0], "worker-1");
         assert_eq!(near_misses("database", known), Vec::<&str>::new());
     }
