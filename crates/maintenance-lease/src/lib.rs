@@ -22,6 +22,7 @@ pub use cluster::events::NodeEvent;
 pub use cluster::nodes::NodeRow;
 pub use cluster::reads::{RowDetail, Seen, Sight};
 pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, ServerTimeService};
+pub use cluster::watch::{LeaseEvent, NodeRowEvent, WatchEvent};
 pub use lease::{ANNOTATION_PREFIX, NAMESPACE, NodeLease};
 pub use maintenance::{Builder, DEFAULT_REQUEST_TIMEOUT, Maintenance};
 pub use options::{

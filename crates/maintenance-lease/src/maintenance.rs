@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{Either, join_all, select};
+use futures::stream::BoxStream;
 use kube::Client;
 
 use crate::cluster::api::Api;
@@ -15,6 +16,7 @@ use crate::cluster::nodes::NodeRow;
 use crate::cluster::patch::Extras;
 use crate::cluster::reads::{RowDetail, Seen, Sight};
 use crate::cluster::server_time::ServerTime;
+use crate::cluster::watch::{LeaseEvent, NodeRowEvent};
 use crate::cluster::writes::WriteOptions;
 use crate::env::{Env, Machine, nonce};
 use crate::lease::NodeLease;
@@ -449,6 +451,64 @@ impl Maintenance {
     /// Where the heartbeats can't be listed.
     pub async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
         self.api.heartbeats().await
+    }
+
+    /// When the node's kubelet last renewed its heartbeat; `None` where it has none.
+    ///
+    /// # Errors
+    /// Where the heartbeat can't be read.
+    pub async fn heartbeat(&self, node: &str) -> Result<Option<Instant>, ApiError> {
+        self.api.heartbeat(node).await
+    }
+
+    /// The maintenance Leases, or that of `node` alone, and every change of them: a list first, or
+    /// nothing but what follows the resource version `from`. What was cut or has become too old is
+    /// resumed, with another list where needed, so that nothing is missed.
+    ///
+    /// # Usage
+    /// ```no_run
+    /// use futures::StreamExt as _;
+    /// use maintenance_lease::{Error, LeaseEvent, Maintenance};
+    ///
+    /// # async fn example(maintenance: Maintenance) -> Result<(), Error> {
+    /// let mut events = maintenance.watch_leases(Some("worker-1"), None);
+    /// while let Some(event) = events.next().await {
+    ///     match event? {
+    ///         LeaseEvent::Listed(leases) => println!("{} to begin with", leases.len()),
+    ///         LeaseEvent::Changed(lease) => println!("holder: {:?}", lease.holder()),
+    ///         LeaseEvent::Deleted(lease) => println!("gone: {}", lease.node()),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The stream does not end: after an error, its next item is the result of trying again, after a
+    /// pause. Errors that no trying again mends, such as a missing right, come again and again.
+    ///
+    /// # Caveats
+    /// An event shows what was true once. Act on it only by a write on its resource version.
+    pub fn watch_leases(
+        &self,
+        node: Option<&str>,
+        from: Option<u64>,
+    ) -> BoxStream<'static, Result<LeaseEvent, Error>> {
+        self.api.watch_leases(node, from)
+    }
+
+    /// The rows of the Nodes, or of `node` alone, or of those that match `selector`, and every
+    /// change of them, as [`watch_leases`](Self::watch_leases) has it. One that does not match any
+    /// longer counts as deleted. The rows are without metadata.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn watch_nodes(
+        &self,
+        node: Option<&str>,
+        selector: Option<&str>,
+    ) -> BoxStream<'static, Result<NodeRowEvent, Error>> {
+        self.api.watch_nodes(node, selector)
     }
 
     /// Leaves events on their Nodes, all at once, for at most `limit`. Returns the first that

@@ -115,6 +115,12 @@ impl Api {
         .await
     }
 
+    /// Sends `call`, whose answer's body goes on for as long as its reader likes: the limit is for
+    /// its beginning.
+    pub(crate) async fn open(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        self.within(self.send(call)).await
+    }
+
     async fn send(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let mut request = Request::builder()
             .method(call.method.clone())

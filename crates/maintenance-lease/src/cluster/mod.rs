@@ -10,5 +10,6 @@ pub(crate) mod nodes;
 pub(crate) mod patch;
 pub(crate) mod reads;
 pub(crate) mod server_time;
+pub(crate) mod watch;
 pub(crate) mod wire;
 pub(crate) mod writes;

@@ -68,7 +68,7 @@ pub enum RowDetail {
 }
 
 impl RowDetail {
-    fn query(self) -> &'static str {
+    pub(crate) fn query(self) -> &'static str {
         match self {
             Self::Cells => "includeObject=None",
             Self::Metadata => "includeObject=Metadata",
@@ -112,8 +112,11 @@ impl Api {
 
     /// The node's Lease; `None` where there is none, or no namespace for it.
     pub(crate) async fn lease(&self, node: &str) -> Result<Option<NodeLease>, ApiError> {
-        let call = Call::get(lease_path(Some(node)), Accept::Json);
-        match self.call(&call).await {
+        self.lease_at(lease_path(Some(node))).await
+    }
+
+    async fn lease_at(&self, path: String) -> Result<Option<NodeLease>, ApiError> {
+        match self.call(&Call::get(path, Accept::Json)).await {
             Ok(answer) => NodeLease::from_json(&answer)
                 .map(Some)
                 .map_err(ApiError::Unreadable),
@@ -187,6 +190,12 @@ impl Api {
             .into_iter()
             .filter_map(|(node, renewed)| Some((node, renewed?)))
             .collect())
+    }
+
+    /// When the node's kubelet last renewed its heartbeat; `None` where it has none.
+    pub(crate) async fn heartbeat(&self, node: &str) -> Result<Option<Instant>, ApiError> {
+        let path = lease_path_in(HEARTBEAT_NAMESPACE, Some(node));
+        Ok(self.lease_at(path).await?.and_then(|lease| lease.renewed))
     }
 
     /// What `keep` takes of each Lease in `namespace`, by the Lease's name.
