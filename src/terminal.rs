@@ -129,6 +129,12 @@ impl Terminal {
         }
     }
 
+    /// How many columns stdout has, where it is a terminal.
+    pub(crate) fn width(&self) -> Option<usize> {
+        let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
+        Some(width.0.into())
+    }
+
     /// Whether somebody sits in front of stderr, who likes to see progress.
     pub(crate) fn is_watched(&self) -> bool {
         std::io::stderr().is_terminal() && !self.quiet

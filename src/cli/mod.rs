@@ -42,6 +42,7 @@ pub(crate) struct Cli {
 pub(crate) enum VerbArgs {
     Acquire(commands::acquire::AcquireArgs),
     Release(commands::release::ReleaseArgs),
+    Status(commands::status::StatusArgs),
     Version(commands::version::VersionArgs),
     Completion(commands::completion::CompletionArgs),
     Reference(commands::reference::ReferenceArgs),
@@ -53,6 +54,7 @@ impl VerbArgs {
         match self {
             Self::Acquire(args) => args.output.quiet,
             Self::Release(args) => args.output.quiet,
+            Self::Status(args) => args.output.quiet,
             Self::Version(_) | Self::Completion(_) | Self::Reference(_) => false,
         }
     }

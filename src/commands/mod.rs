@@ -8,6 +8,7 @@ mod many;
 mod problems;
 pub(crate) mod reference;
 pub(crate) mod release;
+pub(crate) mod status;
 mod targets;
 pub(crate) mod version;
 
@@ -35,6 +36,7 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
     match verb {
         VerbArgs::Acquire(args) => acquire::run(args, start).await,
         VerbArgs::Release(args) => release::run(args, start).await,
+        VerbArgs::Status(args) => status::run(args, start).await,
         VerbArgs::Version(args) => version::run(args, start).await,
         VerbArgs::Completion(args) => completion::run(args, start),
         VerbArgs::Reference(args) => reference::run(args, start),

@@ -1,4 +1,5 @@
-//! A node and its lock as data: the documented, versioned shape of `-o json` and `-o yaml`.
+//! A node and its lock as data: the versioned shape of `-o json` and `-o yaml`, which `docs/json.md`
+//! documents.
 
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{Change, NodeLease, NodeRow, Sight};
@@ -10,7 +11,7 @@ use super::time::rfc3339;
 pub(crate) const API_VERSION: &str = "kubectl-maint.dev/v1";
 
 /// What of a node and its lock is known.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Item {
     api_version: &'static str,
@@ -51,6 +52,9 @@ pub(crate) struct Item {
     /// kubectl's words for the node; absent where it may not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     node_status: Option<String>,
+    /// There is no such Node any more: only its Lease is left.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    node_gone: bool,
     /// When the node's kubelet last renewed its heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) heartbeat_at: Option<String>,
@@ -109,6 +113,7 @@ impl Item {
                 .map(rfc3339),
             flags: held.map(|lease| flag_words(lease, now)).unwrap_or_default(),
             node_status: row.row().map(|row: &NodeRow| row.status.clone()),
+            node_gone: *row == Sight::Missing,
             heartbeat_at: None,
             token: held
                 .and_then(NodeLease::token)

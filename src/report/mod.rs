@@ -5,4 +5,5 @@ pub(crate) mod item;
 pub(crate) mod near;
 pub(crate) mod print;
 pub(crate) mod refusal;
+pub(crate) mod status;
 pub(crate) mod time;

@@ -1,0 +1,224 @@
+//! `status`: who holds which nodes, since when, until when and why.
+
+mod follow;
+mod picture;
+mod read;
+
+use clap::Args;
+use maintenance_lease::protocol::identity::hold_identity;
+use maintenance_lease::{Error, Sight};
+
+use self::follow::Follower;
+use self::picture::{Picture, Wanted};
+use super::problems::Problems;
+use crate::cli::holder::HolderArgs;
+use crate::cli::nodes::{NodeArgs, Selection};
+use crate::cli::output::{Format, OutputArgs};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::item::Item;
+use crate::report::print;
+use crate::report::status::{self, Table, View};
+use crate::session::{Session, Start};
+
+/// Show who holds which nodes, since when, until when and why
+///
+/// Without nodes, all of them. An expired lease is somebody who did not finish: anyone may take the
+/// node, after a look at what is left to do. The exit code is 0 whether nodes are held or not.
+///
+/// AGE is that of the acquisition. LEFT is the time until its end, or how long ago that was.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  kubectl maint status
+  kubectl maint status worker-1 -o wide
+  kubectl maint status -l pool=gpu --locked
+  kubectl maint status --mine -o token
+  kubectl maint status -w")]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
+
+    /// Go on, and print a row whenever something changes
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+
+    /// Only nodes that somebody holds, or did not finish with
+    #[arg(long)]
+    pub(crate) locked: bool,
+
+    /// Only nodes that you hold, by lease or by hold
+    #[arg(long)]
+    pub(crate) mine: bool,
+
+    /// Leave the headers of the table away
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+
+    #[command(flatten)]
+    pub(crate) holder: HolderArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+impl StatusArgs {
+    /// What was meant: all nodes, where nothing narrows it.
+    fn selection(&self) -> Result<Selection, Failure> {
+        let nodes = &self.nodes;
+        let narrowed = !nodes.nodes.is_empty()
+            || nodes.selector.is_some()
+            || nodes.nodes_from.is_some()
+            || self.mine;
+        if narrowed {
+            nodes.selection(self.mine, std::io::stdin())
+        } else {
+            Ok(Selection::All)
+        }
+    }
+}
+
+pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let selection = match args.selection() {
+        Err(Failure::NothingFound) => Selection::Named(Vec::new()),
+        selection => selection?,
+    };
+    let session = start.reading(&args.holder).await?;
+    let identity = session.locks.identity();
+    let wanted = Wanted {
+        own: [identity.to_owned(), hold_identity(identity)],
+        selection,
+        locked: args.locked,
+    };
+    let report = Report {
+        session: &session,
+        format: args.output.format(),
+        wanted,
+    };
+    if args.watch {
+        report.go_on(args).await
+    } else {
+        report.once(args).await
+    }
+}
+
+/// How to show what is wanted.
+struct Report<'a> {
+    session: &'a Session<'a>,
+    format: Format,
+    wanted: Wanted,
+}
+
+impl Report<'_> {
+    /// Whether heartbeats are shown: JSON and YAML tell all there is to know.
+    fn with_heartbeats(&self) -> bool {
+        matches!(self.format, Format::Wide | Format::Json | Format::Yaml)
+            && self.wanted.selection != Selection::Mine
+    }
+
+    fn is_table(&self) -> bool {
+        matches!(self.format, Format::Text | Format::Wide)
+    }
+
+    fn is_single(&self) -> bool {
+        matches!(&self.wanted.selection, Selection::Named(names) if names.len() == 1)
+    }
+
+    fn table(&self, args: &StatusArgs) -> Table {
+        Table::new(
+            self.format == Format::Wide,
+            self.wanted.selection != Selection::Mine,
+            !args.no_headers,
+            self.session.terminal.width(),
+        )
+    }
+
+    async fn once(&self, args: &StatusArgs) -> Result<Code, Failure> {
+        let Self {
+            session, wanted, ..
+        } = self;
+        let terminal = session.terminal;
+        let picture = read::once(
+            session,
+            &wanted.selection,
+            self.with_heartbeats(),
+            args.nodes.parallel,
+        )
+        .await?;
+        let now = session.locks.server_time().now();
+        let nodes = wanted.nodes(&picture);
+        let views: Vec<View<'_>> = nodes.iter().map(|node| picture.view(node)).collect();
+        if !self.is_table() {
+            let items = nodes.iter().map(|node| picture.item(node, now)).collect();
+            if let Some(text) = print::items(items, self.is_single(), self.format)? {
+                terminal.data(text);
+            }
+        } else if !views.is_empty() {
+            terminal.data(self.table(args).rows(&views, now));
+        }
+        let problems = self.tell_unknown(&picture);
+        if self.is_table() && !self.is_single() && !views.is_empty() {
+            terminal.remark(status::summary(&views, now));
+        } else if self.is_table() && views.is_empty() && !problems.any() {
+            terminal.remark("No resources found");
+        }
+        self.tell_what_is_missing(&picture);
+        Ok(problems.end().await)
+    }
+
+    async fn go_on(&self, args: &StatusArgs) -> Result<Code, Failure> {
+        let Self {
+            session, wanted, ..
+        } = self;
+        let mut follower = Follower::start(session, wanted, self.with_heartbeats()).await?;
+        let mut table = self.table(args);
+        let mut show = |picture: &Picture, items: &[Item]| self.show(&mut table, picture, items);
+        let items = follower.first();
+        let read = items.is_empty() || show(follower.picture(), &items)?;
+        self.tell_what_is_missing(follower.picture());
+        let code = self.tell_unknown(follower.picture()).end().await;
+        if code != Code::DONE || !read {
+            return Ok(code);
+        }
+        follower.go_on(show).await
+    }
+
+    /// Prints some rows. Returns whether anybody still reads them.
+    fn show(&self, table: &mut Table, picture: &Picture, items: &[Item]) -> Result<bool, Failure> {
+        let terminal = self.session.terminal;
+        let now = self.session.locks.server_time().now();
+        if self.is_table() {
+            let views: Vec<View<'_>> = items.iter().map(|item| picture.view(&item.node)).collect();
+            terminal.data(table.rows(&views, now));
+        } else {
+            for item in items {
+                let item = picture.item(&item.node, now);
+                if let Some(text) = print::items(vec![item], true, self.format)? {
+                    let before = match self.format {
+                        Format::Yaml => "---\n",
+                        _ => "",
+                    };
+                    terminal.data(format_args!("{before}{text}"));
+                }
+            }
+        }
+        Ok(terminal.is_read())
+    }
+
+    /// Tells which of the nodes that were named don't exist.
+    fn tell_unknown(&self, picture: &Picture) -> Problems<'_> {
+        let problems = Problems::new(self.session);
+        for node in self.wanted.unknown(picture) {
+            problems.tell(&Error::NodeNotFound(node.to_owned()).into());
+        }
+        problems
+    }
+
+    /// Says that there may be more nodes than are shown.
+    fn tell_what_is_missing(&self, picture: &Picture) {
+        if self.wanted.selection == Selection::All && picture.other_rows == Sight::Forbidden {
+            self.session.terminal.remark(
+                "nodes can't be listed with your rights: only those with a Lease are shown",
+            );
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Goes on after the first rows, and shows every row again that changes: by a write, by the Node, or
+//! by time alone.
+
+use std::collections::{BTreeSet, HashMap};
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::join_all;
+use futures::stream::BoxStream;
+use maintenance_lease::protocol::{Instant, LONGEST, Now, SKEW_BUDGET, State};
+use maintenance_lease::{ApiError, Error, LeaseEvent, NodeLease, NodeRowEvent, Sight, WatchEvent};
+
+use super::picture::{Picture, Wanted};
+use super::read::heartbeats;
+use crate::cli::nodes::Selection;
+use crate::commands::many::interrupt;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::item::Item;
+use crate::session::Session;
+
+/// After this time at the latest the clock is looked at again: timers stand still while a machine
+/// sleeps.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// The heartbeats of more rows at once are read by a list.
+const MOST_BY_NAME: usize = 8;
+
+type Leases = BoxStream<'static, Result<LeaseEvent, Error>>;
+type Rows = BoxStream<'static, Result<NodeRowEvent, Error>>;
+
+/// Something to take in.
+enum News {
+    Lease(Result<LeaseEvent, Error>),
+    Row(Result<NodeRowEvent, Error>),
+    /// Time has passed.
+    Due,
+    Interrupted,
+}
+
+/// A status that goes on.
+pub(super) struct Follower<'a> {
+    session: &'a Session<'a>,
+    wanted: &'a Wanted,
+    leases: Leases,
+    /// `None`: the Nodes are not followed.
+    rows: Option<Rows>,
+    picture: Picture,
+    shown: Shown,
+    /// The server can't be reached, and that was said.
+    cut_off: bool,
+}
+
+impl<'a> Follower<'a> {
+    /// Reads everything once, side by side.
+    ///
+    /// # Errors
+    /// Where the Leases can't be read, or the Nodes or heartbeats for another cause than a missing
+    /// right.
+    pub(super) async fn start(
+        session: &'a Session<'a>,
+        wanted: &'a Wanted,
+        wide: bool,
+    ) -> Result<Self, Failure> {
+        let locks = &session.locks;
+        let (node, selector) = match &wanted.selection {
+            Selection::Named(names) if names.len() == 1 => (Some(names[0].as_str()), None),
+            Selection::Labelled(selector) => (None, Some(selector.as_str())),
+            Selection::Named(_) | Selection::All | Selection::Mine => (None, None),
+        };
+        let mut leases = locks.watch_leases(node, None);
+        let mut rows =
+            (wanted.selection != Selection::Mine).then(|| locks.watch_nodes(node, selector));
+        let first_rows = async {
+            match &mut rows {
+                Some(rows) => rows.next().await,
+                None => None,
+            }
+        };
+        let (first_leases, first_rows, heartbeats) =
+            futures::join!(leases.next(), first_rows, heartbeats(session, wide),);
+        let mut picture = Picture {
+            leases: HashMap::new(),
+            rows: HashMap::new(),
+            other_rows: Sight::Unread,
+            heartbeats: heartbeats?,
+        };
+        if let Some(event) = first_leases {
+            picture.take_lease(event?);
+        }
+        match first_rows {
+            None => {}
+            Some(Ok(event)) => {
+                picture.take_row(event);
+            }
+            Some(Err(Error::MissingRight { .. })) if selector.is_none() => {
+                picture.other_rows = Sight::Forbidden;
+                rows = None;
+            }
+            Some(Err(error)) => return Err(error.into()),
+        }
+        Ok(Self {
+            session,
+            wanted,
+            leases,
+            rows,
+            picture,
+            shown: Shown::default(),
+            cut_off: false,
+        })
+    }
+
+    pub(super) fn picture(&self) -> &Picture {
+        &self.picture
+    }
+
+    /// The nodes to begin with.
+    pub(super) fn first(&mut self) -> Vec<Item> {
+        let now = self.session.locks.server_time().now();
+        let Self {
+            wanted, picture, ..
+        } = self;
+        let nodes = wanted.nodes(picture);
+        nodes
+            .iter()
+            .filter_map(|node| self.shown.update(picture, wanted, node, now))
+            .collect()
+    }
+
+    /// Hands rows to `show` whenever some have changed, until that returns `false`, or Ctrl-C.
+    ///
+    /// # Errors
+    /// What trying again does not mend.
+    pub(super) async fn go_on(
+        mut self,
+        mut show: impl FnMut(&Picture, &[Item]) -> Result<bool, Failure>,
+    ) -> Result<Code, Failure> {
+        let mut interrupted = pin!(interrupt());
+        loop {
+            let wait = self.wait();
+            let news = tokio::select! {
+                biased;
+                () = &mut interrupted => News::Interrupted,
+                Some(event) = self.leases.next() => News::Lease(event),
+                event = next_of(&mut self.rows) => News::Row(event),
+                () = tokio::time::sleep(wait) => News::Due,
+            };
+            let touched = match news {
+                News::Interrupted => return Ok(Code::INTERRUPTED),
+                News::Lease(event) => match self.pass(event)? {
+                    Some(event) => self.picture.take_lease(event),
+                    None => continue,
+                },
+                News::Row(Err(Error::MissingRight { source, .. })) => {
+                    self.session
+                        .terminal
+                        .warn(format!("nodes can't be followed: {source}"));
+                    self.rows = None;
+                    continue;
+                }
+                News::Row(event) => match self.pass(event)? {
+                    Some(event) => self.picture.take_row(event),
+                    None => continue,
+                },
+                News::Due => self.shown.due(self.now()),
+            };
+            let now = self.now();
+            let changed: Vec<Item> = touched
+                .iter()
+                .filter_map(|node| self.shown.update(&self.picture, self.wanted, node, now))
+                .collect();
+            self.session.warn_of_clocks();
+            if !changed.is_empty() {
+                self.refresh_heartbeats(&changed).await?;
+                if !show(&self.picture, &changed)? {
+                    return Ok(Code::DONE);
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Now {
+        self.session.locks.server_time().now()
+    }
+
+    /// How long nothing changes by time alone.
+    fn wait(&self) -> Duration {
+        let Some(next) = self.shown.next_due() else {
+            return LONGEST_WAIT;
+        };
+        let left = (next - self.now().earliest).as_micros().saturating_add(1);
+        Duration::from_micros(left.try_into().unwrap_or(0)).min(LONGEST_WAIT)
+    }
+
+    /// Lets an event pass. Where the server can't be reached, says so once and goes on: the watch
+    /// tries again.
+    fn pass<T>(&mut self, event: Result<T, Error>) -> Result<Option<T>, Failure> {
+        match event {
+            Ok(event) => {
+                self.cut_off = false;
+                Ok(Some(event))
+            }
+            Err(error) if passes_over(&error) => {
+                if !std::mem::replace(&mut self.cut_off, true) {
+                    let why = crate::terminal::escape(&error.to_string());
+                    self.session
+                        .terminal
+                        .warn(format!("{why}; trying again until it answers"));
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Heartbeats come every few seconds and are not followed: those of the rows that are shown are
+    /// read anew.
+    async fn refresh_heartbeats(&mut self, changed: &[Item]) -> Result<(), Failure> {
+        let Some(known) = &mut self.picture.heartbeats else {
+            return Ok(());
+        };
+        if changed.len() > MOST_BY_NAME {
+            if let Some(all) = heartbeats(self.session, true).await? {
+                *known = all;
+            }
+            return Ok(());
+        }
+        let locks = &self.session.locks;
+        let read = join_all(changed.iter().map(|item| locks.heartbeat(&item.node))).await;
+        for (item, heartbeat) in changed.iter().zip(read) {
+            // An older one is better than none.
+            if let Ok(Some(heartbeat)) = heartbeat {
+                known.insert(item.node.clone(), heartbeat);
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn next_of(rows: &mut Option<Rows>) -> Result<NodeRowEvent, Error> {
+    match rows {
+        Some(rows) => match rows.next().await {
+            Some(event) => event,
+            None => std::future::pending().await,
+        },
+        None => std::future::pending().await,
+    }
+}
+
+/// It may be over after a while.
+fn passes_over(error: &Error) -> bool {
+    match error {
+        Error::Api(ApiError::Transport(_) | ApiError::TimedOut(_)) => true,
+        Error::Api(error) => {
+            error.is_throttled() || error.status().is_some_and(|status| status.code >= 500)
+        }
+        _ => false,
+    }
+}
+
+impl Picture {
+    /// Takes an event in; returns the nodes that it is about.
+    fn take_lease(&mut self, event: LeaseEvent) -> BTreeSet<String> {
+        match event {
+            WatchEvent::Listed(leases) => {
+                let before = std::mem::replace(&mut self.leases, leases);
+                before
+                    .into_keys()
+                    .chain(self.leases.keys().cloned())
+                    .collect()
+            }
+            WatchEvent::Changed(lease) => {
+                let node = lease.node().to_owned();
+                self.leases.insert(node.clone(), lease);
+                BTreeSet::from([node])
+            }
+            WatchEvent::Deleted(lease) => {
+                self.leases.remove(lease.node());
+                BTreeSet::from([lease.node().to_owned()])
+            }
+        }
+    }
+
+    /// Takes an event in; returns the nodes that it is about.
+    fn take_row(&mut self, event: NodeRowEvent) -> BTreeSet<String> {
+        match event {
+            WatchEvent::Listed(rows) => {
+                let (rows, other_rows) = Self::listed(rows.into_values());
+                self.other_rows = other_rows;
+                let before = std::mem::replace(&mut self.rows, rows);
+                before
+                    .into_keys()
+                    .chain(self.rows.keys().cloned())
+                    .collect()
+            }
+            WatchEvent::Changed(row) => {
+                let node = row.name.clone();
+                self.rows.insert(node.clone(), Sight::Row(row));
+                BTreeSet::from([node])
+            }
+            WatchEvent::Deleted(row) => {
+                self.rows.remove(&row.name);
+                BTreeSet::from([row.name])
+            }
+        }
+    }
+}
+
+/// What was shown last of each node, and when that changes by time alone.
+#[derive(Debug, Default)]
+struct Shown {
+    items: HashMap<String, Item>,
+    due: HashMap<String, Instant>,
+}
+
+impl Shown {
+    /// What is to be shown of `node` now, if it differs from what was shown. One that is not wanted
+    /// any longer is shown once more.
+    fn update(&mut self, picture: &Picture, wanted: &Wanted, node: &str, now: Now) -> Option<Item> {
+        let is_wanted = wanted.includes(picture, node);
+        if !is_wanted && !self.items.contains_key(node) {
+            return None;
+        }
+        let item = picture.facts(node, now);
+        match picture.leases.get(node).and_then(|lease| due(lease, now)) {
+            Some(due) if is_wanted => {
+                self.due.insert(node.to_owned(), due);
+            }
+            _ => {
+                self.due.remove(node);
+            }
+        }
+        let before = if is_wanted {
+            self.items.insert(node.to_owned(), item.clone())
+        } else {
+            self.items.remove(node)
+        };
+        (before.as_ref() != Some(&item)).then_some(item)
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        self.due.values().min().copied()
+    }
+
+    /// The nodes whose time has come.
+    fn due(&self, now: Now) -> BTreeSet<String> {
+        self.due
+            .iter()
+            .filter(|&(_, &due)| due < now.earliest)
+            .map(|(node, _)| node.clone())
+            .collect()
+    }
+}
+
+/// The last instant at which `lease` is what it is at `now`, as far as time alone changes it.
+fn due(lease: &NodeLease, now: Now) -> Option<Instant> {
+    let renewed = lease.renewed().or(lease.acquired()).map(Instant::from);
+    let ends = match lease.state(now) {
+        State::Held { until } => [
+            Some(until + SKEW_BUDGET),
+            // From here on it is not overlong any longer, the clock not ahead, or it is overlong.
+            Some(until - LONGEST - SKEW_BUDGET),
+            renewed.map(|renewed| renewed - SKEW_BUDGET),
+            renewed.map(|renewed| renewed + LONGEST + SKEW_BUDGET),
+        ],
+        State::AdminHold => [lease.hold_until().map(Instant::from), None, None, None],
+        State::Free | State::Expired { .. } => [None; 4],
+    };
+    ends.into_iter()
+        .flatten()
+        .filter(|&end| end >= now.earliest && end != Instant::UNREADABLE)
+        .min()
+}

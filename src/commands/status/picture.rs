@@ -1,0 +1,138 @@
+//! What is known of nodes and their locks, and which of them a selection means. Pure.
+
+use std::collections::{BTreeSet, HashMap};
+
+use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::{NodeLease, NodeRow, Sight};
+
+use crate::cli::nodes::Selection;
+use crate::report::item::Item;
+use crate::report::status::{Heartbeat, View};
+use crate::report::time::rfc3339;
+
+/// All that was read.
+#[derive(Debug)]
+pub(super) struct Picture {
+    pub(super) leases: HashMap<String, NodeLease>,
+    pub(super) rows: HashMap<String, Sight>,
+    /// What is known of a Node that is not among the rows.
+    pub(super) other_rows: Sight,
+    /// `None`: they may not be read, or nobody asked.
+    pub(super) heartbeats: Option<HashMap<String, Instant>>,
+}
+
+/// Which nodes are to be shown.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) selection: Selection,
+    /// Only those that somebody holds, or did not finish with.
+    pub(super) locked: bool,
+    /// Who the caller's leases and holds are written as.
+    pub(super) own: [String; 2],
+}
+
+impl Picture {
+    /// The rows of a list, of which nothing is missing.
+    pub(super) fn listed(
+        rows: impl IntoIterator<Item = NodeRow>,
+    ) -> (HashMap<String, Sight>, Sight) {
+        let rows = rows
+            .into_iter()
+            .map(|row| (row.name.clone(), Sight::Row(row)))
+            .collect();
+        (rows, Sight::Missing)
+    }
+
+    pub(super) fn row(&self, node: &str) -> &Sight {
+        self.rows.get(node).unwrap_or(&self.other_rows)
+    }
+
+    pub(super) fn view<'a>(&'a self, node: &'a str) -> View<'a> {
+        View {
+            node,
+            lease: self.leases.get(node),
+            row: self.row(node),
+            heartbeat: match &self.heartbeats {
+                None => Heartbeat::Unknown,
+                Some(heartbeats) => heartbeats
+                    .get(node)
+                    .map_or(Heartbeat::Missing, |&at| Heartbeat::At(at)),
+            },
+        }
+    }
+
+    /// What is known of `node`, less the heartbeat: that comes every few seconds, and is no change.
+    pub(super) fn facts(&self, node: &str, now: Now) -> Item {
+        Item::new(node, self.leases.get(node), self.row(node), now)
+    }
+
+    pub(super) fn item(&self, node: &str, now: Now) -> Item {
+        let mut item = self.facts(node, now);
+        item.heartbeat_at = self
+            .heartbeats
+            .as_ref()
+            .and_then(|heartbeats| heartbeats.get(node)?.to_chrono())
+            .map(rfc3339);
+        item
+    }
+
+    /// Every node of which anything is known, by name.
+    pub(super) fn known(&self) -> BTreeSet<&str> {
+        self.rows
+            .keys()
+            .chain(self.leases.keys())
+            .map(String::as_str)
+            .collect()
+    }
+
+    fn is_locked(&self, node: &str) -> bool {
+        self.leases
+            .get(node)
+            .is_some_and(|lease| lease.holder().is_some())
+    }
+}
+
+impl Wanted {
+    /// The nodes to show, in the order of the selection, else by name.
+    pub(super) fn nodes(&self, picture: &Picture) -> Vec<String> {
+        let candidates: Vec<&str> = match &self.selection {
+            Selection::Named(names) => names.iter().map(String::as_str).collect(),
+            _ => picture.known().into_iter().collect(),
+        };
+        candidates
+            .into_iter()
+            .filter(|node| self.includes(picture, node))
+            .map(ToOwned::to_owned)
+            .collect()
+    }
+
+    /// Whether `node` is to be shown. A Node that is gone is, for as long as its Lease is held: that
+    /// is somebody who works on what is no more.
+    pub(super) fn includes(&self, picture: &Picture, node: &str) -> bool {
+        let row = picture.row(node);
+        let known = *row != Sight::Missing || picture.is_locked(node);
+        let selected = match &self.selection {
+            Selection::Named(names) => known && names.iter().any(|name| name == node),
+            Selection::All => known,
+            Selection::Labelled(_) => row.row().is_some(),
+            Selection::Mine => picture
+                .leases
+                .get(node)
+                .and_then(NodeLease::holder)
+                .is_some_and(|holder| self.own.iter().any(|own| own == holder)),
+        };
+        selected && (!self.locked || picture.is_locked(node))
+    }
+
+    /// The nodes that were named and do not exist.
+    pub(super) fn unknown<'a>(&'a self, picture: &'a Picture) -> impl Iterator<Item = &'a str> {
+        let named: &[String] = match &self.selection {
+            Selection::Named(names) => names,
+            _ => &[],
+        };
+        named
+            .iter()
+            .map(String::as_str)
+            .filter(|node| *picture.row(node) == Sight::Missing && !picture.is_locked(node))
+    }
+}
