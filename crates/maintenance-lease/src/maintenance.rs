@@ -169,6 +169,31 @@ impl Maintenance {
 
     /// Acquires a node that is free or whose lease expired. One write, no waiting for a holder.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Error, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "reboot-controller")?;
+    /// let options = Acquire::new().reason("new kernel");
+    /// let change = maintenance.try_acquire("worker-1", &options).await?;
+    /// println!("held until {:?}", change.until());
+    ///
+    /// // It is somebody's now, and the refusal says whose.
+    /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
+    /// match bob.try_acquire("worker-1", &options).await {
+    ///     Err(Error::Refused(refused)) => {
+    ///         assert_eq!(refused.to_string(), "node/worker-1 is held by reboot-controller");
+    ///     }
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Refused`] where somebody holds it: the refusal says who, since when, until when and
     /// why. [`Error::Unknown`] where it can't be learnt in time whether it was acquired.
@@ -180,6 +205,24 @@ impl Maintenance {
     }
 
     /// As [`try_acquire`](Self::try_acquire), on what was read already.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "reboot-controller")?;
+    /// let seen = maintenance.see("worker-1", true).await?;
+    /// if seen.row.row().is_some_and(|node| node.is_ready()) {
+    ///     let change = maintenance.try_acquire_seen("worker-1", &Acquire::new(), Some(seen)).await?;
+    ///     assert_eq!(change.lease.as_ref().and_then(|lease| lease.holder()), Some("reboot-controller"));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As there.
@@ -207,6 +250,22 @@ impl Maintenance {
 
     /// Whether an acquisition would be refused on what was seen. Nothing is sent.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Error, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "reboot-controller")?;
+    /// let seen = maintenance.see("worker-1", true).await?;
+    /// maintenance.check_acquire(&seen, &Acquire::new())?;
+    /// # assert!(maintenance.get("worker-1").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The refusal.
     pub fn check_acquire(&self, seen: &Seen, options: &Acquire) -> Result<(), Error> {
@@ -223,6 +282,27 @@ impl Maintenance {
     }
 
     /// Extends the caller's acquisition, also an expired one that nobody took.
+    ///
+    /// # Usage
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use maintenance_lease::{Acquire, Maintenance, Renew};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let acquired = maintenance.try_acquire("worker-1", &Acquire::new()).await?;
+    /// let token = acquired.token().expect("it was just acquired");
+    ///
+    /// let options = Renew::new().duration(Duration::from_secs(3600)).token(token);
+    /// let renewed = maintenance.renew("worker-1", &options).await?;
+    /// assert!(renewed.until() > acquired.until());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Error::Refused`] where it is no longer the caller's.
@@ -257,6 +337,26 @@ impl Maintenance {
 
     /// Gives the caller's acquisition back. A free node is left as it is.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Done, Maintenance, Release};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// maintenance.try_acquire("worker-1", &Acquire::new()).await?;
+    ///
+    /// let change = maintenance.release("worker-1", &Release::new()).await?;
+    /// assert_eq!(change.done, Done::Released);
+    /// // Once more does no harm, which makes it fit for clean-up.
+    /// let change = maintenance.release("worker-1", &Release::new()).await?;
+    /// assert_eq!(change.done, Done::AlreadyFree);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Refused`] where it is somebody else's.
     pub async fn release(&self, node: &str, options: &Release) -> Result<Change, Error> {
@@ -290,6 +390,28 @@ impl Maintenance {
     /// Breaks another's acquisition: the one in `confirmed`, which somebody has looked at, and no
     /// other.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Maintenance, Release};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
+    /// # bob.try_acquire("worker-1", &Acquire::new()).await?;
+    /// if let Some(lease) = maintenance.get("worker-1").await? {
+    ///     // Show it to somebody who can say that its holder is gone, and only then:
+    ///     let options = Release::new().reason("bob is on a plane");
+    ///     maintenance.force_release(&lease, &options).await?;
+    /// }
+    /// # let lease = maintenance.get("worker-1").await?.expect("a Lease");
+    /// # assert_eq!((lease.holder(), lease.last_holder()), (None, Some("bob@laptop")));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Refused`] where another acquisition stands there by now, or it is a hold.
     ///
@@ -321,6 +443,22 @@ impl Maintenance {
 
     /// Holds a node as an administrator, until [`unhold`](Self::unhold).
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Hold, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let change = maintenance.hold("worker-1", &Hold::new("waiting for a disk")).await?;
+    /// let lease = change.lease.expect("it was just made");
+    /// assert_eq!(lease.holder(), Some("kubeadm:alice@bastion"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Refused`] where somebody else holds it.
     pub async fn hold(&self, node: &str, options: &Hold) -> Result<Change, Error> {
@@ -329,6 +467,26 @@ impl Maintenance {
 
     /// As [`hold`](Self::hold), on what was read already, and from the holder of `confirmed`, if
     /// any: that very acquisition and no other is taken over.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Hold, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
+    /// # bob.try_acquire("worker-1", &Acquire::new()).await?;
+    /// let lease = maintenance.get("worker-1").await?;
+    /// // Somebody has looked at the lease and wants it taken over.
+    /// let hold = Hold::new("it is on fire");
+    /// let change = maintenance.hold_seen("worker-1", &hold, lease.as_ref(), None).await?;
+    /// assert_eq!(change.before.as_ref().and_then(|lease| lease.holder()), Some("bob@laptop"));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As there, and [`Error::Refused`] where another acquisition than the confirmed one stands
@@ -363,6 +521,23 @@ impl Maintenance {
 
     /// Ends the caller's own hold.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Done, Hold, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// maintenance.hold("worker-1", &Hold::new("waiting for a disk")).await?;
+    ///
+    /// let change = maintenance.unhold("worker-1").await?;
+    /// assert_eq!(change.done, Done::Released);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Refused`] where it is another's hold, or no hold.
     pub async fn unhold(&self, node: &str) -> Result<Change, Error> {
@@ -371,6 +546,25 @@ impl Maintenance {
 
     /// As [`unhold`](Self::unhold), on what was read already; another's hold where it is
     /// `confirmed`: that very one and no other.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Done, Hold, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
+    /// # bob.hold("worker-1", &Hold::new("waiting for a disk")).await?;
+    /// let lease = maintenance.get("worker-1").await?;
+    /// // Somebody has looked at the hold and wants it ended, whoever made it.
+    /// let change = maintenance.unhold_seen("worker-1", lease.as_ref(), None).await?;
+    /// assert_eq!(change.done, Done::Released);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As there.
@@ -391,6 +585,27 @@ impl Maintenance {
 
     /// The node's Lease; `None` where there is none, which means that the node is free.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::protocol::State;
+    /// use maintenance_lease::{Acquire, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// assert!(maintenance.get("worker-1").await?.is_none());
+    ///
+    /// maintenance.try_acquire("worker-1", &Acquire::new().reason("new kernel")).await?;
+    /// let lease = maintenance.get("worker-1").await?.expect("it was just made");
+    /// assert_eq!(lease.reason(), Some("new kernel"));
+    /// let now = maintenance.server_time().now();
+    /// assert!(matches!(lease.state(now), State::Held { .. }));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Where it can't be read.
     pub async fn get(&self, node: &str) -> Result<Option<NodeLease>, Error> {
@@ -402,6 +617,23 @@ impl Maintenance {
 
     /// All maintenance Leases by node.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # maintenance.try_acquire("worker-1", &Acquire::new()).await?;
+    /// for (node, lease) in maintenance.list().await? {
+    ///     println!("{node}: {}", lease.holder().unwrap_or("free"));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Where they can't be listed.
     pub async fn list(&self) -> Result<HashMap<String, NodeLease>, Error> {
@@ -412,6 +644,22 @@ impl Maintenance {
     }
 
     /// The node's Lease and, where `with_node`, its row: two requests side by side.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::Maintenance;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let seen = maintenance.see("worker-1", true).await?;
+    /// assert!(seen.lease.is_none());
+    /// assert_eq!(seen.row.row().map(|node| node.status.as_str()), Some("Ready"));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Where the Lease can't be read, or the Node for another cause than a missing right.
@@ -431,6 +679,23 @@ impl Maintenance {
     }
 
     /// The rows of the Nodes that match `selector`, in the server's order.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Maintenance, RowDetail};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # sandbox.add_node(sandbox::Node::named("worker-2").label("pool", "spot").cordoned());
+    /// let nodes = maintenance.nodes(Some("pool=spot"), RowDetail::Cells).await?;
+    /// assert_eq!(nodes[0].name, "worker-2");
+    /// assert!(nodes[0].is_cordoned());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Where they can't be listed.
