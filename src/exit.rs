@@ -56,6 +56,7 @@ impl Code {
             Failure::Lock(error) => Self::of_lock(error),
             Failure::Unconfirmed(_) | Failure::Declined => Self::UNSAFE,
             Failure::Interrupted | Failure::InterruptedWrite { .. } => Self::INTERRUPTED,
+            Failure::NotGivenBack { cause, .. } => Self::of(cause),
             Failure::Reported(code) => *code,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use maintenance_lease::protocol::Token;
 use maintenance_lease::{ApiError, Error};
 
 use crate::connect::ConnectError;
@@ -35,6 +36,15 @@ pub(crate) enum Failure {
     InterruptedWrite {
         /// The node.
         node: String,
+    },
+    /// What this command acquired, and must not keep, it could not give back.
+    NotGivenBack {
+        /// The node.
+        node: String,
+        /// The acquisition.
+        token: Option<Token>,
+        /// Why not.
+        cause: Box<Failure>,
     },
     /// Nothing is missing but the code: the problem was reported already.
     Reported(Code),
@@ -91,6 +101,9 @@ impl fmt::Display for Failure {
                 f,
                 "interrupted: the write for node/{node} was under way and may still take effect"
             ),
+            Self::NotGivenBack { node, cause, .. } => {
+                write!(f, "node/{node} could not be given back: {cause}")
+            }
             Self::Reported(_) => Ok(()),
         }
     }

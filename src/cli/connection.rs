@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use super::token::TokenArgs;
 use clap::error::ErrorKind;
 use clap::{Arg, Args, Command};
 
@@ -47,9 +49,8 @@ pub(crate) struct ConnectionArgs {
     #[arg(short, long, value_name = "URL", global = true, hide_short_help = true)]
     pub(crate) server: Option<String>,
 
-    /// Bearer token to authenticate with
-    #[arg(long, value_name = "TOKEN", global = true, hide_short_help = true)]
-    pub(crate) token: Option<String>,
+    #[command(flatten)]
+    pub(crate) token: TokenArgs,
 
     /// User to act as: an ordinary user, or a service account (system:serviceaccount:NAMESPACE:NAME)
     #[arg(

@@ -1,11 +1,14 @@
 //! Arguments as typed, and what they mean.
 
+pub(crate) mod changing;
 pub(crate) mod connection;
 pub(crate) mod duration;
 pub(crate) mod holder;
 pub(crate) mod nodes;
 pub(crate) mod output;
 pub(crate) mod program;
+pub(crate) mod token;
+pub(crate) mod until;
 pub(crate) mod writing;
 
 use clap::{Parser, Subcommand};
@@ -27,21 +30,26 @@ use crate::commands;
     subcommand_required = true,
     arg_required_else_help = true,
     propagate_version = false,
-    max_term_width = 100
+    max_term_width = 100,
+    mut_subcommands(token::on_verb)
 )]
 pub(crate) struct Cli {
-    #[command(subcommand)]
-    pub(crate) verb: VerbArgs,
-
+    /// Read first, while the verb's own arguments are still there to be looked at.
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
+
+    #[command(subcommand)]
+    pub(crate) verb: VerbArgs,
 }
 
 /// The verbs, in the order in which a maintenance meets them.
 #[derive(Subcommand, Debug)]
 pub(crate) enum VerbArgs {
     Acquire(commands::acquire::AcquireArgs),
+    Renew(commands::renew::RenewArgs),
     Release(commands::release::ReleaseArgs),
+    Hold(commands::hold::HoldArgs),
+    Unhold(commands::unhold::UnholdArgs),
     Status(commands::status::StatusArgs),
     Version(commands::version::VersionArgs),
     Completion(commands::completion::CompletionArgs),
@@ -52,8 +60,11 @@ impl VerbArgs {
     /// Nothing but data and problems is to be printed.
     pub(crate) fn quiet(&self) -> bool {
         match self {
-            Self::Acquire(args) => args.output.quiet,
-            Self::Release(args) => args.output.quiet,
+            Self::Acquire(args) => args.change.output.quiet,
+            Self::Renew(args) => args.change.output.quiet,
+            Self::Release(args) => args.change.output.quiet,
+            Self::Hold(args) => args.change.output.quiet,
+            Self::Unhold(args) => args.change.output.quiet,
             Self::Status(args) => args.output.quiet,
             Self::Version(_) | Self::Completion(_) | Self::Reference(_) => false,
         }

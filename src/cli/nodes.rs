@@ -119,7 +119,7 @@ impl NodeArgs {
     }
 
     /// The nodes come from standard input, which then can't answer a prompt.
-    pub(crate) fn from_stdin(&self) -> bool {
+    pub(crate) fn reads_stdin(&self) -> bool {
         self.nodes_from.as_deref() == Some(Path::new("-"))
     }
 }

@@ -1,76 +1,132 @@
 //! Confirmations: what would be done, where, to whom, and the question.
 
 use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::{Now, State};
+use maintenance_lease::protocol::{Instant, Now, State};
 
 use super::targets::Targets;
+use crate::cli::changing::ChangingArgs;
 use crate::cli::nodes::Selection;
+use crate::cli::writing::DryRunMode;
 use crate::failure::Failure;
-use crate::report::refusal::about;
+use crate::report::refusal::{person, why};
+use crate::report::time::clock_and_utc;
+use crate::report::verb::Verb;
 use crate::session::Session;
-use crate::terminal::escape;
 
 /// Holders that are shown one by one; of more, their number.
 const SHOWN: usize = 20;
 
-/// Asks before `--all` changes all nodes.
+/// A selector may put so many nodes on hold unasked.
+const HELD_UNASKED: usize = 10;
+
+/// Asks before many nodes change: all of them, or more put on hold than a selector may have been
+/// meant for.
 ///
 /// # Errors
 /// Where the answer is no, or nobody can be asked.
-pub(crate) fn all_nodes(
+pub(crate) fn many_nodes(
     session: &Session<'_>,
+    args: &ChangingArgs,
+    verb: Verb,
     selection: &Selection,
     targets: &Targets,
-    verb: &str,
-    yes: bool,
 ) -> Result<(), Failure> {
-    if *selection != Selection::All {
-        return Ok(());
-    }
-    let facts = [format!(
-        "{}: all {} nodes",
-        session.place(),
-        targets.nodes.len()
-    )];
-    let question = format!("{verb} all {} nodes?", targets.nodes.len());
-    session.terminal.confirm(&facts, &question, yes)
+    let count = targets.nodes.len();
+    let nodes = match selection {
+        Selection::All => format!("all {}", nodes(count)),
+        Selection::Labelled(_) if verb == Verb::Hold && count > HELD_UNASKED => nodes(count),
+        _ => return Ok(()),
+    };
+    let facts = [format!("{}: {nodes}", session.place())];
+    let verb = verb.name();
+    let first = verb[..1].to_uppercase();
+    ask(
+        session,
+        args,
+        &facts,
+        &format!("{first}{} {nodes}?", &verb[1..]),
+    )
 }
 
 /// Asks before the locks of others are broken: shows who, since when, until when and why.
+/// `consequence` is what happens to them, as a question.
 ///
 /// # Errors
 /// Where the answer is no, or nobody can be asked.
 pub(crate) fn breaking(
     session: &Session<'_>,
+    args: &ChangingArgs,
     leases: &[&NodeLease],
-    question: &str,
-    now: Now,
-    yes: bool,
+    consequence: &str,
 ) -> Result<(), Failure> {
     if leases.is_empty() {
         return Ok(());
     }
-    let mut facts = vec![format!(
-        "{}: {} node{}",
-        session.place(),
-        leases.len(),
-        if leases.len() == 1 { "" } else { "s" }
-    )];
-    facts.extend(leases.iter().take(SHOWN).map(|lease| {
-        let state = lease.state(now);
-        let how = match state {
-            State::AdminHold => "on hold by",
-            _ => "held by",
-        };
-        format!(
-            "  node/{} is {how} {}{}",
-            lease.node(),
-            lease.holder().map(escape).unwrap_or_default(),
-            about(lease, state, now)
-        )
-    }));
+    let now = session.locks.server_time().now();
+    let mut facts = vec![format!("{}: {}", session.place(), nodes(leases.len()))];
+    facts.extend(leases.iter().take(SHOWN).map(|lease| fact(lease, now)));
     if leases.len() > SHOWN {
         facts.push(format!("  and {} more", leases.len() - SHOWN));
     }
-    session.terminal.confirm(&facts, question, yes)
+    ask(session, args, &facts, consequence)
+}
+
+/// Who has a node, since when and until when, here and in UTC, and why.
+fn fact(lease: &NodeLease, now: Now) -> String {
+    let state = lease.state(now);
+    let at = |instant: Instant| clock_and_utc(instant, now.latest);
+    let has = match state {
+        State::AdminHold => "is on hold by",
+        State::Expired { .. } => "has an expired lease of",
+        State::Held { .. } | State::Free => "is held by",
+    };
+    let since = lease
+        .acquired()
+        .map(|acquired| format!(" since {}", at(acquired.into())))
+        .unwrap_or_default();
+    let until = match state {
+        State::Held { until } => format!(" until {}", at(until)),
+        State::Expired { since: Some(since) } => format!(", expired at {}", at(since)),
+        State::AdminHold => lease
+            .hold_until()
+            .map(|until| format!(", meant until {}", at(until.into())))
+            .unwrap_or_default(),
+        State::Expired { since: None } | State::Free => String::new(),
+    };
+    format!(
+        "  node/{} {has} {}{since}{until}{}",
+        lease.node(),
+        person(lease),
+        why(lease)
+    )
+}
+
+/// A dry run changes nothing, so that there is nothing to confirm.
+fn ask(
+    session: &Session<'_>,
+    args: &ChangingArgs,
+    facts: &[String],
+    question: &str,
+) -> Result<(), Failure> {
+    if args.write.dry_run != DryRunMode::None {
+        return Ok(());
+    }
+    let yes = args.write.yes;
+    if args.nodes.reads_stdin() && !yes {
+        for fact in facts {
+            session.terminal.raw_stderr(fact);
+        }
+        return Err(Failure::Unconfirmed(format!(
+            "{question} This needs a confirmation, and --nodes-from - never asks: use --yes"
+        )));
+    }
+    session.terminal.confirm(facts, question, yes)
+}
+
+/// So many nodes.
+pub(crate) fn nodes(count: usize) -> String {
+    match count {
+        1 => "1 node".to_owned(),
+        count => format!("{count} nodes"),
+    }
 }

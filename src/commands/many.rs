@@ -1,17 +1,26 @@
 //! Work on many nodes at once, results in the order in which the nodes went in.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 
 use super::targets::Target;
+use crate::exit::Code;
 use crate::failure::Failure;
 
-/// After Ctrl-C, how long writes that are under way may still take.
-const LAST_CHANCE: Duration = Duration::from_secs(2);
+/// After Ctrl-C, how long what is under way may still take.
+pub(crate) const LAST_CHANCE: Duration = Duration::from_secs(2);
+
+/// Whether everything ran its course.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Course {
+    Complete,
+    Interrupted,
+}
 
 /// Runs `work` on up to `parallel` targets at once and hands each result to `report` in order.
 ///
@@ -22,46 +31,61 @@ pub(crate) async fn in_order<T, F>(
     parallel: u16,
     work: impl Fn(Target) -> F,
     mut report: impl FnMut(&str, Result<T, Failure>),
-) where
+) -> Course
+where
     F: Future<Output = Result<T, Failure>>,
 {
+    let nodes: Vec<String> = targets.iter().map(|target| target.node.clone()).collect();
     let interrupted = Cell::new(false);
-    let under_way = RefCell::new(BTreeSet::new());
+    let started = RefCell::new(vec![false; nodes.len()]);
     let mut results = pin!(
-        futures::stream::iter(targets)
-            .map(|target| {
-                let (node, work) = (target.node.clone(), &work);
-                let (interrupted, under_way) = (&interrupted, &under_way);
+        futures::stream::iter(targets.into_iter().enumerate())
+            .map(|(index, target)| {
+                let (interrupted, started, work) = (&interrupted, &started, &work);
                 async move {
                     if interrupted.get() {
-                        return (node, Err(Failure::Interrupted));
+                        return (index, Err(Failure::Interrupted));
                     }
-                    under_way.borrow_mut().insert(node.clone());
-                    let result = work(target).await;
-                    under_way.borrow_mut().remove(&node);
-                    (node, result)
+                    started.borrow_mut()[index] = true;
+                    (index, work(target).await)
                 }
             })
-            .buffered(usize::from(parallel))
+            .buffer_unordered(usize::from(parallel))
     );
+    let mut finished = BTreeMap::new();
+    let mut next = 0;
     let mut interrupt = pin!(interrupt());
     let mut last_chance = pin!(tokio::time::sleep(LAST_CHANCE));
     loop {
         tokio::select! {
             biased;
             result = results.next() => match result {
-                Some((node, result)) => report(&node, result),
-                None => return,
+                Some((index, result)) => {
+                    finished.insert(index, result);
+                    while let Some(result) = finished.remove(&next) {
+                        report(&nodes[next], result);
+                        next += 1;
+                    }
+                }
+                None if interrupted.get() => return Course::Interrupted,
+                None => return Course::Complete,
             },
             () = &mut interrupt, if !interrupted.get() => {
                 interrupted.set(true);
                 last_chance.as_mut().reset(tokio::time::Instant::now() + LAST_CHANCE);
             }
             () = &mut last_chance, if interrupted.get() => {
-                for node in under_way.take() {
-                    report(&node, Err(Failure::InterruptedWrite { node: node.clone() }));
+                for (index, node) in nodes.iter().enumerate().skip(next) {
+                    let result = match finished.remove(&index) {
+                        Some(result) => result,
+                        None if started.borrow()[index] => {
+                            Err(Failure::InterruptedWrite { node: node.clone() })
+                        }
+                        None => Err(Failure::Interrupted),
+                    };
+                    report(node, result);
                 }
-                return;
+                return Course::Interrupted;
             }
         }
     }
@@ -69,13 +93,54 @@ pub(crate) async fn in_order<T, F>(
 
 /// Completes at Ctrl-C; a second one ends the process at once.
 pub(crate) async fn interrupt() {
+    ctrl_c().await;
+    exit_at_interrupt();
+}
+
+/// From now on Ctrl-C ends the process at once: nothing is left to be said or undone.
+pub(crate) fn exit_at_interrupt() {
+    tokio::spawn(async {
+        ctrl_c().await;
+        std::process::exit(Code::INTERRUPTED.number().into());
+    });
+}
+
+async fn ctrl_c() {
     if tokio::signal::ctrl_c().await.is_err() {
         // Nobody can interrupt what can't be told about signals.
         std::future::pending::<()>().await;
     }
-    tokio::spawn(async {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            std::process::exit(crate::exit::Code::INTERRUPTED.number().into());
-        }
-    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn results_come_in_the_order_of_the_nodes() {
+        let targets = ["a", "b", "c"].map(|node| Target {
+            node: node.to_owned(),
+            seen: None,
+        });
+        let mut reported = Vec::new();
+        let course = in_order(
+            targets.to_vec(),
+            2,
+            |target| async move {
+                if target.node == "a" {
+                    tokio::task::yield_now().await;
+                    tokio::task::yield_now().await;
+                }
+                Ok(target.node.to_uppercase())
+            },
+            |node, result| reported.push((node.to_owned(), result.expect("work that succeeds"))),
+        )
+        .await;
+        assert_eq!(course, Course::Complete);
+        let pairs = [("a", "A"), ("b", "B"), ("c", "C")];
+        assert_eq!(
+            reported,
+            pairs.map(|(node, result)| (node.to_owned(), result.to_owned()))
+        );
+    }
 }

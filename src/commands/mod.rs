@@ -4,13 +4,18 @@ pub(crate) mod acquire;
 pub(crate) mod completion;
 mod confirm;
 mod events;
+pub(crate) mod hold;
 mod many;
 mod problems;
 pub(crate) mod reference;
 pub(crate) mod release;
+pub(crate) mod renew;
 pub(crate) mod status;
+mod taking;
 mod targets;
+pub(crate) mod unhold;
 pub(crate) mod version;
+mod work;
 
 use crate::cli::{Cli, VerbArgs};
 use crate::exit::Code;
@@ -35,7 +40,10 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
 async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
     match verb {
         VerbArgs::Acquire(args) => acquire::run(args, start).await,
+        VerbArgs::Renew(args) => renew::run(args, start).await,
         VerbArgs::Release(args) => release::run(args, start).await,
+        VerbArgs::Hold(args) => hold::run(args, start).await,
+        VerbArgs::Unhold(args) => unhold::run(args, start).await,
         VerbArgs::Status(args) => status::run(args, start).await,
         VerbArgs::Version(args) => version::run(args, start).await,
         VerbArgs::Completion(args) => completion::run(args, start),

@@ -3,13 +3,14 @@
 use std::cell::{Cell, RefCell};
 
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{ApiError, Error, RowDetail};
+use maintenance_lease::{ApiError, Error, Refused, RowDetail};
 
 use crate::connect::ConnectError;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::near::near_misses;
-use crate::report::refusal;
+use crate::report::refusal::{self, Asked};
+use crate::report::verb::Verb;
 use crate::session::Session;
 use crate::terminal::{Terminal, escape};
 
@@ -19,15 +20,27 @@ const RIGHTS: &str = "deploy/rbac.yaml";
 /// Tells the problems of a command's nodes as they come, and keeps the worst code.
 pub(crate) struct Problems<'a> {
     session: &'a Session<'a>,
+    verb: Option<Verb>,
     worst: Cell<Code>,
     unknown: RefCell<Vec<String>>,
     told: RefCell<Vec<String>>,
 }
 
 impl<'a> Problems<'a> {
+    /// Those of a verb that only reads.
     pub(crate) fn new(session: &'a Session<'a>) -> Self {
+        Self::of(session, None)
+    }
+
+    /// Those of a verb that changes locks.
+    pub(crate) fn changing(session: &'a Session<'a>, verb: Verb) -> Self {
+        Self::of(session, Some(verb))
+    }
+
+    fn of(session: &'a Session<'a>, verb: Option<Verb>) -> Self {
         Self {
             session,
+            verb,
             worst: Cell::new(Code::DONE),
             unknown: RefCell::default(),
             told: RefCell::default(),
@@ -40,7 +53,7 @@ impl<'a> Problems<'a> {
         if let Failure::Lock(Error::NodeNotFound(node)) = failure {
             self.unknown.borrow_mut().push(node.clone());
         }
-        let (message, hint) = words(failure, Some(self.session));
+        let (message, hint) = words(failure, Some(self.session), self.verb);
         // What is the same for all nodes, such as a server that is gone, is told once.
         if self.told.borrow().contains(&message) {
             return;
@@ -86,7 +99,7 @@ impl<'a> Problems<'a> {
 
 /// Tells a problem that ends a command before it has a session.
 pub(crate) fn tell(terminal: &Terminal, failure: &Failure) {
-    let (message, hint) = words(failure, None);
+    let (message, hint) = words(failure, None, None);
     if !message.is_empty() {
         terminal.error(&message);
     }
@@ -96,8 +109,14 @@ pub(crate) fn tell(terminal: &Terminal, failure: &Failure) {
 }
 
 /// Message and hint.
-fn words(failure: &Failure, session: Option<&Session<'_>>) -> (String, Option<String>) {
+fn words(
+    failure: &Failure,
+    session: Option<&Session<'_>>,
+    verb: Option<Verb>,
+) -> (String, Option<String>) {
     let server = session.map_or("", |session| session.connection.server.as_str());
+    let program = session.map_or("kubectl maint", |session| session.program);
+    let to_see = |node: &str| Some(format!("to see: {program} status {node}"));
     let connect = match failure {
         Failure::Connect(error) => Some((error.to_string(), error.prefix(), error.hint())),
         _ => failure
@@ -107,7 +126,6 @@ fn words(failure: &Failure, session: Option<&Session<'_>>) -> (String, Option<St
     };
     match (failure, connect) {
         (Failure::Lock(Error::Unknown { node, intent, .. }), cause) => {
-            let program = session.map_or("kubectl maint", |session| session.program);
             let cause = cause.map_or_else(
                 || failure.api().map(ToString::to_string).unwrap_or_default(),
                 |(message, ..)| message,
@@ -117,16 +135,20 @@ fn words(failure: &Failure, session: Option<&Session<'_>>) -> (String, Option<St
                     "unknown whether node/{node} was {intent}: the write may still take effect ({})",
                     escape(&cause)
                 ),
-                Some(format!("to see: {program} status {node}")),
+                to_see(node),
             )
         }
         (_, Some((message, prefix, hint))) => (format!("{prefix}{}", escape(&message)), hint),
         (Failure::Usage { message, hint }, None) => (message.clone(), Some(hint.clone())),
-        (Failure::Lock(Error::Refused(refused)), None) => match session {
-            Some(session) => {
-                let now = session.locks.server_time().now();
-                let caller = session.locks.identity();
-                let (message, hint) = refusal::lines(refused, caller, session.program, now);
+        (Failure::Lock(Error::Refused(refused)), None) => match session.zip(verb) {
+            Some((session, verb)) => {
+                let asked = Asked {
+                    verb,
+                    caller: session.locks.identity(),
+                    program,
+                    now: session.locks.server_time().now(),
+                };
+                let (message, hint) = refusal::lines(refused, asked);
                 (message, Some(hint))
             }
             None => (refused.to_string(), None),
@@ -139,20 +161,22 @@ fn words(failure: &Failure, session: Option<&Session<'_>>) -> (String, Option<St
             failure.to_string(),
             Some("wait until it is gone; the next acquire makes it anew".to_owned()),
         ),
-        (Failure::Lock(Error::Contended { node, .. }), None) => {
-            let program = session.map_or("kubectl maint", |session| session.program);
+        (Failure::Lock(Error::Contended { node, .. }), None) => (
+            failure.to_string(),
+            Some(format!(
+                "nothing was written; to see: {program} status {node}"
+            )),
+        ),
+        (Failure::InterruptedWrite { node }, None) => (failure.to_string(), to_see(node)),
+        (Failure::NotGivenBack { node, token, cause }, None) => {
+            let (cause, _) = words(cause, session, verb);
+            let token = token
+                .as_ref()
+                .map(|token| format!(" --token {token}"))
+                .unwrap_or_default();
             (
-                failure.to_string(),
-                Some(format!(
-                    "nothing was written; to see: {program} status {node}"
-                )),
-            )
-        }
-        (Failure::InterruptedWrite { node }, None) => {
-            let program = session.map_or("kubectl maint", |session| session.program);
-            (
-                failure.to_string(),
-                Some(format!("to see: {program} status {node}")),
+                format!("node/{node} was acquired and could not be given back: {cause}"),
+                Some(format!("to give it back: {program} release {node}{token}")),
             )
         }
         (Failure::Reported(_), None) => (String::new(), None),
@@ -172,11 +196,18 @@ fn classify(error: &ApiError, server: &str) -> Option<ConnectError> {
     }
 }
 
-/// Somebody else's hands are on the node, as opposed to some failure on the way.
-pub(crate) fn is_contention(failure: &Failure) -> bool {
-    matches!(
-        failure,
+/// The refusal behind a failure, where somebody else's hands are on the node, as opposed to some
+/// trouble on the way.
+pub(crate) fn contention(failure: &Failure) -> Option<&Refused> {
+    match failure {
         Failure::Lock(Error::Refused(refused))
-            if matches!(refused.refusal, Refusal::Held | Refusal::AdminHold | Refusal::HeldByCaller)
-    )
+            if matches!(
+                refused.refusal,
+                Refusal::Held | Refusal::AdminHold | Refusal::HeldByCaller
+            ) =>
+        {
+            Some(refused)
+        }
+        _ => None,
+    }
 }

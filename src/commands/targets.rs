@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use futures::{StreamExt as _, TryStreamExt as _};
 use maintenance_lease::{Error, NodeLease, NodeRow, RowDetail, Seen, Sight};
 
 use crate::cli::nodes::Selection;
@@ -22,6 +23,20 @@ pub(crate) struct Targets {
     pub(crate) nodes: Vec<Target>,
     /// Exactly one node was named.
     pub(crate) single: bool,
+}
+
+impl Targets {
+    /// Their names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().map(|target| target.node.as_str())
+    }
+
+    /// The Leases that were read.
+    pub(crate) fn leases(&self) -> impl Iterator<Item = &NodeLease> {
+        self.nodes
+            .iter()
+            .filter_map(|target| target.seen.as_ref()?.lease.as_ref())
+    }
 }
 
 /// Which Leases `--mine` means.
@@ -71,6 +86,36 @@ pub(crate) async fn find(
     Ok(Targets {
         nodes,
         single: false,
+    })
+}
+
+/// Reads of `targets` what was not read yet: the Leases, and the Nodes where `with_nodes`.
+///
+/// # Errors
+/// Where one can't be read.
+pub(crate) async fn look(
+    session: &Session<'_>,
+    targets: Targets,
+    with_nodes: bool,
+    parallel: u16,
+) -> Result<Targets, Failure> {
+    let nodes = futures::stream::iter(targets.nodes)
+        .map(|target| async move {
+            let seen = match target.seen {
+                Some(seen) => seen,
+                None => session.locks.see(&target.node, with_nodes).await?,
+            };
+            Ok::<_, Failure>(Target {
+                node: target.node,
+                seen: Some(seen),
+            })
+        })
+        .buffered(usize::from(parallel))
+        .try_collect()
+        .await?;
+    Ok(Targets {
+        nodes,
+        single: targets.single,
     })
 }
 

@@ -174,7 +174,7 @@ fn user<'a>(
     };
     match config.user(name) {
         // kubectl goes on to ask for a name and password here, which no API server takes any more.
-        None if args.token.is_none() && args.client_certificate.is_none() => {
+        None if args.token.bearer.is_none() && args.client_certificate.is_none() => {
             Err(ConnectError::ContextWithoutUser {
                 context: context.to_owned(),
                 user: name.clone(),
@@ -206,7 +206,7 @@ fn override_cluster(cluster: &mut Cluster, args: &ConnectionArgs) {
 }
 
 fn override_user(user: &mut User, args: &ConnectionArgs) {
-    if let Some(token) = nonempty(args.token.as_ref()) {
+    if let Some(token) = nonempty(args.token.bearer.as_ref()) {
         user.token = Some(token);
         user.token_file = None;
     }

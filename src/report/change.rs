@@ -3,44 +3,69 @@
 use maintenance_lease::protocol::{Instant, Now, Span, State};
 use maintenance_lease::{Aside, Change, Done, NodeLease};
 
-use super::refusal::about;
+use super::refusal::{about, person};
 use super::time::{clock, span};
 use crate::cli::writing::DryRunMode;
-use crate::terminal::escape;
 
-/// The result, in a line.
-pub(crate) fn line(change: &Change, now: Now, dry_run: DryRunMode) -> String {
-    let node = &change.node;
-    let holder = change
-        .lease
-        .as_ref()
-        .and_then(NodeLease::holder)
-        .map(escape)
-        .unwrap_or_default();
-    let suffix = dry_run.suffix();
+/// The result, in a line; `broken` where it was another's lock.
+pub(crate) fn line(change: &Change, broken: bool, now: Now, dry_run: DryRunMode) -> String {
+    format!(
+        "node/{} {}{}",
+        change.node,
+        what(change, broken, now),
+        dry_run.suffix()
+    )
+}
+
+fn what(change: &Change, broken: bool, now: Now) -> String {
+    let holder = |lease: &Option<NodeLease>| lease.as_ref().map(person).unwrap_or_default();
     let is_hold = change
         .lease
         .as_ref()
         .is_some_and(|lease| lease.state(now) == State::AdminHold);
-    let until = match change.until() {
-        Some(until) if !is_hold => format!(
+    match change.done {
+        Done::Acquired if is_hold => {
+            format!("on hold by {}{}", holder(&change.lease), until(change, now))
+        }
+        Done::Renewed if is_hold => {
+            format!(
+                "hold updated by {}{}",
+                holder(&change.lease),
+                until(change, now)
+            )
+        }
+        Done::Acquired => format!(
+            "acquired by {}{}",
+            holder(&change.lease),
+            until(change, now)
+        ),
+        Done::Renewed => format!("renewed by {}{}", holder(&change.lease), until(change, now)),
+        Done::AlreadyHeld => "is on your own hold already".to_owned(),
+        Done::Released if change.state_before == State::AdminHold && broken => {
+            format!("hold of {} ended", holder(&change.before))
+        }
+        Done::Released if change.state_before == State::AdminHold => "hold ended".to_owned(),
+        Done::Released if broken => format!("released, lease of {} broken", holder(&change.before)),
+        Done::Released => "released".to_owned(),
+        Done::AlreadyFree => "already free".to_owned(),
+    }
+}
+
+/// Until when it is held, or on hold.
+fn until(change: &Change, now: Now) -> String {
+    let hold_until = change.lease.as_ref().and_then(NodeLease::hold_until);
+    let is_hold = change
+        .lease
+        .as_ref()
+        .is_some_and(|lease| lease.state(now) == State::AdminHold);
+    match (is_hold, hold_until, change.until()) {
+        (true, Some(until), _) => format!(", meant until {}", clock(until.into(), now.latest)),
+        (false, _, Some(until)) => format!(
             " until {} ({})",
             clock(until, now.latest),
             span(rounded(until - now.latest))
         ),
         _ => String::new(),
-    };
-    match change.done {
-        Done::Acquired if is_hold => format!("node/{node} on hold by {holder}{suffix}"),
-        Done::Renewed if is_hold => format!("node/{node} hold updated by {holder}{suffix}"),
-        Done::Acquired => format!("node/{node} acquired by {holder}{until}{suffix}"),
-        Done::Renewed => format!("node/{node} renewed by {holder}{until}{suffix}"),
-        Done::AlreadyHeld => format!("node/{node} is already on your own hold{suffix}"),
-        Done::Released if change.state_before == State::AdminHold => {
-            format!("node/{node} hold ended{suffix}")
-        }
-        Done::Released => format!("node/{node} released{suffix}"),
-        Done::AlreadyFree => format!("node/{node} already free{suffix}"),
     }
 }
 
@@ -49,70 +74,75 @@ fn rounded(length: Span) -> Span {
     Span::micros((length.as_micros() + 500_000).div_euclid(1_000_000) * 1_000_000)
 }
 
-/// Whose unfinished work was taken over; `None` where nobody's was.
-pub(crate) fn takeover(change: &Change, now: Now) -> Option<String> {
+/// Who did not finish: whose expired lease was taken, or one's own that was renewed late. `None`
+/// where nothing had expired.
+pub(crate) fn expired(change: &Change, now: Now) -> Option<String> {
     let before = change.before.as_ref()?;
-    if change.done != Done::Acquired || !matches!(change.state_before, State::Expired { .. }) {
+    if !matches!(change.state_before, State::Expired { .. }) {
         return None;
     }
-    let holder = escape(before.holder()?);
-    let mut node_words = Vec::new();
-    if let Some(row) = &change.row {
-        if !row.is_ready() {
-            node_words.push("NotReady");
-        }
-        if row.is_cordoned() {
-            node_words.push("still cordoned");
-        }
+    let about = about(before, change.state_before, now);
+    match change.done {
+        Done::Acquired => Some(format!(
+            "node/{} was left unfinished by {}{about}{}",
+            change.node,
+            person(before),
+            node_words(change)
+        )),
+        Done::Renewed => Some(format!(
+            "node/{}: you held it{about}; nobody took it meanwhile",
+            change.node
+        )),
+        Done::AlreadyHeld | Done::Released | Done::AlreadyFree => None,
     }
-    let node_words = if node_words.is_empty() {
-        String::new()
-    } else {
-        format!("; the node is {}", node_words.join(" and "))
-    };
-    Some(format!(
-        "node/{} had an expired lease of {holder}{}: they did not finish{node_words}",
-        change.node,
-        about(before, change.state_before, now),
-    ))
 }
 
-/// Until when somebody whose lock was broken may still act; `None` where nobody's was.
+/// What is wrong with the node that somebody left behind.
+fn node_words(change: &Change) -> String {
+    let Some(row) = &change.row else {
+        return String::new();
+    };
+    match (row.is_ready(), row.is_cordoned()) {
+        (true, false) => String::new(),
+        (false, false) => "; the node is NotReady".to_owned(),
+        (true, true) => "; the node is still cordoned".to_owned(),
+        (false, true) => "; the node is NotReady and still cordoned".to_owned(),
+    }
+}
+
+/// Until when somebody whose lock was broken may still act; `None` where it was over anyway.
 pub(crate) fn still_acting(change: &Change, now: Now) -> Option<String> {
     let before = change.before.as_ref()?;
-    let holder = escape(before.holder()?);
+    let may = format!("{} may still act on node/{}", person(before), change.node);
     match change.state_before {
         State::Held { until } if until == Instant::UNREADABLE => Some(format!(
-            "{holder} may still act on node/{} until they notice: their lease has no readable end",
-            change.node
+            "{may} until they notice: their lease has no readable end"
         )),
         State::Held { until } => Some(format!(
-            "{holder} may still act on node/{} until {}, or until they notice",
-            change.node,
+            "{may} until {}, or until they notice",
             clock(until, now.latest)
         )),
-        State::AdminHold => Some(format!(
-            "{holder} may still act on node/{} until they notice: a hold has no end",
-            change.node
-        )),
+        State::AdminHold => Some(format!("{may} until they notice: a hold has no end")),
         State::Free | State::Expired { .. } => None,
     }
 }
 
-/// What else happened on the way; what matters once for all nodes is said once by the caller.
-pub(crate) fn aside(aside: Aside, node: &str) -> String {
+/// What else happened on the way, on these nodes.
+pub(crate) fn aside(aside: Aside, nodes: &[String]) -> String {
+    let (node, more) = match nodes {
+        [] => return String::new(),
+        [node] => (node, String::new()),
+        [node, rest @ ..] => (node, format!(" and {} more", rest.len())),
+    };
     match aside {
-        Aside::NamespaceCreated => {
-            format!("namespace/{} created", maintenance_lease::NAMESPACE)
-        }
-        Aside::LeaseCreated => format!("lease/{node} created"),
+        Aside::NamespaceCreated => format!("namespace/{} created", maintenance_lease::NAMESPACE),
+        Aside::LeaseCreated => format!("lease/{node}{more} created"),
         Aside::NodeUnreadable => format!(
-            "node/{node} can't be read with your rights: it may not exist, and its Lease won't be collected with it"
+            "node/{node}{more} can't be read with your rights: it may not exist, and then its \
+             Lease stays behind"
         ),
-        Aside::AnswerLost => {
-            format!(
-                "node/{node}: the server's answer was lost; another read shows that it was done"
-            )
-        }
+        Aside::AnswerLost => format!(
+            "node/{node}{more}: the server's answer was lost; another read shows that it was done"
+        ),
     }
 }

@@ -7,3 +7,4 @@ pub(crate) mod print;
 pub(crate) mod refusal;
 pub(crate) mod status;
 pub(crate) mod time;
+pub(crate) mod verb;

@@ -31,9 +31,11 @@ mod tests {
             "control-plane-1",
             "rowker-1",
         ];
-        let near = near_misses("wroker-1", known);
-        assert_eq!(near.first(), Some(&"worker-1"), "swapped letters");
-        assert!(!near.contains(&"control-plane-1"), "{near:?}");
+        assert_eq!(
+            near_misses("wroker-1", known)[0],
+            "worker-1",
+            "swapped letters"
+        );
         assert_eq!(near_misses("orker-1", known)[0], "worker-1");
         assert_eq!(near_misses("database", known), Vec::<&str>::new());
     }

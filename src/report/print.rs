@@ -14,8 +14,9 @@ enum Shape {
     Many(List),
 }
 
-/// The text of `items`; `single` where one node was named, which is then not wrapped in a list.
-/// Words for people are elsewhere: for them, and where there is nothing to say, it is `None`.
+/// The text of `items`; `single` where one node was named, which is then not wrapped in a list, nor
+/// an empty list where nothing came of it. Words for people are elsewhere: for them, and where there
+/// is nothing to say, it is `None`.
 ///
 /// # Errors
 /// Where the items can't be written in that form.
@@ -24,6 +25,9 @@ pub(crate) fn items(
     single: bool,
     format: Format,
 ) -> Result<Option<String>, Failure> {
+    if single && items.is_empty() {
+        return Ok(None);
+    }
     let lines = |lines: Vec<String>| (!lines.is_empty()).then(|| lines.join("\n"));
     let mut shape = || {
         if single && items.len() == 1 {

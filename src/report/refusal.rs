@@ -1,154 +1,211 @@
-//! A refusal in two lines: who, why, since, until; and the exact next command.
+//! A refusal in two lines: who, since when, until when and why; and the exact next command.
 
 use maintenance_lease::protocol::{Instant, Now, Refusal, SKEW_BUDGET, State, identity};
 use maintenance_lease::{NodeLease, Refused};
 
 use super::time::{clock, span};
+use super::verb::Verb;
 use crate::terminal::escape;
 
+/// Who asked for what, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) verb: Verb,
+    /// The caller's identity.
+    pub(crate) caller: &'a str,
+    /// What the person calls this program.
+    pub(crate) program: &'a str,
+    pub(crate) now: Now,
+}
+
 /// The two lines, the second without its `hint:`.
-pub(crate) fn lines(refused: &Refused, caller: &str, program: &str, now: Now) -> (String, String) {
+pub(crate) fn lines(refused: &Refused, asked: Asked<'_>) -> (String, String) {
+    (message(refused, asked), hint(refused, asked))
+}
+
+fn message(refused: &Refused, asked: Asked<'_>) -> String {
     let node = &refused.node;
     let holder = refused
         .lease
         .as_ref()
-        .and_then(NodeLease::holder)
-        .map_or_else(|| "nobody".to_owned(), escape);
+        .map_or_else(|| "nobody".to_owned(), person);
     let about = refused
         .lease
         .as_ref()
-        .map(|lease| about(lease, refused.state, now))
+        .map(|lease| about(lease, refused.state, asked.now))
         .unwrap_or_default();
-    let message = match refused.refusal {
+    let caller = escape(asked.caller);
+    match refused.refusal {
         Refusal::Held => format!("node/{node} is held by {holder}{about}"),
         Refusal::HeldByCaller => {
-            format!(
-                "node/{node} is already held by {holder}, which is you or shares your name{about}"
-            )
+            format!("node/{node} is held already by {holder}, you or your namesake,{about}")
         }
         Refusal::Expired => format!("node/{node} has an expired lease of {holder}{about}"),
         Refusal::AdminHold => format!("node/{node} is on hold by {holder}{about}"),
         Refusal::OwnHold => format!("node/{node} is on your own hold{about}"),
-        Refusal::NotHolder => format!("node/{node} is not yours: {holder} has it{about}"),
+        Refusal::NotHolder => match refused.state {
+            State::AdminHold => format!("node/{node} is on hold by {holder}{about}"),
+            State::Expired { .. } => {
+                format!("node/{node} has an expired lease of {holder}, not of {caller},{about}")
+            }
+            _ => format!("node/{node} is held by {holder}, not by {caller},{about}"),
+        },
         Refusal::NotHeld => format!(
-            "node/{node} is not held by anybody: your lease was released, or deleted with its node"
+            "node/{node} is held by nobody: your lease was released, or deleted with its node"
         ),
         Refusal::NotAHold => {
             format!("node/{node} is not on hold: {holder} has a lease on it{about}")
         }
         Refusal::ChangedHands => {
-            format!("node/{node} changed hands: it is another acquisition, by {holder}{about}")
+            format!("node/{node} changed hands: {holder} has another acquisition of it{about}")
         }
         Refusal::Elected => format!(
             "node/{node} has a Lease whose strategy is set: coordinated leader election owns it"
         ),
         Refusal::Deleting => format!("node/{node} has a Lease that is being deleted"),
-    };
-    (message, hint(refused, caller, program, now))
+    }
 }
 
-fn hint(refused: &Refused, caller: &str, program: &str, now: Now) -> String {
+fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     let node = &refused.node;
+    let Asked { verb, program, .. } = asked;
     let holder = refused.lease.as_ref().and_then(NodeLease::holder);
-    let by_force = format!("to break it: {program} release {node} --force -m WHY");
-    match refused.refusal {
-        Refusal::Held | Refusal::NotHolder | Refusal::ChangedHands
-            if holder.is_some_and(|holder| is_same_user(holder, caller)) =>
-        {
-            format!(
-                "if that is you on another host, be that holder: --holder {}",
-                holder.map(escape).unwrap_or_default()
-            )
-        }
-        Refusal::Held => match free_from(refused) {
+    let by_force = format!("{program} release {node} --force -m WHY");
+    let take_over = format!("to take it over: {program} hold {node} --take-over -m WHY");
+    let others = matches!(
+        refused.refusal,
+        Refusal::Held | Refusal::NotHolder | Refusal::AdminHold
+    );
+    if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, asked.caller)) {
+        return format!(
+            "if that is you on another host: {program} {} {node} --holder {}",
+            as_that_holder(verb, refused.state),
+            for_shell(identity::person(holder))
+        );
+    }
+    match (refused.refusal, verb) {
+        (Refusal::Held | Refusal::AdminHold, Verb::Hold) => take_over,
+        (Refusal::AdminHold, _) => by_unhold(asked, node),
+        (Refusal::NotHolder, _) if refused.state == State::AdminHold => by_unhold(asked, node),
+        (Refusal::NotHolder, Verb::Release) => format!("if it must go all the same: {by_force}"),
+        (Refusal::Held | Refusal::NotHolder, _) => match free_from(refused, asked.now) {
             Some(from) => format!(
-                "from {} on: {program} acquire {node}; {by_force}",
-                clock(from, now.latest)
+                "ask them, or from {} on: {program} acquire {node}",
+                clock(from, asked.now.latest)
             ),
-            None => by_force,
+            None if matches!(refused.state, State::Expired { .. }) => {
+                format!("anyone may take it: {program} acquire {node}")
+            }
+            None => format!("if nobody is at work there: {by_force}"),
         },
-        Refusal::HeldByCaller => {
-            format!("{program} renew {node} extends it; acquire --reentry {node} goes on under it")
+        (Refusal::HeldByCaller, _) => {
+            format!("{program} renew {node} extends it; acquire {node} --reentry goes on under it")
         }
-        Refusal::Expired => {
-            format!(
-                "find out what is unfinished, then without --free-only: {program} acquire {node}"
-            )
+        (Refusal::Expired, _) => {
+            format!("find out what is unfinished, then: {program} acquire {node}")
         }
-        Refusal::AdminHold => format!(
-            "ask them to end it, or: {program} unhold {node} (asks first), {program} hold {node} --take-over -m WHY"
-        ),
-        Refusal::OwnHold => format!("this is a hold: {program} unhold {node}"),
-        Refusal::NotHolder | Refusal::ChangedHands => {
-            format!("who and why: {program} status {node}; {by_force}")
+        (Refusal::OwnHold, Verb::Acquire) => {
+            format!("{program} unhold {node} ends it; acquire {node} --reentry goes on under it")
         }
-        Refusal::NotHeld => format!("{program} acquire {node} takes it anew"),
-        Refusal::NotAHold => format!("{program} release {node} is for leases"),
-        Refusal::Elected => format!(
+        (Refusal::OwnHold, _) => format!("this is a hold: {program} unhold {node}"),
+        (Refusal::ChangedHands, Verb::Renew) => {
+            "the acquisition that was meant is over: stop what relied on it".to_owned()
+        }
+        (Refusal::ChangedHands, _) => {
+            format!("the one that was meant is over; the other: {program} status {node}")
+        }
+        (Refusal::NotHeld, _) => format!("to take it anew: {program} acquire {node}"),
+        (Refusal::NotAHold, _) if holder == Some(asked.caller) => {
+            format!("this is a lease: {program} release {node}")
+        }
+        (Refusal::NotAHold, _) => format!("this is a lease; to break it: {by_force}"),
+        (Refusal::Elected, _) => format!(
             "kubectl get lease -n {} {node} -o yaml",
             maintenance_lease::NAMESPACE
         ),
-        Refusal::Deleting => format!("{program} status {node} shows when it is gone"),
+        (Refusal::Deleting, _) => format!("until it is gone: {program} status {node}"),
     }
 }
 
-/// Why, since when and until when, in brackets.
+fn by_unhold(asked: Asked<'_>, node: &str) -> String {
+    format!(
+        "ask them, or end it after a confirmation: {} unhold {node}",
+        asked.program
+    )
+}
+
+/// What to do as the holder that one is on another host.
+fn as_that_holder(verb: Verb, state: State) -> &'static str {
+    match (verb, state) {
+        (Verb::Acquire | Verb::Release, State::AdminHold) => "unhold",
+        (Verb::Acquire, _) => "renew",
+        (Verb::Hold, _) => "hold -m WHY",
+        (verb, _) => verb.name(),
+    }
+}
+
+/// Since when, until when and why.
 pub(crate) fn about(lease: &NodeLease, state: State, now: Now) -> String {
-    let mut facts = Vec::new();
-    if let Some(acquired) = lease.acquired() {
-        let acquired = Instant::from(acquired);
-        facts.push(format!(
-            "since {}, {} ago",
-            clock(acquired, now.latest),
-            span(now.latest - acquired)
-        ));
+    let at = |instant: Instant| clock(instant, now.latest);
+    let mut about = String::new();
+    if let Some(acquired) = lease.acquired().map(Instant::from) {
+        about.push_str(&format!(" since {}", at(acquired)));
     }
-    match state {
+    about.push_str(&match state {
         State::Held { until } if until == Instant::UNREADABLE => {
-            facts.push("until a time that can't be read".to_owned());
+            " until a time that can't be read".to_owned()
         }
-        State::Held { until } => facts.push(format!(
-            "until {}, {} left",
-            clock(until, now.latest),
-            span(until - now.earliest)
-        )),
-        State::Expired { since: Some(since) } => facts.push(format!(
-            "expired {}, {} ago",
-            clock(since, now.latest),
+        State::Held { until } => {
+            format!(" until {}, {} left", at(until), span(until - now.earliest))
+        }
+        State::Expired { since: Some(since) } => format!(
+            ", expired at {}, {} ago",
+            at(since),
             span(now.latest - since)
-        )),
-        State::Expired { since: None } => facts.push("without any times".to_owned()),
+        ),
+        State::Expired { since: None } => " without any times".to_owned(),
         State::AdminHold => match lease.hold_until().map(Instant::from) {
-            Some(until) if until < now.earliest => facts.push(format!(
-                "meant until {}, overdue by {}",
-                clock(until, now.latest),
+            Some(until) if until < now.earliest => format!(
+                ", meant until {}, overdue by {}",
+                at(until),
                 span(now.earliest - until)
-            )),
-            Some(until) => facts.push(format!("meant until {}", clock(until, now.latest))),
-            None => facts.push("until they let go".to_owned()),
+            ),
+            Some(until) => format!(", meant until {}", at(until)),
+            None => String::new(),
         },
-        State::Free => {}
+        State::Free => String::new(),
+    });
+    let flags = super::item::flag_words(lease, now);
+    if !flags.is_empty() {
+        about.push_str(&format!(" ({})", flags.join(", ")));
     }
-    let why = lease
+    about.push_str(&why(lease));
+    about
+}
+
+/// The reason, quoted.
+pub(crate) fn why(lease: &NodeLease) -> String {
+    lease
         .reason()
         .filter(|reason| !reason.is_empty())
         .map(|reason| format!(": \"{}\"", escape(reason)))
-        .unwrap_or_default();
-    let flags = super::item::flag_words(lease, now);
-    if !flags.is_empty() {
-        facts.push(flags.join(", "));
-    }
-    if facts.is_empty() {
-        why
-    } else {
-        format!("{why} ({})", facts.join("; "))
-    }
+        .unwrap_or_default()
 }
 
-/// The earliest instant at which somebody else may take what is held.
-fn free_from(refused: &Refused) -> Option<Instant> {
+/// Who holds it: of a hold the person behind it.
+pub(crate) fn person(lease: &NodeLease) -> String {
+    lease.holder().map_or_else(
+        || "nobody".to_owned(),
+        |holder| escape(identity::person(holder)),
+    )
+}
+
+/// The earliest instant at which somebody else may take what is held, where it lies ahead by no
+/// more than maintenance may take.
+fn free_from(refused: &Refused, now: Now) -> Option<Instant> {
+    let lease = refused.lease.as_ref()?;
     match refused.state {
-        State::Held { until } if until != Instant::UNREADABLE => Some(until + SKEW_BUDGET),
+        State::Held { until } if !lease.flags(now).overlong => Some(until + SKEW_BUDGET),
         _ => None,
     }
 }
@@ -158,4 +215,35 @@ fn is_same_user(holder: &str, caller: &str) -> bool {
     let user = |identity: &str| identity.split_once('@').map(|(user, _)| user.to_owned());
     let holder = identity::person(holder);
     holder != caller && user(holder).is_some() && user(holder) == user(caller)
+}
+
+/// `word` as a shell takes it: whoever copies a hint runs nothing but what it shows.
+fn for_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", escape(word).replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_user_on_another_host_is_recognised() {
+        assert!(is_same_user("alice@laptop", "alice@bastion"));
+        assert!(is_same_user("kubeadm:alice@laptop", "alice@bastion"));
+        assert!(!is_same_user("alice@bastion", "alice@bastion"));
+        assert!(!is_same_user("bob@bastion", "alice@bastion"));
+        assert!(!is_same_user("alice", "alice@bastion"));
+    }
+
+    #[test]
+    fn a_hint_runs_nothing_but_what_it_shows() {
+        assert_eq!(for_shell("alice@bastion.example"), "alice@bastion.example");
+        assert_eq!(for_shell("alice@$(id)"), "'alice@$(id)'");
+        assert_eq!(for_shell("alice@a'b"), r"'alice@a'\''b'");
+    }
 }

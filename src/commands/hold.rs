@@ -1,0 +1,99 @@
+//! `hold`: an administrator's hold, which lasts until it is ended.
+
+use clap::Args;
+use maintenance_lease::protocol::State;
+use maintenance_lease::{Hold, NodeLease};
+
+use super::targets::Target;
+use super::work::{Report, Work, is_anothers};
+use crate::cli::changing::ChangingArgs;
+use crate::cli::until::{Until, until};
+use crate::cli::writing::reason;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::verb::Verb;
+use crate::session::{Session, Start};
+
+/// Hold nodes until you unhold them
+///
+/// For what takes longer than an hour, or nobody knows how long: a broken disk, a rack that moves.
+/// A hold never expires. --until says when it is meant to be over: status then marks it as overdue,
+/// and nothing ends it by itself.
+///
+/// Where somebody else has the node they are named; exit code 3. --take-over takes it from them,
+/// after a confirmation.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  kubectl maint hold worker-1 -m \"disk is being replaced\" --until 2d
+  kubectl maint hold -l rack=7 -m \"rack moves\" --until 2026-05-31T18:00:00+02:00
+  kubectl maint hold worker-1 -m \"fire\" --take-over")]
+pub(crate) struct HoldArgs {
+    /// Why, for everybody who meets the hold
+    #[arg(short = 'm', long, value_name = "REASON", required = true, value_parser = given_reason)]
+    pub(crate) message: String,
+
+    /// When it is meant to be over: a time with a zone, or a length such as 2d or 90m
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = until)]
+    pub(crate) until: Option<Until>,
+
+    /// Take it from whoever has it
+    #[arg(long)]
+    pub(crate) take_over: bool,
+
+    #[command(flatten)]
+    pub(crate) change: ChangingArgs,
+}
+
+fn given_reason(typed: &str) -> Result<String, String> {
+    if typed.trim().is_empty() {
+        return Err("a hold needs a reason: it may stand for long".to_owned());
+    }
+    reason(typed)
+}
+
+pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let selection = args.change.nodes.selection(false, std::io::stdin())?;
+    let session = start
+        .writing(&args.change.holder, &args.change.write)
+        .await?;
+    let work = Work {
+        session: &session,
+        args: &args.change,
+        verb: Verb::Hold,
+    };
+    let targets = work.targets(&selection, true, &|_| false).await?;
+    // The server's time is known once something was read.
+    let targets = work.look(targets, true).await?;
+    let mut options = Hold::new(&args.message);
+    if let Some(until) = args.until {
+        options = options.until(until.after(session.locks.server_time().now().latest)?);
+    }
+    if args.take_over {
+        let is_broken = |lease: &NodeLease| is_in_the_way(&session, lease);
+        work.confirm_breaking(&targets, is_broken, "Take over?")?;
+    }
+
+    let report = Report::new(work).because(Some(&args.message)).then(format!(
+        "a hold does not end by itself: {} unhold ends it",
+        session.program
+    ));
+    let (session, options) = (&session, &options);
+    work.each(targets, report, |target| async move {
+        let Target { node, seen } = target;
+        let confirmed = seen
+            .as_ref()
+            .and_then(|seen| seen.lease.clone())
+            .filter(|lease| args.take_over && is_in_the_way(session, lease));
+        Ok(session
+            .locks
+            .hold_seen(&node, options, confirmed.as_ref(), seen)
+            .await?)
+    })
+    .await
+}
+
+/// Somebody else has it, and what they have has not expired.
+fn is_in_the_way(session: &Session<'_>, lease: &NodeLease) -> bool {
+    let now = session.locks.server_time().now();
+    !matches!(lease.state(now), State::Expired { .. }) && is_anothers(session, lease)
+}

@@ -1,0 +1,79 @@
+//! `renew`: hold what is held for longer.
+
+use clap::Args;
+use maintenance_lease::{NodeLease, Renew};
+
+use super::work::{Report, Work};
+use crate::cli::changing::ChangingArgs;
+use crate::cli::duration;
+use crate::cli::writing::reason;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::verb::Verb;
+use crate::session::Start;
+
+/// Hold nodes that you hold for longer
+///
+/// The lease then ends the given time from now, or as long from now as it was acquired for. It never
+/// ends earlier than before: release for that. A lease of yours that expired is renewed too, where
+/// nobody took the node meanwhile; exit code 3 says that it is no longer yours.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  kubectl maint renew worker-1
+  kubectl maint renew worker-1 --duration 1h -m \"firmware takes longer\"
+  kubectl maint renew --mine")]
+pub(crate) struct RenewArgs {
+    /// All nodes that you hold
+    #[arg(long)]
+    pub(crate) mine: bool,
+
+    /// For how long from now: up to 1h; as long as it was acquired for where it is left away
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        value_parser = duration::lease
+    )]
+    pub(crate) duration: Option<std::time::Duration>,
+
+    /// Replace the reason
+    #[arg(short = 'm', long, value_name = "REASON", value_parser = reason)]
+    pub(crate) message: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) change: ChangingArgs,
+}
+
+pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let selection = args.change.nodes.selection(args.mine, std::io::stdin())?;
+    let demanded = start
+        .connection
+        .token
+        .acquisition(start.environment, &selection)?;
+    let mut options = Renew::new();
+    if let Some(token) = demanded {
+        options = options.token(token);
+    }
+    if let Some(duration) = args.duration {
+        options = options.duration(duration);
+    }
+    if let Some(reason) = &args.message {
+        options = options.reason(reason);
+    }
+
+    let session = start
+        .writing(&args.change.holder, &args.change.write)
+        .await?;
+    let work = Work {
+        session: &session,
+        args: &args.change,
+        verb: Verb::Renew,
+    };
+    let is_mine = |lease: &NodeLease| lease.holder() == Some(session.locks.identity());
+    let targets = work.targets(&selection, false, &is_mine).await?;
+    let (locks, options) = (&session.locks, &options);
+    work.each(targets, Report::new(work), |target| async move {
+        Ok(locks.renew_seen(&target.node, options, target.seen).await?)
+    })
+    .await
+}

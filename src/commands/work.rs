@@ -1,0 +1,264 @@
+//! What all verbs that change locks have in common: from the nodes that were meant to results, told
+//! in the order in which the nodes went in.
+
+use std::collections::BTreeMap;
+
+use maintenance_lease::protocol::State;
+use maintenance_lease::{Aside, Change, Done, NodeEvent, NodeLease};
+
+use super::many::{self, Course};
+use super::problems::Problems;
+use super::targets::{self, IsMine, Target, Targets};
+use super::{confirm, events};
+use crate::cli::changing::ChangingArgs;
+use crate::cli::nodes::Selection;
+use crate::cli::output::Format;
+use crate::cli::writing::DryRunMode;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::item::Item;
+use crate::report::verb::Verb;
+use crate::report::{change, print};
+use crate::session::Session;
+
+/// A verb at work.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'a> {
+    pub(crate) session: &'a Session<'a>,
+    pub(crate) args: &'a ChangingArgs,
+    pub(crate) verb: Verb,
+}
+
+impl<'a> Work<'a> {
+    /// The nodes that `selection` means, confirmed where they are many.
+    ///
+    /// # Errors
+    /// Where they can't be found, or are not meant.
+    pub(crate) async fn targets(
+        &self,
+        selection: &Selection,
+        with_nodes: bool,
+        is_mine: IsMine<'_>,
+    ) -> Result<Targets, Failure> {
+        let found = targets::find(self.session, selection.clone(), with_nodes, is_mine).await;
+        let targets = self.told(found)?;
+        confirm::many_nodes(self.session, self.args, self.verb, selection, &targets)?;
+        Ok(targets)
+    }
+
+    /// Reads what was not read yet, for verbs that have to look before they ask.
+    ///
+    /// # Errors
+    /// Where something can't be read.
+    pub(crate) async fn look(
+        &self,
+        targets: Targets,
+        with_nodes: bool,
+    ) -> Result<Targets, Failure> {
+        self.told(targets::look(self.session, targets, with_nodes, self.args.nodes.parallel).await)
+    }
+
+    /// Asks before the locks of others in `leases` are broken.
+    ///
+    /// # Errors
+    /// Where the answer is no, or nobody can be asked.
+    pub(crate) fn confirm_breaking(
+        &self,
+        targets: &Targets,
+        is_broken: impl Fn(&NodeLease) -> bool,
+        consequence: &str,
+    ) -> Result<(), Failure> {
+        let broken: Vec<&NodeLease> = targets.leases().filter(|lease| is_broken(lease)).collect();
+        confirm::breaking(self.session, self.args, &broken, consequence)
+    }
+
+    /// Works on each of `targets`, tells the results and returns the code.
+    pub(crate) async fn each<F>(
+        &self,
+        targets: Targets,
+        mut report: Report<'a>,
+        work: impl Fn(Target) -> F,
+    ) -> Result<Code, Failure>
+    where
+        F: Future<Output = Result<Change, Failure>>,
+    {
+        let parallel = self.args.nodes.parallel;
+        let single = targets.single;
+        let course = many::in_order(targets.nodes, parallel, work, |node, result| {
+            report.add(node, result);
+        })
+        .await;
+        if course == Course::Interrupted {
+            report.interrupted();
+        }
+        report.end(single).await
+    }
+
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.args.write.dry_run != DryRunMode::None
+    }
+
+    /// Tells a problem that ends the work, in the words of this session.
+    fn told<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        result.map_err(|failure| {
+            let problems = Problems::changing(self.session, self.verb);
+            problems.tell(&failure);
+            Failure::Reported(Code::of(&failure))
+        })
+    }
+}
+
+/// Somebody else holds `lease`, as one who has a lease or an administrator.
+pub(crate) fn is_anothers(session: &Session<'_>, lease: &NodeLease) -> bool {
+    let now = session.locks.server_time().now();
+    lease.state(now) != State::Free && !session.locks.is_own(lease)
+}
+
+/// What became of the nodes, told as it comes.
+pub(crate) struct Report<'a> {
+    work: Work<'a>,
+    problems: Problems<'a>,
+    /// Why a lock of another is broken, in the caller's words.
+    because: Option<&'a str>,
+    /// What comes next, where something was done.
+    then: Option<String>,
+    done: Vec<String>,
+    left: Vec<String>,
+    items: Vec<Item>,
+    asides: BTreeMap<Aside, Vec<String>>,
+    events: Vec<NodeEvent>,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(work: Work<'a>) -> Self {
+        Self {
+            work,
+            problems: Problems::changing(work.session, work.verb),
+            because: None,
+            then: None,
+            done: Vec::new(),
+            left: Vec::new(),
+            items: Vec::new(),
+            asides: BTreeMap::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Says why a lock of another is broken.
+    pub(crate) fn because(mut self, because: Option<&'a str>) -> Self {
+        self.because = because;
+        self
+    }
+
+    /// Says, after something was done, what comes next.
+    pub(crate) fn then(mut self, then: String) -> Self {
+        self.then = Some(then);
+        self
+    }
+
+    /// Tells what became of `node`.
+    pub(crate) fn add(&mut self, node: &str, result: Result<Change, Failure>) {
+        match result {
+            Ok(change) => self.succeeded(&change),
+            Err(failure) => {
+                self.left.push(node.to_owned());
+                self.problems.tell(&failure);
+            }
+        }
+    }
+
+    fn succeeded(&mut self, change: &Change) {
+        let Work {
+            session,
+            args,
+            verb,
+        } = self.work;
+        let terminal = session.terminal;
+        let now = session.locks.server_time().now();
+        self.done.push(change.node.clone());
+        for &aside in &change.asides {
+            let nodes = self.asides.entry(aside).or_default();
+            nodes.push(change.node.clone());
+        }
+        let broken = breaks(session, change);
+        if let Some(expired) = change::expired(change, now) {
+            terminal.warn(expired);
+        }
+        if matches!(args.output.format(), Format::Text | Format::Wide) {
+            terminal.result(change::line(change, broken, now, args.write.dry_run));
+        }
+        self.items.push(Item::of_change(change, now));
+        if self.work.is_dry_run() {
+            return;
+        }
+        if let Some(warning) = change::still_acting(change, now).filter(|_| broken) {
+            terminal.warn(warning);
+        }
+        let caller = session.locks.identity();
+        let events = events::of(change, verb, caller, broken, self.because);
+        self.events.extend(events);
+    }
+
+    /// Notes a node that nothing was done to, for reasons that others brought.
+    pub(crate) fn left_alone(&mut self, node: String) {
+        self.left.push(node);
+    }
+
+    /// Notes that Ctrl-C came before the end.
+    pub(crate) fn interrupted(&mut self) {
+        self.problems.note(Code::INTERRUPTED);
+    }
+
+    /// Tells what remains to be said, leaves the Events, and returns the code; `single` where one
+    /// node was named.
+    ///
+    /// # Errors
+    /// Where the result can't be printed.
+    pub(crate) async fn end(self, single: bool) -> Result<Code, Failure> {
+        let Work {
+            session,
+            args,
+            verb,
+        } = self.work;
+        let terminal = session.terminal;
+        for (&aside, nodes) in &self.asides {
+            let text = change::aside(aside, nodes);
+            if aside == Aside::NodeUnreadable {
+                terminal.warn(text);
+            } else {
+                terminal.remark(format!("{text}{}", args.write.dry_run.suffix()));
+            }
+        }
+        if let Some(text) = print::items(self.items, single, args.output.format())? {
+            terminal.data(text);
+        }
+        if let Some(then) = self.then.filter(|_| !self.done.is_empty()) {
+            terminal.remark(then);
+        }
+        if !single {
+            let summary = verb.summary(&names(&self.done), &names(&self.left));
+            terminal.remark(format!("{summary}{}", args.write.dry_run.suffix()));
+        }
+        many::exit_at_interrupt();
+        events::post(session, &self.events).await;
+        Ok(self.problems.end().await)
+    }
+}
+
+fn names(nodes: &[String]) -> Vec<&str> {
+    nodes.iter().map(String::as_str).collect()
+}
+
+/// Whether a change took a lock away from somebody else who had it.
+fn breaks(session: &Session<'_>, change: &Change) -> bool {
+    let taken = match change.done {
+        Done::Released => true,
+        Done::Acquired => !matches!(change.state_before, State::Free | State::Expired { .. }),
+        Done::Renewed | Done::AlreadyHeld | Done::AlreadyFree => false,
+    };
+    taken
+        && change
+            .before
+            .as_ref()
+            .is_some_and(|before| !session.locks.is_own(before))
+}
