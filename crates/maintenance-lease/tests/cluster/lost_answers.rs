@@ -17,6 +17,7 @@ on_both_servers! {
     a_write_behind_a_gateway_timeout_was_a_success,
     a_write_that_a_server_error_kept_out_is_sent_again,
     a_write_that_the_connection_kept_out_is_sent_again,
+    a_write_that_was_kept_out_is_no_success_because_others_touched_the_lease,
     belief_counts_from_before_the_first_attempt,
     a_landed_write_is_known_again_after_others_touched_the_lease,
     a_landed_release_is_known_again_after_another_acquired,
@@ -143,17 +144,44 @@ async fn a_write_that_the_connection_kept_out_is_sent_again(cluster: Cluster) {
     every_verb(&cluster, || Fate::Reset, &[]).await;
 }
 
+/// The Lease moves on without it, so that it is decided and sent anew.
+async fn a_write_that_was_kept_out_is_no_success_because_others_touched_the_lease(
+    cluster: Cluster,
+) {
+    for verb in VERBS.into_iter().filter(|verb| *verb != "acquire anew") {
+        let (node, seen) = arrange(&cluster, verb).await;
+        let (other, touched) = (cluster.clone(), node.clone());
+        let mut touch = Some(async move { other.touch_lease(&touched).await });
+        let wire = Wire::planned(move |passing| match (passing.writes, passing.is_write()) {
+            (1, true) => Fate::Reset,
+            (1, false) => Fate::Meanwhile(Box::pin(touch.take().expect("one read"))),
+            _ => Fate::Pass,
+        });
+        let alice = cluster.holder_on(&wire, "alice");
+        let change = carry_out(verb, &alice, &node, seen.as_ref()).await.unwrap();
+        assert_eq!(change.done, done_by(verb), "{verb}");
+        assert_eq!(change.asides, [], "{verb}");
+        assert_eq!(wire.passed().last().unwrap().writes, 2, "{verb}");
+        let stored = alice.get(&node).await.unwrap().unwrap();
+        let reported = change.lease.unwrap();
+        assert_eq!(reported.resource_version(), stored.resource_version());
+        assert_eq!(reported.renewed(), stored.renewed(), "{verb}");
+    }
+}
+
 /// However the write is settled: by another read, or by sending it again.
 async fn belief_counts_from_before_the_first_attempt(cluster: Cluster) {
-    let time_passes = || Box::pin(tokio::time::sleep(Duration::from_millis(50)));
-    let landed = Wire::first_write(Fate::AnswerLost(time_passes()));
+    let time_passes = async { tokio::time::sleep(Duration::from_millis(50)).await };
+    let landed = Wire::first_write(Fate::AnswerLost(Box::pin(time_passes)));
     let kept_out = Wire::first_write(Fate::Reset);
     for (name, wire) in [("landed", landed), ("kept-out", kept_out)] {
         let node = cluster.node(name).await;
+        cluster.write_lease(&node, json!({})).await;
         let alice = cluster.holder_on(&wire, "alice");
         let before = cluster.env.boot();
         let options = Acquire::new().duration(Duration::from_secs(60));
         let change = alice.try_acquire(&node, &options).await.unwrap();
+        assert_eq!(change.asides.contains(&Aside::AnswerLost), name == "landed");
         let deadline = change.deadline.unwrap();
         let minute = Span::seconds(60);
         assert!(deadline >= before.plus(minute), "{name}");
