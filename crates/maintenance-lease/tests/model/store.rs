@@ -1,0 +1,126 @@
+//! The API server, as far as one Lease goes: a compare-and-swap on its version.
+
+use maintenance_lease::protocol::{Holder, Id, Lease, Version, Write};
+
+/// Ids from here to [`FIRST_FRESH`] are administrators' holds; below are leases' holders.
+pub(crate) const FIRST_ADMIN: u32 = 10;
+
+/// Uids and nonces are counted from here.
+pub(crate) const FIRST_FRESH: u32 = 100;
+
+/// A holder as a reader sees it; on the wire its kind shows in how it begins.
+pub(crate) fn holder(id: Id) -> Holder {
+    Holder {
+        id,
+        admin: (FIRST_ADMIN..FIRST_FRESH).contains(&id.0),
+    }
+}
+
+/// What the server stores, and the names and versions that it and its clients gave out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Store {
+    pub(crate) lease: Option<Lease>,
+    pub(crate) last_version: u64,
+    pub(crate) last_id: u32,
+}
+
+impl Store {
+    /// A store with this Lease in it, or none.
+    pub(crate) fn with(lease: Option<Lease>) -> Self {
+        Self {
+            lease,
+            last_version: lease.map_or(0, |lease| lease.version.0),
+            last_id: FIRST_FRESH,
+        }
+    }
+
+    /// An id that nobody has seen: a uid, or the nonce of a client.
+    pub(crate) fn fresh_id(&mut self) -> Id {
+        self.last_id += 1;
+        Id(self.last_id)
+    }
+
+    /// Carries `write` out, if what it was decided on (`None`: that there is no Lease) still
+    /// stands. Says whether it did.
+    pub(crate) fn land(&mut self, write: &Write, on: Option<&Lease>) -> bool {
+        let identity = |lease: &Lease| (lease.uid, lease.version);
+        if on.map(identity) != self.lease.as_ref().map(identity) {
+            return false;
+        }
+        let uid = self
+            .lease
+            .map_or_else(|| self.fresh_id(), |lease| lease.uid);
+        let version = self.fresh_version();
+        self.lease = Some(applied(write, self.lease.as_ref(), uid, version));
+        true
+    }
+
+    /// Another tool changes a label: the version moves on and nothing else does.
+    pub(crate) fn touch(&mut self) {
+        let version = self.fresh_version();
+        if let Some(lease) = &mut self.lease {
+            lease.version = version;
+        }
+    }
+
+    /// Another Lease that says the same as `lease` takes this one's place.
+    pub(crate) fn copy(&mut self, lease: Option<Lease>) {
+        let (uid, version) = (self.fresh_id(), self.fresh_version());
+        self.lease = lease.map(|lease| Lease {
+            uid,
+            version,
+            ..lease
+        });
+    }
+
+    fn fresh_version(&mut self) -> Version {
+        self.last_version += 1;
+        Version(self.last_version)
+    }
+}
+
+/// The Lease after `write`, field by field as the merge patch has it, or as it is created.
+pub(crate) fn applied(write: &Write, on: Option<&Lease>, uid: Id, version: Version) -> Lease {
+    let before = on.copied().unwrap_or(Lease {
+        uid,
+        version,
+        holder: None,
+        acquired: None,
+        renewed: None,
+        duration: 0,
+        transitions: 0,
+        nonce: None,
+        elected: false,
+        deleting: false,
+    });
+    let kept = Lease { version, ..before };
+    match *write {
+        Write::Acquire {
+            holder: id,
+            at,
+            duration,
+            transitions,
+            nonce,
+        } => Lease {
+            holder: Some(holder(id)),
+            acquired: Some(at),
+            renewed: Some(at),
+            duration,
+            transitions,
+            nonce: Some(nonce),
+            ..kept
+        },
+        Write::Renew { at, duration, .. } => Lease {
+            renewed: Some(at),
+            duration,
+            ..kept
+        },
+        Write::Release { renewed, .. } => Lease {
+            holder: None,
+            renewed: Some(renewed),
+            duration: 1,
+            nonce: None,
+            ..kept
+        },
+    }
+}
