@@ -11,6 +11,7 @@ mod dist;
 mod r#gen;
 mod go;
 mod memory;
+mod model;
 mod practice;
 mod say;
 mod test;
@@ -30,6 +31,7 @@ enum Command {
     ControlPlane(control_plane::Arguments),
     Dist(dist::Arguments),
     Gen(r#gen::Arguments),
+    Model(model::Arguments),
     Test(test::Arguments),
     Try(tour::Arguments),
     Up(up::Arguments),
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::ControlPlane(arguments) => arguments.run(),
         Command::Dist(arguments) => arguments.run(),
         Command::Gen(arguments) => arguments.run(),
+        Command::Model(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),
         Command::Try(arguments) => arguments.run(),
         Command::Up(arguments) => arguments.run(),
