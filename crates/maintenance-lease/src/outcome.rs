@@ -27,7 +27,9 @@ pub struct Change {
     /// The reading of the boot clock up to which a holder may believe that it holds, counted from
     /// before the write was sent; `None` where nothing is held.
     pub deadline: Option<BootInstant>,
-    /// The fencing number of a new acquisition: the resource version of the write that made it.
+    /// The fencing number of a new acquisition: the resource version of the write that made it, or
+    /// of the read that settled it where that write's answer was lost. It rises with every
+    /// acquisition, but for an etcd that was restored from a backup, which counts from there again.
     pub fencing: Option<u64>,
     /// What else was made, or left open, on the way.
     pub asides: Vec<Aside>,
