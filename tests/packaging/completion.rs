@@ -1,0 +1,181 @@
+//! Completion as kubectl and shells ask for it.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+
+use control_plane::{NodeSpec, shared};
+
+use crate::support::{Installed, Run, maint, run};
+
+/// Nodes of a test, with names that begin alike.
+fn nodes(names: &[&str]) {
+    let nodes: Vec<NodeSpec> = names.iter().map(|name| NodeSpec::ready(name)).collect();
+    shared().create_nodes(&nodes).expect("nodes");
+}
+
+/// What real kubectl offers for these words behind `kubectl`, without its remarks on stderr.
+fn kubectl_offers(kubeconfig: Option<&Path>, words: &[&str]) -> Vec<String> {
+    let installed = Installed::new();
+    let mut kubectl = shared().kubectl_command().expect("kubectl");
+    kubectl
+        .env("PATH", installed.path())
+        .arg("__complete")
+        .args(words);
+    match kubeconfig {
+        Some(kubeconfig) => kubectl.env("KUBECONFIG", kubeconfig),
+        None => kubectl.env_remove("KUBECONFIG"),
+    };
+    let offered = run(&mut kubectl);
+    assert_eq!(offered.code, 0, "{offered:?}");
+    offered.stdout.lines().map(ToOwned::to_owned).collect()
+}
+
+/// What the completer itself answers, as kubectl would run it.
+fn completer(words: &[&str]) -> Run {
+    let installed = Installed::new();
+    run(Command::new(installed.completer()).args(words).env_clear())
+}
+
+#[test]
+fn kubectl_completes_verbs_and_flags() {
+    assert_eq!(
+        kubectl_offers(None, &["maint", "acq"]),
+        ["acquire\tTake the maintenance lock of nodes", ":4"]
+    );
+    assert_eq!(
+        kubectl_offers(None, &["maint", "acquire", "--free"]),
+        ["--free-only\tRefuse nodes whose lease expired", ":4"]
+    );
+}
+
+#[test]
+fn kubectl_completes_names_of_nodes_that_are_not_on_the_line_yet() {
+    nodes(&["offered-1", "offered-2", "offered-3"]);
+    let config = Some(shared().admin_kubeconfig());
+    assert_eq!(
+        kubectl_offers(config, &["maint", "acquire", "offered-"]),
+        [
+            "offered-1\tReady",
+            "offered-2\tReady",
+            "offered-3\tReady",
+            ":4"
+        ]
+    );
+    assert_eq!(
+        kubectl_offers(
+            config,
+            &[
+                "maint",
+                "acquire",
+                "-m",
+                "why",
+                "offered-1",
+                "node/offered-"
+            ]
+        ),
+        ["node/offered-2\tReady", "node/offered-3\tReady", ":4"]
+    );
+}
+
+#[test]
+fn flags_on_the_line_say_which_cluster() {
+    nodes(&["flagged"]);
+    let config = shared().admin_kubeconfig().display().to_string();
+    for words in [
+        ["maint", "--kubeconfig", &config, "acquire", "flagg"],
+        ["maint", "acquire", "--kubeconfig", &config, "flagg"],
+    ] {
+        assert_eq!(kubectl_offers(None, &words), ["flagged\tReady", ":4"]);
+    }
+    assert_eq!(kubectl_offers(None, &["maint", "acquire", "flagg"]), [":4"]);
+}
+
+#[test]
+fn verbs_that_give_back_offer_what_can_be_given_back() {
+    nodes(&["back-1", "back-2", "back-3"]);
+    let config = shared().admin_kubeconfig();
+    let acquire = ["acquire", "back-2", "--holder", "bea", "-m", "new kernel"];
+    assert_eq!(maint(config, &acquire).code, 0);
+    let hold = ["hold", "back-3", "--holder", "bob", "-m", "new disk"];
+    assert_eq!(maint(config, &hold).code, 0);
+
+    let offers = |words: &[&str]| kubectl_offers(Some(config), words);
+    assert_eq!(
+        offers(&["maint", "release", "--holder", "bea", ""]),
+        ["back-2\tbea: new kernel", ":4"]
+    );
+    assert_eq!(
+        offers(&["maint", "release", "--holder", "eve", "back-"]),
+        ["back-1\tReady", "back-2\tReady", "back-3\tReady", ":4"],
+        "who holds nothing may mean any node"
+    );
+    assert_eq!(
+        offers(&["maint", "release", "--holder", "eve", "--force", "back-"]),
+        ["back-2\tbea: new kernel", ":4"]
+    );
+    assert_eq!(
+        offers(&["maint", "unhold", "back-"]),
+        ["back-3\tkubeadm:bob: new disk", ":4"]
+    );
+}
+
+#[test]
+fn whatever_goes_wrong_is_silent() {
+    let free_port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let refusing = format!("https://{}", free_port.expect("a port"));
+    for words in [
+        vec!["acquire", "--server", &refusing, "no"],
+        vec!["acquire", "--kubeconfig", "/nonexistent", "no"],
+        vec!["acquire", "--context", "nonexistent", "no"],
+        vec!["acquire", "--nonsense", "no"],
+        vec!["acquire", "pod/no"],
+        vec!["nonsense", "no"],
+    ] {
+        let run = completer(&words);
+        assert_eq!(run.stdout, ":4\n", "{words:?}");
+        assert_eq!(run.stderr, "", "{words:?}");
+        assert_eq!(run.code, 0, "{words:?}");
+    }
+}
+
+/// Without a limit of its own this would never end: requests are without one here.
+#[test]
+fn a_server_that_never_answers_is_done_without() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let server = format!("http://{}", listener.local_addr().expect("its address"));
+    let run = completer(&[
+        "acquire",
+        "--request-timeout=0",
+        "--server",
+        &server,
+        "node-",
+    ]);
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), (":4\n", ""));
+    assert_eq!(run.code, 0);
+}
+
+#[test]
+fn the_script_completes_the_plugin_in_bash() {
+    nodes(&["bashed-1", "bashed-2"]);
+    let installed = Installed::new();
+    let script = run(Command::new(installed.path().join("kubectl-maint"))
+        .args(["completion", "bash"])
+        .env_clear());
+    assert_eq!(script.code, 0, "{script:?}");
+    let file = installed.path().join("script.bash");
+    let asks = "COMP_WORDS=(kubectl-maint acquire bashed-)
+COMP_CWORD=2
+_clap_complete_kubectl_maint kubectl-maint bashed- acquire 2>/dev/null
+printf '%s\\n' \"${COMPREPLY[@]}\"
+";
+    fs::write(&file, script.stdout + asks).expect("a script");
+    let answered = run(Command::new("/bin/bash")
+        .args(["--noprofile", "--norc"])
+        .arg(&file)
+        .env_clear()
+        .env("PATH", installed.path())
+        .env("KUBECONFIG", shared().admin_kubeconfig()));
+    assert_eq!(answered.stdout, "bashed-1\nbashed-2\n", "{answered:?}");
+}

@@ -1,0 +1,6 @@
+//! What is shipped beside the binary, as its users meet it: rights and completion. Each test runs on
+//! a real kube-apiserver.
+
+mod completion;
+mod rights;
+mod support;

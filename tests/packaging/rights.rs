@@ -1,0 +1,250 @@
+//! deploy/rbac.yaml: each of its three kinds of users can do what it says, and nothing else.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use control_plane::{ControlPlane, NodeSpec, shared};
+
+use crate::support::{Run, maint};
+
+const NAMESPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml");
+const RIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml");
+
+const VIEWERS: &str = "kubectl-maint:viewers";
+const USERS: &str = "kubectl-maint:users";
+const ADMINISTRATORS: &str = "kubectl-maint:administrators";
+
+/// What may be done to Leases, and whether the verbs ever do it.
+const LEASE_VERBS: [&str; 8] = [
+    "get",
+    "list",
+    "watch",
+    "create",
+    "patch",
+    "update",
+    "delete",
+    "deletecollection",
+];
+
+/// The shared control plane, with the manifests applied.
+fn deployed() -> &'static ControlPlane {
+    static DEPLOYED: OnceLock<()> = OnceLock::new();
+    DEPLOYED.get_or_init(|| {
+        let applied = shared().kubectl(&["apply", "-f", NAMESPACE, "-f", RIGHTS]);
+        applied.expect("the manifests are valid");
+        for (group, verb, resource, namespace) in [
+            (VIEWERS, "watch", "leases", "kube-node-maintenance"),
+            (VIEWERS, "list", "leases", "kube-node-lease"),
+            (USERS, "patch", "leases", "kube-node-maintenance"),
+            (USERS, "create", "events.events.k8s.io", "default"),
+            (ADMINISTRATORS, "create", "namespaces", ""),
+        ] {
+            await_right(shared(), group, verb, resource, namespace);
+        }
+    });
+    shared()
+}
+
+/// The authoriser follows its store by a watch: asks until it has heard.
+fn await_right(plane: &ControlPlane, group: &str, verb: &str, resource: &str, namespace: &str) {
+    for _ in 0..600 {
+        if may(plane, group, verb, resource, namespace) {
+            return;
+        }
+    }
+    panic!("{group} still may not {verb} {resource} in {namespace:?}");
+}
+
+fn may(plane: &ControlPlane, group: &str, verb: &str, resource: &str, namespace: &str) -> bool {
+    let namespace = format!("--namespace={namespace}");
+    let group = format!("--as-group={group}");
+    let ask = ["auth", "can-i", "-q", verb, resource, &namespace];
+    let by = ["--as=somebody", &group, "--as-group=system:authenticated"];
+    plane.kubectl(&[&ask[..], &by[..]].concat()).is_ok()
+}
+
+/// A person of this group.
+fn person(plane: &ControlPlane, name: &str, group: &str) -> PathBuf {
+    plane.user(name, &[group]).expect("a kubeconfig")
+}
+
+#[track_caller]
+fn succeeds(run: Run) -> Run {
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(!run.stderr.contains("Warning"), "{run:?}");
+    run
+}
+
+/// The server's refusal is passed on, with the right that is missing and the file that grants it.
+#[track_caller]
+fn lacks(run: &Run, right: &str) {
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(
+        run.stderr.starts_with("Error from server (Forbidden): "),
+        "{run:?}"
+    );
+    let hint = format!("hint: it takes the right to {right}: deploy/rbac.yaml grants it\n");
+    assert!(run.stderr.contains(&hint), "{run:?}");
+}
+
+#[test]
+fn viewers_see_everything_and_change_nothing() {
+    let plane = deployed();
+    let _logs = plane.keep_logs_on_panic("viewers");
+    let nodes = [NodeSpec::ready("viewed-1"), NodeSpec::ready("viewed-2")];
+    plane.create_nodes(&nodes).expect("nodes");
+    let user = person(plane, "uma", USERS);
+    let acquire = ["acquire", "viewed-1", "--holder", "uma", "-m", "new kernel"];
+    succeeds(maint(&user, &acquire));
+
+    let viewer = person(plane, "vic", VIEWERS);
+    let wide = ["status", "viewed-1", "viewed-2", "-o", "wide"];
+    let seen = succeeds(maint(&viewer, &wide)).stdout;
+    assert!(seen.contains("new kernel"), "{seen}");
+    assert!(!seen.contains("<unknown>"), "{seen}");
+
+    let create = "create leases.coordination.k8s.io in namespace kube-node-maintenance";
+    lacks(&maint(&viewer, &["acquire", "viewed-2"]), create);
+    lacks(&maint(&viewer, &["hold", "viewed-2", "-m", "mine"]), create);
+    let patch = create.replace("create", "patch");
+    let release = ["release", "viewed-1", "--holder", "uma"];
+    lacks(&maint(&viewer, &release), &patch);
+    let renew = ["renew", "viewed-1", "--holder", "uma"];
+    lacks(&maint(&viewer, &renew), &patch);
+}
+
+#[test]
+fn users_do_whatever_the_verbs_do_where_the_namespace_is() {
+    let plane = deployed();
+    let _logs = plane.keep_logs_on_panic("users");
+    plane
+        .create_nodes(&[NodeSpec::ready("used")])
+        .expect("a node");
+    let uma = person(plane, "uma", USERS);
+    let ugo = person(plane, "ugo", USERS);
+    let does = |user, arguments: &[&str]| succeeds(maint(user, arguments));
+
+    does(&uma, &["acquire", "used", "--holder", "uma"]);
+    does(&uma, &["renew", "used", "--holder", "uma"]);
+    does(&uma, &["release", "used", "--holder", "uma"]);
+    does(&uma, &["acquire", "used", "--holder", "uma"]);
+    // Breaking a lock is the same right, and leaves an Event.
+    let force = ["release", "used", "--holder", "ugo", "--force", "--yes"];
+    let broken = maint(&ugo, &force);
+    assert_eq!(broken.code, 0, "{broken:?}");
+    assert!(!broken.stderr.contains("no Event was left"), "{broken:?}");
+    let hold = ["hold", "used", "--holder", "ugo", "-m", "new disk"];
+    does(&ugo, &hold);
+    does(&ugo, &["unhold", "used", "--holder", "ugo"]);
+    does(&ugo, &["status", "-o", "wide"]);
+
+    let about = "--field-selector=regarding.name=used,regarding.kind=Node";
+    let reasons = "jsonpath={.items[*].reason}";
+    let events = [
+        "get",
+        "events.v1.events.k8s.io",
+        "-n",
+        "default",
+        about,
+        "-o",
+        reasons,
+    ];
+    let events = plane.kubectl(&events).expect("events");
+    let mut ours: Vec<&str> = events
+        .split(' ')
+        .filter(|reason| reason.starts_with("Maintenance"))
+        .collect();
+    ours.sort_unstable();
+    assert_eq!(
+        ours,
+        [
+            "MaintenanceHold",
+            "MaintenanceLockBroken",
+            "MaintenanceUnhold"
+        ]
+    );
+}
+
+#[test]
+fn an_administrator_needs_nothing_prepared() {
+    let plane = ControlPlane::builder()
+        .controller_manager(false)
+        .start()
+        .expect("a control plane");
+    let _logs = plane.keep_logs_on_panic("administrator");
+    plane
+        .create_nodes(&[NodeSpec::ready("first")])
+        .expect("a node");
+    let refused = plane.kubectl(&["apply", "-f", RIGHTS]).unwrap_err();
+    let refused = format!("{refused:#}");
+    assert!(
+        refused.contains("\"kube-node-maintenance\" not found"),
+        "{refused}"
+    );
+    await_right(&plane, ADMINISTRATORS, "create", "namespaces", "");
+
+    let user = person(&plane, "uma", USERS);
+    let refused = maint(&user, &["acquire", "first"]);
+    lacks(
+        &refused,
+        "get leases.coordination.k8s.io in namespace kube-node-maintenance",
+    );
+    let administrator = person(&plane, "ada", ADMINISTRATORS);
+    let hold = ["hold", "first", "-m", "new disk"];
+    succeeds(maint(&administrator, &hold));
+}
+
+#[test]
+fn nobody_else_may_do_anything() {
+    let plane = deployed();
+    let _logs = plane.keep_logs_on_panic("nobody");
+    let stranger = plane.user("stranger", &[]).expect("a kubeconfig");
+    let on_leases = "leases.coordination.k8s.io in namespace kube-node-maintenance";
+    let refused = maint(&stranger, &["status"]);
+    lacks(&refused, &format!("list {on_leases}"));
+    let refused = maint(&stranger, &["acquire", "any"]);
+    lacks(&refused, &format!("get {on_leases}"));
+}
+
+#[test]
+fn rights_are_the_fewest() {
+    let plane = deployed();
+    let on_leases = |group, namespace| -> Vec<&str> {
+        LEASE_VERBS
+            .into_iter()
+            .filter(|verb| may(plane, group, verb, "leases.coordination.k8s.io", namespace))
+            .collect()
+    };
+    let ours = "kube-node-maintenance";
+    assert_eq!(on_leases(VIEWERS, ours), ["get", "list", "watch"]);
+    assert_eq!(on_leases(USERS, ours), LEASE_VERBS[..5]);
+    assert_eq!(on_leases(ADMINISTRATORS, ours), LEASE_VERBS[..5]);
+    for group in [VIEWERS, USERS] {
+        assert_eq!(on_leases(group, "kube-node-lease"), ["get", "list"]);
+        assert_eq!(on_leases(group, "kube-system"), [""; 0]);
+        assert!(!may(plane, group, "create", "namespaces", ""), "{group}");
+    }
+    for group in [VIEWERS, USERS, ADMINISTRATORS] {
+        assert!(may(plane, group, "watch", "nodes", ""), "{group}");
+        for (verb, resource, namespace) in [
+            ("patch", "nodes", ""),
+            ("delete", "nodes", ""),
+            ("delete", "namespaces", ""),
+            ("get", "secrets", ours),
+            ("list", "pods", "default"),
+            ("create", "events.events.k8s.io", "kube-system"),
+        ] {
+            assert!(
+                !may(plane, group, verb, resource, namespace),
+                "{group} may {verb} {resource} in {namespace:?}"
+            );
+        }
+    }
+    assert!(!may(
+        plane,
+        VIEWERS,
+        "create",
+        "events.events.k8s.io",
+        "default"
+    ));
+}

@@ -1,0 +1,60 @@
+//! The plugin and kubectl, run in an environment of nothing.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+pub(crate) const PLUGIN: &str = env!("CARGO_BIN_EXE_kubectl-maint");
+
+/// What one run left behind.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: i32,
+}
+
+/// Runs `command` to its end.
+pub(crate) fn run(command: &mut Command) -> Run {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program is there");
+    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+    Run {
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+        code: output.status.code().expect("it was not killed"),
+    }
+}
+
+/// The plugin as a person uses it who has this kubeconfig.
+pub(crate) fn maint(kubeconfig: &Path, arguments: &[&str]) -> Run {
+    run(Command::new(PLUGIN)
+        .args(arguments)
+        .env_clear()
+        .env("KUBECONFIG", kubeconfig))
+}
+
+/// A directory with the plugin under both of its names, as PATH would have it.
+pub(crate) struct Installed(TempDir);
+
+impl Installed {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        for name in ["kubectl-maint", "kubectl_complete-maint"] {
+            symlink(PLUGIN, directory.path().join(name)).expect("a link");
+        }
+        Self(directory)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn completer(&self) -> PathBuf {
+        self.path().join("kubectl_complete-maint")
+    }
+}
