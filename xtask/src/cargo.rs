@@ -11,6 +11,13 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
         .args(arguments)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    // What cargo says about this package to this program would make others' build scripts run anew.
+    for (name, _) in env::vars_os() {
+        let about = name.to_string_lossy();
+        if about.starts_with("CARGO_PKG_") || about.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
     command
 }
 

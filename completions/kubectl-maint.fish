@@ -1,0 +1,1 @@
+complete --keep-order --exclusive --command kubectl-maint --arguments "(KUBECTL_MAINT_COMPLETE=fish kubectl-maint -- (commandline --current-process --tokenize --cut-at-cursor) (commandline --current-token))"
