@@ -49,7 +49,7 @@ impl<'a> Problems<'a> {
 
     /// Tells one.
     pub(crate) fn tell(&self, failure: &Failure) {
-        self.worst.set(self.worst.get().worse(Code::of(failure)));
+        self.note(self.code(failure));
         if let Failure::Lock(Error::NodeNotFound(node)) = failure {
             self.unknown.borrow_mut().push(node.clone());
         }
@@ -64,6 +64,19 @@ impl<'a> Problems<'a> {
             terminal.hint(hint);
         }
         self.told.borrow_mut().push(message);
+    }
+
+    /// The code of a failure. One's own hold keeps an acquisition off as any other holder does; for
+    /// verbs that end something it was only named wrongly.
+    fn code(&self, failure: &Failure) -> Code {
+        match failure {
+            Failure::Lock(Error::Refused(refused))
+                if refused.refusal == Refusal::OwnHold && self.verb == Some(Verb::Acquire) =>
+            {
+                Code::HELD
+            }
+            _ => Code::of(failure),
+        }
     }
 
     /// Notes that the command did not fully succeed, for reasons told elsewhere.

@@ -120,8 +120,9 @@ pub(crate) struct Report<'a> {
     problems: Problems<'a>,
     /// Why a lock of another is broken, in the caller's words.
     because: Option<&'a str>,
-    /// What comes next, where something was done.
+    /// What comes next, where something began or goes on.
     then: Option<String>,
+    goes_on: bool,
     done: Vec<String>,
     left: Vec<String>,
     items: Vec<Item>,
@@ -136,6 +137,7 @@ impl<'a> Report<'a> {
             problems: Problems::changing(work.session, work.verb),
             because: None,
             then: None,
+            goes_on: false,
             done: Vec::new(),
             left: Vec::new(),
             items: Vec::new(),
@@ -150,7 +152,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// Says, after something was done, what comes next.
+    /// Says, after something began or goes on, what comes next.
     pub(crate) fn then(mut self, then: String) -> Self {
         self.then = Some(then);
         self
@@ -176,6 +178,7 @@ impl<'a> Report<'a> {
         let terminal = session.terminal;
         let now = session.locks.server_time().now();
         self.done.push(change.node.clone());
+        self.goes_on |= matches!(change.done, Done::Acquired | Done::Renewed);
         for &aside in &change.asides {
             let nodes = self.asides.entry(aside).or_default();
             nodes.push(change.node.clone());
@@ -232,7 +235,7 @@ impl<'a> Report<'a> {
         if let Some(text) = print::items(self.items, single, args.output.format())? {
             terminal.data(text);
         }
-        if let Some(then) = self.then.filter(|_| !self.done.is_empty()) {
+        if let Some(then) = self.then.filter(|_| self.goes_on) {
             terminal.remark(then);
         }
         if !single {

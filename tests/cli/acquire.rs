@@ -1,8 +1,9 @@
 //! `acquire`.
 
 use insta::assert_snapshot;
+use serde_json::json;
 
-use crate::support::on_both;
+use crate::support::{Cluster, Run, ago, holder_of, on_both, on_real, requests};
 
 #[test]
 fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
@@ -11,11 +12,280 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
         cluster.namespace();
         assert_snapshot!(
             cluster.maint(["acquire", &node, "-m", "new kernel"]).run(),
-            @""
+            @r#"
+            $ kubectl maint acquire worker-1 -m "new kernel"
+            node/worker-1 acquired by alice@bastion until [time] (30m)
+            -- stderr
+            lease/worker-1 created
+            then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+            -- exit code 0
+            "#
         );
         assert_snapshot!(
             cluster.maint(["acquire", &node]).holder("bob@laptop").run(),
-            @""
+            @r#"
+            $ kubectl maint acquire worker-1
+            -- stderr
+            error: node/worker-1 is held by alice@bastion since [time] until [time], [length] left: "new kernel"
+            hint: ask them, or from [time] on: kubectl maint acquire worker-1
+            -- exit code 3
+            "#
         );
     });
+}
+
+#[test]
+fn who_has_it_already_is_told_how_to_go_on() {
+    on_both("acquire-again", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["acquire", &node]).succeeds();
+        assert_snapshot!(cluster.maint(["acquire", &node]).run(), @r"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: node/worker-1 is held already by alice@bastion, you or your namesake, since [time] until [time], [length] left
+        hint: kubectl maint renew worker-1 extends it; acquire worker-1 --reentry goes on under it
+        -- exit code 3
+        ");
+        assert_snapshot!(
+            cluster.maint(["acquire", &node]).holder("alice@laptop").run(),
+            @r"
+            $ kubectl maint acquire worker-1
+            -- stderr
+            error: node/worker-1 is held by alice@bastion since [time] until [time], [length] left
+            hint: if that is you on another host: kubectl maint renew worker-1 --holder alice@bastion
+            -- exit code 3
+            "
+        );
+        let token = cluster
+            .maint(["acquire", &node, "--reentry", "-o", "token"])
+            .succeeds();
+        let transitions = &cluster.lease_of(&node)["spec"]["leaseTransitions"];
+        assert_eq!(transitions, 1, "the same acquisition goes on: {token}");
+    });
+}
+
+#[test]
+fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
+    on_both("acquire-hold", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        assert_snapshot!(cluster.maint(["acquire", &node]).run(), @r#"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: node/worker-1 is on your own hold since [time]: "disk"
+        hint: kubectl maint unhold worker-1 ends it; acquire worker-1 --reentry goes on under it
+        -- exit code 3
+        "#);
+        assert_snapshot!(cluster.maint(["acquire", &node, "--reentry"]).run(), @r"
+        $ kubectl maint acquire worker-1 --reentry
+        node/worker-1 is on your own hold already
+        -- exit code 0
+        ");
+        assert_snapshot!(
+            cluster.maint(["acquire", &node]).holder("bob@laptop").run(),
+            @r#"
+            $ kubectl maint acquire worker-1
+            -- stderr
+            error: node/worker-1 is on hold by alice@bastion since [time]: "disk"
+            hint: ask them, or end it after a confirmation: kubectl maint unhold worker-1
+            -- exit code 3
+            "#
+        );
+    });
+}
+
+#[test]
+fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
+    on_both("acquire-expired", |cluster| {
+        let node = cluster.node_with("worker-1", &json!({}), &json!({"unschedulable": true}));
+        cluster.lease(&node, &expired_lease());
+        assert_snapshot!(cluster.maint(["acquire", &node, "--free-only"]).run(), @r"
+        $ kubectl maint acquire worker-1 --free-only
+        -- stderr
+        error: node/worker-1 has an expired lease of bob@laptop since [time], expired at [time], [length] ago
+        hint: find out what is unfinished, then: kubectl maint acquire worker-1
+        -- exit code 3
+        ");
+        assert_snapshot!(cluster.maint(["acquire", &node]).run(), @r"
+        $ kubectl maint acquire worker-1
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        Warning: node/worker-1 was left unfinished by bob@laptop since [time], expired at [time], [length] ago; the node is still cordoned
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn of_several_nodes_all_are_taken_or_none() {
+    on_both("acquire-all", |cluster| {
+        let nodes = ["worker-1", "worker-2", "worker-3"].map(|node| cluster.node(node));
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        let [one, two, three] = &nodes;
+        cluster
+            .maint(["acquire", two])
+            .holder("bob@laptop")
+            .succeeds();
+        assert_snapshot!(cluster.maint(["acquire", three, one, two]).run(), @r"
+        $ kubectl maint acquire worker-3 worker-1 worker-2
+        -- stderr
+        error: node/worker-2 is held by bob@laptop since [time] until [time], [length] left
+        hint: ask them, or from [time] on: kubectl maint acquire worker-2
+        none of the 3 nodes was acquired
+        -- exit code 3
+        ");
+        for node in [one, three] {
+            assert_eq!(
+                cluster.lease_of(node)["spec"]["leaseTransitions"],
+                json!(null),
+                "{node} was not even written to"
+            );
+        }
+        assert_snapshot!(
+            cluster.maint(["acquire", three, one, two, "--partial"]).run(),
+            @r"
+            $ kubectl maint acquire worker-3 worker-1 worker-2 --partial
+            node/worker-3 acquired by alice@bastion until [time] (30m)
+            node/worker-1 acquired by alice@bastion until [time] (30m)
+            -- stderr
+            error: node/worker-2 is held by bob@laptop since [time] until [time], [length] left
+            hint: ask them, or from [time] on: kubectl maint acquire worker-2
+            then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+            held now, 2 of 3 nodes: worker-3, worker-1
+            -- exit code 3
+            "
+        );
+        cluster.maint(["release", "--mine"]).succeeds();
+        cluster
+            .maint(["release", two])
+            .holder("bob@laptop")
+            .succeeds();
+        assert_snapshot!(cluster.maint(["acquire", three, one, two]).run(), @r"
+        $ kubectl maint acquire worker-3 worker-1 worker-2
+        node/worker-3 acquired by alice@bastion until [time] (30m)
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        node/worker-2 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        all 3 nodes are held now
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_node_that_is_not_there_is_named_with_what_may_have_been_meant() {
+    on_both("acquire-typo", |cluster| {
+        cluster.node("worker-1");
+        let typed = cluster.name("wroker-1");
+        assert_snapshot!(cluster.maint(["acquire", &typed]).run(), @r#"
+        $ kubectl maint acquire wroker-1
+        -- stderr
+        Error from server (NotFound): nodes "wroker-1" not found
+        hint: did you mean worker-1?
+        -- exit code 1
+        "#);
+    });
+}
+
+#[test]
+fn a_dry_run_takes_nothing() {
+    on_both("acquire-dry", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        for mode in ["--dry-run", "--dry-run=server"] {
+            let run = cluster.maint(["acquire", &node, mode]).succeeds();
+            let suffix = mode
+                .strip_prefix("--dry-run=")
+                .map_or("dry run", |_| "server dry run");
+            assert!(run.stdout.ends_with(&format!(" ({suffix})\n")), "{run}");
+            assert_eq!(holder_of(cluster, &node), None, "{mode}");
+        }
+    });
+}
+
+#[test]
+fn a_refused_acquisition_prints_no_data() {
+    on_both("acquire-json", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["acquire", &node]).succeeds();
+        let run = cluster.maint(["acquire", &node, "-o", "json"]).run();
+        assert_eq!((run.stdout.as_str(), run.code), ("", 3), "{run}");
+    });
+}
+
+#[test]
+fn one_node_takes_three_requests_and_many_take_two_lists_and_one_each() {
+    on_real("acquire-requests", |cluster| {
+        let nodes = ["worker-1", "worker-2", "worker-3"].map(|node| cluster.node(node));
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        let one = cluster.maint(["acquire", "-v6", &nodes[0]]).succeeds();
+        assert_eq!(requests(&one), ["GET", "GET", "PATCH"], "{one}");
+        cluster.maint(["release", &nodes[0]]).succeeds();
+        let all = cluster.maint(["acquire", "-v6"]).args(&nodes).succeeds();
+        assert_eq!(
+            requests(&all),
+            ["GET", "GET", "PATCH", "PATCH", "PATCH"],
+            "{all}"
+        );
+    });
+}
+
+#[test]
+fn of_two_callers_who_overlap_one_gets_all_and_the_other_keeps_nothing() {
+    on_real("acquire-overlap", |cluster| {
+        let nodes = ["a", "b", "c", "d", "e"].map(|node| cluster.node(node));
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        for round in 0..10 {
+            // Each has a node of their own, and they share those in the middle.
+            let (first, second) = std::thread::scope(|scope| {
+                let second = scope.spawn(|| take(cluster, "bob@laptop", &nodes[1..]));
+                (take(cluster, "alice@bastion", &nodes[..4]), second.join())
+            });
+            let second = second.expect("the other caller");
+            let mut codes = [first.code, second.code];
+            codes.sort_unstable();
+            assert_eq!(codes, [0, 3], "round {round}:\n{first}\n{second}");
+            let (winner, taken, left) = if first.code == 0 {
+                ("alice@bastion", &nodes[..4], &nodes[4])
+            } else {
+                ("bob@laptop", &nodes[1..], &nodes[0])
+            };
+            for node in taken {
+                let holder = holder_of(cluster, node);
+                assert_eq!(holder.as_deref(), Some(winner), "round {round}: {node}");
+            }
+            assert_eq!(holder_of(cluster, left), None, "round {round}: {left}");
+            cluster
+                .maint(["release"])
+                .args(taken)
+                .holder(winner)
+                .succeeds();
+        }
+    });
+}
+
+fn take(cluster: &Cluster, holder: &str, nodes: &[String]) -> Run {
+    cluster.maint(["acquire"]).args(nodes).holder(holder).run()
+}
+
+/// A lease of bob's that ran out an hour ago.
+fn expired_lease() -> serde_json::Value {
+    json!({
+        "holderIdentity": "bob@laptop",
+        "acquireTime": ago(7200),
+        "renewTime": ago(5400),
+        "leaseDurationSeconds": 1800,
+        "leaseTransitions": 4,
+    })
 }

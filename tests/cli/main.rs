@@ -5,6 +5,10 @@ mod support;
 
 mod acquire;
 mod bad_input;
+mod hold;
+mod release;
+mod renew;
+mod unhold;
 
 /// Every file beside this one is a module of this binary: none is forgotten.
 #[test]

@@ -39,8 +39,10 @@ pub(crate) struct Cluster {
 /// Runs a test on an in-memory API server and on a real one. Names that the test makes begin with
 /// `prefix`, which no other test of this binary uses; runs are shown without it.
 pub(crate) fn on_both(prefix: &str, test: impl Fn(&Cluster)) {
-    test(&Cluster::in_memory(prefix));
-    on_real(prefix, test);
+    insta::allow_duplicates! {
+        test(&Cluster::in_memory(prefix));
+        on_real(prefix, test);
+    }
 }
 
 /// Runs a test on a real API server, where the in-memory one has no such thing.

@@ -1,7 +1,9 @@
 //! Clusters, and the plugin's runs against them.
 
 mod cluster;
+mod look;
 mod run;
 
-pub(crate) use cluster::{Cluster, on_both, on_real};
+pub(crate) use cluster::{Cluster, LEASES, ago, on_both, on_real};
+pub(crate) use look::{events_of, holder_of, requests};
 pub(crate) use run::{Maint, Run};

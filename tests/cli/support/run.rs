@@ -145,7 +145,7 @@ fn quoted(word: &str) -> String {
 
 /// `text` with times, lengths that count down or up, tokens, versions and addresses made equal, and
 /// names without the test's prefix.
-fn same_every_time(text: &str, prefix: &str) -> String {
+pub(super) fn same_every_time(text: &str, prefix: &str) -> String {
     static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         [
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),
@@ -163,6 +163,7 @@ fn same_every_time(text: &str, prefix: &str) -> String {
             (r"https?://127\.0\.0\.1:\d+", "[server]"),
             (r"127\.0\.0\.1:\d+", "[server]"),
             (r"context [a-z]+, ", "context [context], "),
+            (r", user (sandbox|admin):", ", user [user]:"),
         ]
         .into_iter()
         .map(|(pattern, shown)| (Regex::new(pattern).expect("a pattern"), shown))

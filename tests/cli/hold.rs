@@ -1,0 +1,206 @@
+//! `hold`.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{Run, events_of, holder_of, on_both};
+
+#[test]
+fn a_node_is_held_until_further_notice() {
+    on_both("hold-free", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        assert_snapshot!(
+            cluster.maint(["hold", &node, "-m", "disk", "--until", "2d"]).run(),
+            @r"
+            $ kubectl maint hold worker-1 -m disk --until 2d
+            node/worker-1 on hold by alice@bastion, meant until [time]
+            -- stderr
+            lease/worker-1 created
+            a hold does not end by itself: kubectl maint unhold ends it
+            -- exit code 0
+            "
+        );
+        let spec = &cluster.lease_of(&node)["spec"];
+        assert_eq!(spec["holderIdentity"], "kubeadm:alice@bastion");
+        assert_eq!(spec["leaseDurationSeconds"], i32::MAX);
+        assert_snapshot!(cluster.maint(["hold", &node, "-m", "two disks"]).run(), @r#"
+        $ kubectl maint hold worker-1 -m "two disks"
+        node/worker-1 hold updated by alice@bastion
+        -- stderr
+        a hold does not end by itself: kubectl maint unhold ends it
+        -- exit code 0
+        "#);
+        assert_snapshot!(events_of(cluster, &node), @r#"
+        Normal MaintenanceHold: alice@bastion holds the node for maintenance, meant until [time]: "disk"
+        Normal MaintenanceHold: alice@bastion holds the node for maintenance: "two disks"
+        "#);
+    });
+}
+
+#[test]
+fn ones_own_lease_becomes_a_hold() {
+    on_both("hold-own", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["acquire", &node]).succeeds();
+        assert_snapshot!(cluster.maint(["hold", &node, "-m", "takes longer"]).run(), @r#"
+        $ kubectl maint hold worker-1 -m "takes longer"
+        node/worker-1 on hold by alice@bastion
+        -- stderr
+        a hold does not end by itself: kubectl maint unhold ends it
+        -- exit code 0
+        "#);
+    });
+}
+
+#[test]
+fn what_others_have_is_taken_over_after_a_confirmation_only() {
+    on_both("hold-other", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster
+            .maint(["acquire", &node, "-m", "kernel"])
+            .holder("bob@laptop")
+            .succeeds();
+        assert_snapshot!(cluster.maint(["hold", &node, "-m", "fire"]).run(), @r#"
+        $ kubectl maint hold worker-1 -m fire
+        -- stderr
+        error: node/worker-1 is held by bob@laptop since [time] until [time], [length] left: "kernel"
+        hint: to take it over: kubectl maint hold worker-1 --take-over -m WHY
+        -- exit code 3
+        "#);
+        assert_snapshot!(cluster.maint(["hold", &node, "-m", "fire", "--take-over"]).run(), @r#"
+        $ kubectl maint hold worker-1 -m fire --take-over
+        -- stderr
+        context [context], server [server], user [user]: 1 node
+          node/worker-1 is held by bob@laptop since [time] until [time]: "kernel"
+        error: Take over? This needs a confirmation, and there is no terminal to ask: use --yes
+        -- exit code 6
+        "#);
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+        assert_snapshot!(
+            cluster.maint(["hold", &node, "-m", "fire", "--take-over", "--yes"]).run(),
+            @r"
+            $ kubectl maint hold worker-1 -m fire --take-over --yes
+            node/worker-1 on hold by alice@bastion
+            -- stderr
+            Warning: bob@laptop may still act on node/worker-1 until [time], or until they notice
+            a hold does not end by itself: kubectl maint unhold ends it
+            -- exit code 0
+            "
+        );
+        assert_snapshot!(events_of(cluster, &node), @r#"
+        Warning MaintenanceLockBroken: alice@bastion broke the maintenance lease of bob@laptop: "fire"
+        Normal MaintenanceHold: alice@bastion holds the node for maintenance: "fire"
+        "#);
+        assert_snapshot!(
+            cluster.maint(["hold", &node, "-m", "flood"]).holder("carol@desk").run(),
+            @r#"
+            $ kubectl maint hold worker-1 -m flood
+            -- stderr
+            error: node/worker-1 is on hold by alice@bastion since [time]: "fire"
+            hint: to take it over: kubectl maint hold worker-1 --take-over -m WHY
+            -- exit code 3
+            "#
+        );
+        assert_snapshot!(
+            cluster
+                .maint(["hold", &node, "-m", "flood", "--take-over", "--yes"])
+                .holder("carol@desk")
+                .run(),
+            @r"
+            $ kubectl maint hold worker-1 -m flood --take-over --yes
+            node/worker-1 on hold by carol@desk
+            -- stderr
+            Warning: alice@bastion may still act on node/worker-1 until they notice: a hold has no end
+            a hold does not end by itself: kubectl maint unhold ends it
+            -- exit code 0
+            "
+        );
+    });
+}
+
+#[test]
+fn a_reason_and_a_time_with_a_zone_are_required() {
+    on_both("hold-usage", |cluster| {
+        let node = cluster.node("worker-1");
+        let refused = |arguments: &[&str]| -> Run {
+            let run = cluster.maint(["hold", &node]).args(arguments).run();
+            assert_eq!(run.code, 2, "{run}");
+            run
+        };
+        assert_snapshot!(refused(&[]), @r"
+        $ kubectl maint hold worker-1
+        -- stderr
+        error: the following required arguments were not provided:
+          --message <REASON>
+
+        Usage: kubectl maint hold --message <REASON> --holder <ID> <NODE>...
+
+        For more information, try '--help'.
+        -- exit code 2
+        ");
+        assert_snapshot!(refused(&["-m", " "]), @r#"
+        $ kubectl maint hold worker-1 -m " "
+        -- stderr
+        error: invalid value ' ' for '--message <REASON>': a hold needs a reason: it may stand for long
+
+        For more information, try '--help'.
+        -- exit code 2
+        "#);
+        assert_snapshot!(refused(&["-m", "disk", "--until", "2040-01-01T12:00"]), @r"
+        $ kubectl maint hold worker-1 -m disk --until 2040-01-01T12:00
+        -- stderr
+        error: invalid value '2040-01-01T12:00' for '--until <TIME>': needs a zone, since people elsewhere read it: such as [time], 2026-05-31T18:00:00+02:00, or a length such as 2d or 90m
+
+        For more information, try '--help'.
+        -- exit code 2
+        ");
+        assert_snapshot!(refused(&["-m", "disk", "--until", "2020-01-01T12:00Z"]), @r"
+        $ kubectl maint hold worker-1 -m disk --until 2020-01-01T12:00Z
+        -- stderr
+        error: --until has passed already, by the API server's clock
+        hint: give a time to come, or a length such as 2d
+        -- exit code 2
+        ");
+        assert_snapshot!(refused(&["-m", "disk", "--until", "soon"]), @r"
+        $ kubectl maint hold worker-1 -m disk --until soon
+        -- stderr
+        error: invalid value 'soon' for '--until <TIME>': is neither a time with a zone, such as [time], nor a length, such as 2d or 90m
+
+        For more information, try '--help'.
+        -- exit code 2
+        ");
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn more_than_ten_by_selector_take_a_confirmation() {
+    on_both("hold-many", |cluster| {
+        let rack = cluster.name("rack");
+        let selector = format!("rack={rack}");
+        for number in 1..=11 {
+            cluster.node_with(
+                &format!("worker-{number}"),
+                &json!({"rack": rack}),
+                &json!({}),
+            );
+        }
+        let hold = || cluster.maint(["hold", "-l", &selector, "-m", "rack moves"]);
+        assert_snapshot!(hold().run(), @r#"
+        $ kubectl maint hold -l rack=rack -m "rack moves"
+        -- stderr
+        context [context], server [server], user [user]: 11 nodes
+        error: Hold 11 nodes? This needs a confirmation, and there is no terminal to ask: use --yes
+        -- exit code 6
+        "#);
+        let run = hold().args(["--yes"]).succeeds();
+        assert_eq!(run.stdout.lines().count(), 11, "{run}");
+        assert!(
+            run.stderr.ends_with("all 11 nodes are on hold now\n"),
+            "{run}"
+        );
+    });
+}

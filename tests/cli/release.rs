@@ -1,0 +1,255 @@
+//! `release`.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{events_of, holder_of, on_both, on_real, requests};
+
+#[test]
+fn it_is_made_for_cleanup_traps() {
+    on_both("release-trap", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["acquire", &node]).succeeds();
+        assert_snapshot!(cluster.maint(["release", &node]).run(), @r"
+        $ kubectl maint release worker-1
+        node/worker-1 released
+        -- exit code 0
+        ");
+        assert_snapshot!(cluster.maint(["release", &node]).run(), @r"
+        $ kubectl maint release worker-1
+        node/worker-1 already free
+        -- exit code 0
+        ");
+        cluster
+            .maint(["acquire", &node])
+            .holder("bob@laptop")
+            .succeeds();
+        assert_snapshot!(cluster.maint(["release", &node]).run(), @r"
+        $ kubectl maint release worker-1
+        -- stderr
+        error: node/worker-1 is held by bob@laptop, not by alice@bastion, since [time] until [time], [length] left
+        hint: if it must go all the same: kubectl maint release worker-1 --force -m WHY
+        -- exit code 3
+        ");
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn a_node_that_is_gone_has_to_be_expected() {
+    on_both("release-gone", |cluster| {
+        let gone = cluster.name("decommissioned");
+        assert_snapshot!(cluster.maint(["release", &gone]).run(), @r#"
+        $ kubectl maint release decommissioned
+        -- stderr
+        Error from server (NotFound): nodes "decommissioned" not found
+        -- exit code 1
+        "#);
+        assert_snapshot!(cluster.maint(["release", &gone, "--ignore-not-found"]).run(), @r"
+        $ kubectl maint release decommissioned --ignore-not-found
+        node/decommissioned already free
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_hold_is_ended_by_another_verb() {
+    on_both("release-hold", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        assert_snapshot!(cluster.maint(["release", &node]).run(), @r#"
+        $ kubectl maint release worker-1
+        -- stderr
+        error: node/worker-1 is on your own hold since [time]: "disk"
+        hint: this is a hold: kubectl maint unhold worker-1
+        -- exit code 1
+        "#);
+        assert_snapshot!(
+            cluster.maint(["release", &node]).holder("bob@laptop").run(),
+            @r#"
+            $ kubectl maint release worker-1
+            -- stderr
+            error: node/worker-1 is on hold by alice@bastion since [time]: "disk"
+            hint: ask them, or end it after a confirmation: kubectl maint unhold worker-1
+            -- exit code 3
+            "#
+        );
+        assert_snapshot!(
+            cluster.maint(["release", &node, "--force", "--yes"]).holder("bob@laptop").run(),
+            @r#"
+            $ kubectl maint release worker-1 --force --yes
+            -- stderr
+            error: node/worker-1 is on hold by alice@bastion since [time]: "disk"
+            hint: ask them, or end it after a confirmation: kubectl maint unhold worker-1
+            -- exit code 3
+            "#
+        );
+    });
+}
+
+#[test]
+fn a_token_gives_back_that_very_acquisition_or_nothing() {
+    on_both("release-token", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let acquired = cluster.maint(["acquire", &node, "-o", "token"]).succeeds();
+        let token = acquired.stdout.split_whitespace().nth(1).expect("a token");
+        cluster.maint(["release", &node]).succeeds();
+        cluster.maint(["acquire", &node]).succeeds();
+        assert_snapshot!(cluster.maint(["release", &node, "--token", token]).run(), @r"
+        $ kubectl maint release worker-1 --token [token]
+        -- stderr
+        error: node/worker-1 changed hands: alice@bastion has another acquisition of it since [time] until [time], [length] left
+        hint: the one that was meant is over; the other: kubectl maint status worker-1
+        -- exit code 3
+        ");
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
+        assert_snapshot!(cluster.maint(["release", &node, "--token", ""]).run(), @r#"
+        $ kubectl maint release worker-1 --token ""
+        -- stderr
+        error: invalid value for '--token <TOKEN>': it is empty: without a token this would be for whichever acquisition stands there
+        -- exit code 2
+        "#);
+        assert_snapshot!(
+            cluster.maint(["release", &node, "--force", "--token", token]).run(),
+            @r"
+            $ kubectl maint release worker-1 --force --token [token]
+            -- stderr
+            error: --force breaks the lease of another, and a token names your own
+            hint: do without one of them
+            -- exit code 2
+            "
+        );
+    });
+}
+
+#[test]
+fn the_token_of_an_acquisition_is_no_credential() {
+    on_real("release-bearer", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let acquired = cluster.maint(["acquire", &node, "-o", "token"]).succeeds();
+        let token = acquired.stdout.split_whitespace().nth(1).expect("a token");
+        // Without the client certificate nothing but a bearer token can tell who asks.
+        let url = cluster.real.expect("the real server").url();
+        let stranger = |arguments: &[&str]| {
+            cluster
+                .maint(["--user=", "--insecure-skip-tls-verify", "-s", url])
+                .env("KUBECONFIG", "/dev/null")
+                .args(arguments)
+                .run()
+        };
+        let nobody = stranger(&["release", &node, "--token", token]);
+        assert!(nobody.stderr.contains("system:anonymous"), "{nobody}");
+        for line in [
+            ["--token", "wrong", "release", &node, "--token", token],
+            ["--token", token, "release", &node, "--token", "wrong"],
+        ] {
+            let run = stranger(&line);
+            assert!(run.stderr.contains("You must be logged in"), "{run}");
+        }
+    });
+}
+
+#[test]
+fn breaking_anothers_lease_takes_a_confirmation() {
+    on_both("release-force", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster
+            .maint(["acquire", &node, "-m", "disk"])
+            .holder("bob@laptop")
+            .succeeds();
+        assert_snapshot!(cluster.maint(["release", &node, "--force"]).run(), @r#"
+        $ kubectl maint release worker-1 --force
+        -- stderr
+        context [context], server [server], user [user]: 1 node
+          node/worker-1 is held by bob@laptop since [time] until [time]: "disk"
+        error: Break the lease? This needs a confirmation, and there is no terminal to ask: use --yes
+        -- exit code 6
+        "#);
+        assert_snapshot!(cluster.maint(["release", &node, "--force", "--dry-run"]).run(), @r"
+        $ kubectl maint release worker-1 --force --dry-run
+        node/worker-1 released, lease of bob@laptop broken (dry run)
+        -- exit code 0
+        ");
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+        assert_snapshot!(
+            cluster.maint(["release", &node, "--force", "--yes", "-m", "he is away"]).run(),
+            @r#"
+            $ kubectl maint release worker-1 --force --yes -m "he is away"
+            node/worker-1 released, lease of bob@laptop broken
+            -- stderr
+            Warning: bob@laptop may still act on node/worker-1 until [time], or until they notice
+            -- exit code 0
+            "#
+        );
+        assert_eq!(holder_of(cluster, &node), None);
+        assert_snapshot!(
+            events_of(cluster, &node),
+            @r#"
+            Warning MaintenanceLockBroken: alice@bastion broke the maintenance lease of bob@laptop: "he is away"
+            "#
+        );
+    });
+}
+
+#[test]
+fn nodes_from_standard_input_are_never_asked_about() {
+    on_both("release-stdin", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster
+            .maint(["acquire", &node])
+            .holder("bob@laptop")
+            .succeeds();
+        let run = cluster
+            .maint(["release", "--nodes-from", "-", "--force"])
+            .stdin(format!("node/{node}\n"))
+            .run();
+        assert_snapshot!(run, @r"
+        $ kubectl maint release --nodes-from - --force
+        -- stderr
+        context [context], server [server], user [user]: 1 node
+          node/worker-1 is held by bob@laptop since [time] until [time]
+        error: Break the lease? This needs a confirmation, and --nodes-from - never asks: use --yes
+        -- exit code 6
+        ");
+    });
+}
+
+#[test]
+fn all_nodes_take_a_confirmation() {
+    on_both("release-every", |cluster| {
+        cluster.node("worker-1");
+        let run = cluster.maint(["release", "--all"]).run();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(run.stderr.contains("Release all "), "{run}");
+    });
+}
+
+#[test]
+fn it_takes_two_requests() {
+    on_real("release-requests", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["acquire", &node]).succeeds();
+        let run = cluster.maint(["release", "-v6", &node]).succeeds();
+        assert_eq!(requests(&run), ["GET", "PATCH"], "{run}");
+        cluster
+            .maint(["acquire", &node])
+            .holder("bob@laptop")
+            .succeeds();
+        let run = cluster
+            .maint(["release", "-v6", &node, "--force", "--yes"])
+            .succeeds();
+        assert_eq!(
+            requests(&run),
+            ["GET", "PATCH", "POST"],
+            "and an Event: {run}"
+        );
+    });
+}

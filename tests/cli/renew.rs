@@ -1,0 +1,188 @@
+//! `renew`.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{LEASES, ago, on_both, on_real, requests};
+
+#[test]
+fn ones_own_lease_is_extended_and_never_shortened() {
+    on_both("renew-own", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster
+            .maint(["acquire", &node, "-m", "new kernel"])
+            .succeeds();
+        assert_snapshot!(
+            cluster.maint(["renew", &node, "--duration", "1h", "-m", "firmware"]).run(),
+            @r"
+            $ kubectl maint renew worker-1 --duration 1h -m firmware
+            node/worker-1 renewed by alice@bastion until [time] (60m)
+            -- exit code 0
+            "
+        );
+        let lease = cluster.lease_of(&node);
+        assert_eq!(
+            lease["metadata"]["annotations"]["kubectl-maint.dev/reason"],
+            "firmware"
+        );
+        cluster
+            .maint(["renew", &node, "--duration", "1m"])
+            .succeeds();
+        let duration = cluster.lease_of(&node)["spec"]["leaseDurationSeconds"].as_u64();
+        assert!(duration > Some(3500), "{duration:?}");
+    });
+}
+
+#[test]
+fn what_is_not_ones_own_is_refused() {
+    on_both("renew-other", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        assert_snapshot!(cluster.maint(["renew", &node]).run(), @r"
+        $ kubectl maint renew worker-1
+        -- stderr
+        error: node/worker-1 is held by nobody: your lease was released, or deleted with its node
+        hint: to take it anew: kubectl maint acquire worker-1
+        -- exit code 3
+        ");
+        cluster
+            .maint(["acquire", &node])
+            .holder("bob@laptop")
+            .succeeds();
+        assert_snapshot!(cluster.maint(["renew", &node]).run(), @r"
+        $ kubectl maint renew worker-1
+        -- stderr
+        error: node/worker-1 is held by bob@laptop, not by alice@bastion, since [time] until [time], [length] left
+        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        -- exit code 3
+        ");
+        assert_snapshot!(
+            cluster.maint(["renew", &node]).holder("bob@desktop").run(),
+            @r"
+            $ kubectl maint renew worker-1
+            -- stderr
+            error: node/worker-1 is held by bob@laptop, not by bob@desktop, since [time] until [time], [length] left
+            hint: if that is you on another host: kubectl maint renew worker-1 --holder bob@laptop
+            -- exit code 3
+            "
+        );
+    });
+}
+
+#[test]
+fn a_lease_that_was_deleted_is_said_to_be_gone() {
+    on_both("renew-deleted", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["acquire", &node]).succeeds();
+        cluster.delete(&format!("{LEASES}/{node}"));
+        let run = cluster.maint(["renew", &node]).run();
+        assert_eq!(run.code, 3, "{run}");
+        assert!(run.stderr.contains("deleted with its node"), "{run}");
+    });
+}
+
+#[test]
+fn ones_own_lease_that_ran_out_is_renewed_with_a_warning() {
+    on_both("renew-late", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(
+            &node,
+            &json!({
+                "holderIdentity": "alice@bastion",
+                "acquireTime": ago(7200),
+                "renewTime": ago(5400),
+                "leaseDurationSeconds": 1800,
+                "leaseTransitions": 4,
+            }),
+        );
+        assert_snapshot!(cluster.maint(["renew", &node]).run(), @r"
+        $ kubectl maint renew worker-1
+        node/worker-1 renewed by alice@bastion until [time] (30m)
+        -- stderr
+        Warning: node/worker-1: you held it since [time], expired at [time], [length] ago; nobody took it meanwhile
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_token_demands_that_very_acquisition() {
+    on_both("renew-token", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let acquired = cluster.maint(["acquire", &node, "-o", "token"]).succeeds();
+        let token = acquired.stdout.split_whitespace().nth(1).expect("a token");
+        cluster.maint(["renew", &node, "--token", token]).succeeds();
+        cluster
+            .maint(["renew", &node])
+            .env("MAINT_TOKEN", token)
+            .succeeds();
+
+        cluster.maint(["release", &node]).succeeds();
+        cluster.maint(["acquire", &node]).succeeds();
+        assert_snapshot!(cluster.maint(["renew", &node, "--token", token]).run(), @r"
+        $ kubectl maint renew worker-1 --token [token]
+        -- stderr
+        error: node/worker-1 changed hands: alice@bastion has another acquisition of it since [time] until [time], [length] left
+        hint: the acquisition that was meant is over: stop what relied on it
+        -- exit code 3
+        ");
+        let run = cluster
+            .maint(["renew", &node])
+            .env("MAINT_TOKEN", token)
+            .run();
+        assert_eq!(run.code, 3, "{run}");
+    });
+}
+
+#[test]
+fn mine_are_those_that_the_caller_holds_as_a_lease() {
+    on_both("renew-mine", |cluster| {
+        let nodes = ["worker-1", "worker-2", "worker-3", "worker-4"].map(|node| cluster.node(node));
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        // A holder of this test's own: other tests share the server.
+        let me = cluster.name("me");
+        cluster
+            .maint(["acquire", &nodes[1], &nodes[0]])
+            .holder(&me)
+            .succeeds();
+        cluster
+            .maint(["hold", &nodes[2], "-m", "disk"])
+            .holder(&me)
+            .succeeds();
+        assert_snapshot!(cluster.maint(["renew", "--mine"]).holder(&me).run(), @r"
+        $ kubectl maint renew --mine
+        node/worker-1 renewed by me until [time] (30m)
+        node/worker-2 renewed by me until [time] (30m)
+        -- stderr
+        all 2 nodes are held now
+        -- exit code 0
+        ");
+        cluster.maint(["release", "--mine"]).holder(&me).succeeds();
+        assert_snapshot!(cluster.maint(["renew", "--mine"]).holder(&me).run(), @r"
+        $ kubectl maint renew --mine
+        -- stderr
+        error: no matching resources found
+        -- exit code 1
+        ");
+    });
+}
+
+#[test]
+fn it_takes_two_requests_a_node_or_one_list_and_one_each() {
+    on_real("renew-requests", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|node| cluster.node(node));
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        cluster.maint(["acquire"]).args(&nodes).succeeds();
+        let one = cluster.maint(["renew", "-v6", &nodes[0]]).succeeds();
+        assert_eq!(requests(&one), ["GET", "PATCH"], "{one}");
+        let both = cluster.maint(["renew", "-v6"]).args(&nodes).succeeds();
+        assert_eq!(requests(&both), ["GET", "PATCH", "PATCH"], "{both}");
+    });
+}

@@ -1,0 +1,50 @@
+//! What tests look at besides the words of a run.
+
+use serde_json::Value;
+
+use super::{Cluster, Run};
+
+/// Who holds `node`; `None` also where it has no Lease.
+pub(crate) fn holder_of(cluster: &Cluster, node: &str) -> Option<String> {
+    let path = format!("{}/{node}", super::LEASES);
+    let lease = match cluster.try_send("GET", &path, None) {
+        Ok(lease) => lease,
+        Err(kube::Error::Api(status)) if status.code == 404 => return None,
+        Err(error) => panic!("GET {path}: {error}"),
+    };
+    let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+    (!holder.is_empty()).then(|| holder.to_owned())
+}
+
+/// The Events that the plugin left on `node`, a line each, the oldest first.
+pub(crate) fn events_of(cluster: &Cluster, node: &str) -> String {
+    let uid = &cluster.get(&format!("/api/v1/nodes/{node}"))["metadata"]["uid"];
+    let list = cluster.get("/apis/events.k8s.io/v1/namespaces/default/events");
+    let mut events: Vec<&Value> = list["items"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|event| event["regarding"]["name"] == node && event["eventTime"].is_string())
+        .collect();
+    events.sort_by_key(|event| event["eventTime"].as_str());
+    let lines: Vec<String> = events
+        .iter()
+        .map(|event| {
+            assert_eq!(&event["regarding"]["uid"], uid, "so that describe shows it");
+            let word = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
+            format!("{} {}: {}", word("type"), word("reason"), word("note"))
+        })
+        .collect();
+    super::run::same_every_time(&lines.join("\n"), "")
+}
+
+/// The methods of the requests that a run with `-v6` sent, those that read first.
+pub(crate) fn requests(run: &Run) -> Vec<&str> {
+    let mut methods: Vec<&str> = run
+        .stderr
+        .lines()
+        .filter_map(|line| line.split_once("verb=\"")?.1.split('"').next())
+        .collect();
+    methods.sort_unstable();
+    methods
+}

@@ -1,0 +1,144 @@
+//! `unhold`.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{events_of, holder_of, on_both, on_real, requests};
+
+#[test]
+fn ones_own_hold_ends_and_a_free_node_is_no_error() {
+    on_both("unhold-own", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        assert_snapshot!(cluster.maint(["unhold", &node]).run(), @r"
+        $ kubectl maint unhold worker-1
+        node/worker-1 hold ended
+        -- exit code 0
+        ");
+        assert_eq!(holder_of(cluster, &node), None);
+        assert_snapshot!(cluster.maint(["unhold", &node]).run(), @r"
+        $ kubectl maint unhold worker-1
+        node/worker-1 already free
+        -- exit code 0
+        ");
+        assert_snapshot!(events_of(cluster, &node), @r#"
+        Normal MaintenanceHold: alice@bastion holds the node for maintenance: "disk"
+        Normal MaintenanceUnhold: alice@bastion ended their maintenance hold
+        "#);
+    });
+}
+
+#[test]
+fn anothers_hold_takes_a_confirmation() {
+    on_both("unhold-other", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster
+            .maint(["hold", &node, "-m", "disk", "--until", "2d"])
+            .holder("bob@laptop")
+            .succeeds();
+        assert_snapshot!(cluster.maint(["unhold", &node]).run(), @r#"
+        $ kubectl maint unhold worker-1
+        -- stderr
+        context [context], server [server], user [user]: 1 node
+          node/worker-1 is on hold by bob@laptop since [time], meant until [time]: "disk"
+        error: End the hold? This needs a confirmation, and there is no terminal to ask: use --yes
+        -- exit code 6
+        "#);
+        assert_eq!(
+            holder_of(cluster, &node).as_deref(),
+            Some("kubeadm:bob@laptop")
+        );
+        assert_snapshot!(cluster.maint(["unhold", &node, "--yes"]).run(), @r"
+        $ kubectl maint unhold worker-1 --yes
+        node/worker-1 hold of bob@laptop ended
+        -- stderr
+        Warning: bob@laptop may still act on node/worker-1 until they notice: a hold has no end
+        -- exit code 0
+        ");
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn a_hold_made_by_hand_counts_fully() {
+    on_both("unhold-by-hand", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({"holderIdentity": "kubeadm-ops"}));
+        assert_snapshot!(cluster.maint(["unhold", &node]).run(), @r"
+        $ kubectl maint unhold worker-1
+        -- stderr
+        context [context], server [server], user [user]: 1 node
+          node/worker-1 is on hold by kubeadm-ops
+        error: End the hold? This needs a confirmation, and there is no terminal to ask: use --yes
+        -- exit code 6
+        ");
+        cluster.maint(["unhold", &node, "--yes"]).succeeds();
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn a_lease_is_no_hold() {
+    on_both("unhold-lease", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["acquire", &node]).succeeds();
+        assert_snapshot!(cluster.maint(["unhold", &node]).run(), @r"
+        $ kubectl maint unhold worker-1
+        -- stderr
+        error: node/worker-1 is not on hold: alice@bastion has a lease on it since [time] until [time], [length] left
+        hint: this is a lease: kubectl maint release worker-1
+        -- exit code 3
+        ");
+        assert_snapshot!(
+            cluster.maint(["unhold", &node, "--yes"]).holder("bob@laptop").run(),
+            @r"
+            $ kubectl maint unhold worker-1 --yes
+            -- stderr
+            error: node/worker-1 is not on hold: alice@bastion has a lease on it since [time] until [time], [length] left
+            hint: this is a lease; to break it: kubectl maint release worker-1 --force -m WHY
+            -- exit code 3
+            "
+        );
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
+    });
+}
+
+#[test]
+fn mine_are_the_callers_own_holds() {
+    on_both("unhold-mine", |cluster| {
+        let nodes = ["worker-1", "worker-2", "worker-3"].map(|node| cluster.node(node));
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        let me = cluster.name("me");
+        cluster
+            .maint(["hold", "-m", "rack"])
+            .args(&nodes[..2])
+            .holder(&me)
+            .succeeds();
+        cluster.maint(["acquire", &nodes[2]]).holder(&me).succeeds();
+        assert_snapshot!(cluster.maint(["unhold", "--mine"]).holder(&me).run(), @r"
+        $ kubectl maint unhold --mine
+        node/worker-1 hold ended
+        node/worker-2 hold ended
+        -- stderr
+        all 2 nodes are free now
+        -- exit code 0
+        ");
+        assert_eq!(holder_of(cluster, &nodes[2]), Some(me));
+    });
+}
+
+#[test]
+fn it_takes_two_requests_and_an_event() {
+    on_real("unhold-requests", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        let run = cluster.maint(["unhold", "-v6", &node]).succeeds();
+        assert_eq!(requests(&run), ["GET", "PATCH", "POST"], "{run}");
+    });
+}
