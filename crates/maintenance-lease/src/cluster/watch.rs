@@ -2,12 +2,15 @@
 //! ends, is cut or has become too old, so that nothing is missed.
 
 mod kind;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::stream::{self, BoxStream};
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use http::StatusCode;
 use http_body_util::BodyStream;
 use kube::client::Body;
@@ -119,6 +122,11 @@ struct VersionedMetadata {
     resource_version: String,
 }
 
+#[derive(Deserialize)]
+struct Coded {
+    code: u16,
+}
+
 impl<K: Kind> Watcher<K> {
     fn new(api: Api, kind: K, from: Option<u64>) -> Self {
         Self {
@@ -184,8 +192,7 @@ impl<K: Kind> Watcher<K> {
             serde_json::from_slice(line).map_err(|error| unreadable(error.to_string()))?;
         let json = line.object.get().as_bytes();
         if line.kind == LineKind::Error {
-            let status = Status::read(StatusCode::INTERNAL_SERVER_ERROR, None, json);
-            return self.ended_by(status);
+            return self.ended_by(json);
         }
         let read: Versioned =
             serde_json::from_slice(json).map_err(|error| unreadable(error.to_string()))?;
@@ -205,9 +212,13 @@ impl<K: Kind> Watcher<K> {
             .map_err(unreadable)
     }
 
-    /// The server ended the watch by an error.
-    fn ended_by(&mut self, status: Status) -> Result<Option<WatchEvent<K::Object>>, Error> {
-        let error = ApiError::Status(Box::new(status));
+    /// The server ended the watch by an error, long after it answered the request with success.
+    fn ended_by(&mut self, status: &[u8]) -> Result<Option<WatchEvent<K::Object>>, Error> {
+        let code = serde_json::from_slice::<Coded>(status)
+            .ok()
+            .and_then(|status| StatusCode::from_u16(status.code).ok())
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let error = ApiError::Status(Box::new(Status::read(code, None, status)));
         if error.is(StatusCode::GONE) {
             self.begin_anew();
             return Ok(None);
@@ -244,7 +255,7 @@ impl<K: Kind> Watcher<K> {
 
     async fn list(&mut self) -> Result<(HashMap<String, K::Object>, u64), ApiError> {
         let Self { api, kind, .. } = self;
-        let call = Call::get(kind.path(), K::ACCEPT);
+        let call = Call::get(path(kind, &[]), K::ACCEPT);
         let mut objects = HashMap::new();
         let envelope = api
             .list(&call, K::ARRAY, |element, before| {
@@ -268,47 +279,63 @@ impl<K: Kind> Watcher<K> {
         version: u64,
     ) -> impl Future<Output = Result<BoxStream<'static, Result<Vec<u8>, ApiError>>, ApiError>> + use<K>
     {
-        let path = format!(
-            "{}&watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={version}",
-            self.kind.path(),
-            LASTS.as_secs(),
+        let path = path(
+            &self.kind,
+            &[
+                "watch=true".to_owned(),
+                "allowWatchBookmarks=true".to_owned(),
+                format!("timeoutSeconds={}", LASTS.as_secs()),
+                format!("resourceVersion={version}"),
+            ],
         );
         let api = self.api.clone();
         async move {
             let answer = api.open(&Call::get(path, K::ACCEPT)).await?;
             let end = api.env.sleep(LASTS + GRACE);
-            Ok(lines(answer.into_body()).take_until(end).boxed())
+            Ok(lines(pieces(answer.into_body()).boxed())
+                .take_until(end)
+                .boxed())
         }
     }
 }
 
-/// The lines of a body that comes in pieces.
-fn lines(body: Body) -> impl futures::Stream<Item = Result<Vec<u8>, ApiError>> {
-    let frames = BodyStream::new(body).map_err(|error| ApiError::Transport(Box::new(error)));
-    stream::try_unfold(
-        (frames.boxed(), Vec::new()),
-        |(mut frames, mut begun)| async move {
-            loop {
-                if let Some(end) = begun.iter().position(|&byte| byte == b'\n') {
-                    let rest = begun.split_off(end + 1);
-                    begun.pop();
-                    return Ok(Some((begun, (frames, rest))));
-                }
-                if begun.len() > LONGEST_LINE {
-                    return Err(ApiError::Unreadable(
-                        "a watch has a line without end".to_owned(),
-                    ));
-                }
-                match frames.try_next().await? {
-                    Some(frame) => {
-                        begun.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
-                    }
-                    None => return Ok(None),
-                }
+/// The path of a collection with the query that selects in it, and `more`.
+fn path(kind: &impl Kind, more: &[String]) -> String {
+    let mut query = kind.selection();
+    query.extend_from_slice(more);
+    let joint = if query.is_empty() { "" } else { "?" };
+    format!("{}{joint}{}", kind.collection(), query.join("&"))
+}
+
+/// The lines of a text that comes in pieces. What comes after the last line break is left out: a
+/// watch that was cut in the middle of a line did not say it.
+fn lines(
+    pieces: impl Stream<Item = Result<Bytes, ApiError>> + Unpin,
+) -> impl Stream<Item = Result<Vec<u8>, ApiError>> {
+    stream::try_unfold((pieces, Vec::new()), |(mut pieces, mut begun)| async move {
+        loop {
+            if let Some(end) = begun.iter().position(|&byte| byte == b'\n') {
+                let rest = begun.split_off(end + 1);
+                begun.pop();
+                return Ok(Some((begun, (pieces, rest))));
             }
-        },
-    )
-    .try_filter(|line| std::future::ready(!line.is_empty()))
+            if begun.len() > LONGEST_LINE {
+                let why = "a watch has a line without end".to_owned();
+                return Err(ApiError::Unreadable(why));
+            }
+            match pieces.try_next().await? {
+                Some(piece) => begun.extend_from_slice(&piece),
+                None => return Ok(None),
+            }
+        }
+    })
+}
+
+/// The pieces in which a body comes.
+fn pieces(body: Body) -> impl Stream<Item = Result<Bytes, ApiError>> {
+    BodyStream::new(body)
+        .map_err(|error| ApiError::Transport(Box::new(error)))
+        .try_filter_map(|frame| std::future::ready(Ok(frame.into_data().ok())))
 }
 
 fn parse_version(object: &Versioned) -> Result<u64, String> {

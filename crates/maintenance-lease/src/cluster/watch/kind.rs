@@ -17,8 +17,11 @@ pub(super) trait Kind: Send + Sync + 'static {
     const ARRAY: &'static str;
     const ACCEPT: Accept;
 
-    /// The collection, with a query that selects in it, if any.
-    fn path(&self) -> String;
+    /// The path of the collection.
+    fn collection(&self) -> String;
+
+    /// What selects in it: parameters of the query.
+    fn selection(&self) -> Vec<String>;
 
     /// The right that it takes to `verb` them.
     fn right(&self, verb: &'static str) -> Right;
@@ -55,10 +58,12 @@ impl Kind for Leases {
     const ARRAY: &'static str = "items";
     const ACCEPT: Accept = Accept::Json;
 
-    fn path(&self) -> String {
-        // A selector by name, since a right on one name covers lists and watches so selected.
-        let selector = self.node.as_deref().map_or_else(String::new, by_name);
-        format!("{}?{selector}", lease_path(None))
+    fn collection(&self) -> String {
+        lease_path(None)
+    }
+
+    fn selection(&self) -> Vec<String> {
+        self.node.as_deref().map(by_name).into_iter().collect()
     }
 
     fn right(&self, verb: &'static str) -> Right {
@@ -80,18 +85,19 @@ impl Kind for Leases {
 
 /// Nodes as rows: all, one, or those that match a label selector.
 pub(super) struct Rows {
-    query: String,
+    selection: Vec<String>,
     columns: Option<Columns>,
 }
 
 impl Rows {
     pub(super) fn new(node: Option<&str>, selector: Option<&str>) -> Self {
-        let mut query = node.map_or_else(String::new, by_name);
-        if let Some(selector) = selector {
-            query.push_str(&format!("&labelSelector={}", escape(selector)));
-        }
+        let by_labels = |selector| format!("labelSelector={}", escape(selector));
         Self {
-            query,
+            selection: node
+                .map(by_name)
+                .into_iter()
+                .chain(selector.map(by_labels))
+                .collect(),
             columns: None,
         }
     }
@@ -108,8 +114,14 @@ impl Kind for Rows {
     const ARRAY: &'static str = "rows";
     const ACCEPT: Accept = Accept::Table;
 
-    fn path(&self) -> String {
-        format!("/api/v1/nodes?{}{}", RowDetail::Cells.query(), self.query)
+    fn collection(&self) -> String {
+        "/api/v1/nodes".to_owned()
+    }
+
+    fn selection(&self) -> Vec<String> {
+        let mut selection = vec![RowDetail::Cells.query().to_owned()];
+        selection.extend_from_slice(&self.selection);
+        selection
     }
 
     fn right(&self, verb: &'static str) -> Right {
@@ -150,9 +162,8 @@ impl Kind for Rows {
     }
 }
 
+/// Selects one object of a collection. A right on that name alone covers lists and watches so
+/// selected.
 fn by_name(name: &str) -> String {
-    format!(
-        "&fieldSelector={}",
-        escape(&format!("metadata.name={name}"))
-    )
+    format!("fieldSelector={}", escape(&format!("metadata.name={name}")))
 }
