@@ -1,5 +1,8 @@
 //! Nodes and their locks as a table for people, as `kubectl get` prints one.
 
+#[cfg(test)]
+mod tests;
+
 use chrono::{DateTime, Utc};
 use comfy_table::{ColumnConstraint, Width, presets};
 use maintenance_lease::protocol::{Instant, Now, State};
@@ -10,7 +13,7 @@ use super::time::span;
 use crate::terminal::escape;
 
 /// Spaces between columns.
-const GAP: usize = 3;
+const GAP: u16 = 3;
 
 /// A reason is not cut to less.
 const SHORTEST_REASON: usize = 12;
@@ -72,6 +75,11 @@ impl Label {
             Self::Hold => "Hold",
             Self::HoldOverdue => "Hold overdue",
         }
+    }
+
+    /// Its time is over.
+    fn is_over(self) -> bool {
+        matches!(self, Self::Expired | Self::HoldOverdue)
     }
 }
 
@@ -201,13 +209,6 @@ fn left(lease: &NodeLease, now: Now) -> String {
     words
 }
 
-impl Label {
-    /// Its time is over.
-    fn is_over(self) -> bool {
-        matches!(self, Self::Expired | Self::HoldOverdue)
-    }
-}
-
 /// A table that may be printed piece by piece: rows that come later stand under the same headers.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -290,7 +291,7 @@ impl Table {
             .map(|index| {
                 let seen = usize::from(self.widths[index]);
                 let here = rows.iter().map(|row| row[index].width()).max();
-                GAP + seen.max(here.unwrap_or_default())
+                usize::from(GAP) + seen.max(here.unwrap_or_default())
             })
             .sum();
         let room = fit.saturating_sub(others).max(SHORTEST_REASON);
@@ -308,11 +309,10 @@ impl Table {
             .zip(self.widths.iter_mut().zip(widths))
         {
             *seen = here.max(*seen);
-            let gap = GAP as u16;
             column
-                .set_padding((0, gap))
+                .set_padding((0, GAP))
                 .set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(
-                    seen.saturating_add(gap),
+                    seen.saturating_add(GAP),
                 )));
         }
         table.trim_fmt()

@@ -1,0 +1,243 @@
+//! The table as it is printed.
+
+use std::collections::HashMap;
+
+use insta::assert_snapshot;
+use maintenance_lease::protocol::Span;
+use maintenance_lease::{Maintenance, NodeRow};
+use sandbox::Sandbox;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// 2026-03-01T12:00:00Z
+fn noon() -> Now {
+    Now::at(Instant::from_micros(1_772_366_400_000_000))
+}
+
+fn row(status: &str) -> Sight {
+    Sight::Row(NodeRow {
+        name: String::new(),
+        status: status.to_owned(),
+        uid: String::new(),
+        deleting: false,
+    })
+}
+
+/// Leases as a server stores them, by node.
+async fn leases(specs: &[(&str, Value, Value)]) -> HashMap<String, NodeLease> {
+    let sandbox = Sandbox::new();
+    for (node, annotations, spec) in specs {
+        sandbox.put(json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {
+                "name": node,
+                "namespace": maintenance_lease::NAMESPACE,
+                "annotations": annotations,
+            },
+            "spec": spec,
+        }));
+    }
+    let maintenance = Maintenance::new(sandbox.client(), "alice@bastion").expect("an identity");
+    maintenance.list().await.expect("a list")
+}
+
+/// One of each state, as of noon.
+async fn all_states() -> HashMap<String, NodeLease> {
+    let held = |holder: &str, renewed: &str, seconds: u32| {
+        json!({
+            "holderIdentity": holder,
+            "acquireTime": "2026-03-01T11:30:00.000000Z",
+            "renewTime": renewed,
+            "leaseDurationSeconds": seconds,
+            "leaseTransitions": 7,
+        })
+    };
+    let reason = |reason: &str| json!({"kubectl-maint.dev/reason": reason});
+    let until = |until: &str| {
+        json!({
+            "kubectl-maint.dev/reason": "bad disk",
+            "kubectl-maint.dev/hold-until": until,
+        })
+    };
+    leases(&[
+        (
+            "b-held",
+            reason("new kernel"),
+            held("alice@bastion", "2026-03-01T11:45:00.000000Z", 1800),
+        ),
+        (
+            "c-expired",
+            reason("drivers"),
+            held("bob@laptop", "2026-03-01T11:40:00.000000Z", 480),
+        ),
+        (
+            "d-hold",
+            until("2026-03-01T14:00:00Z"),
+            held(
+                "kubeadm:carol@desk",
+                "2026-03-01T11:30:00.000000Z",
+                2_147_483_647,
+            ),
+        ),
+        (
+            "e-overdue",
+            until("2026-03-01T11:55:00Z"),
+            held(
+                "kubeadm:carol@desk",
+                "2026-03-01T11:30:00.000000Z",
+                2_147_483_647,
+            ),
+        ),
+        (
+            "f-ahead",
+            json!({}),
+            held("dave@atomic", "2026-03-01T12:01:00.000000Z", 60),
+        ),
+        (
+            "g-overlong",
+            json!({}),
+            held("erin@script", "2026-03-01T11:30:00.000000Z", 86_400),
+        ),
+        (
+            "h-unreadable",
+            json!({}),
+            held("frank@year", "9999-12-31T23:59:59.000000Z", 60),
+        ),
+        ("i-no-times", json!({}), json!({"holderIdentity": "grace"})),
+        (
+            "j-odd-text",
+            reason("\u{1b}[31mred\nalert"),
+            held("\u{202e}mallory", "2026-03-01T12:00:00.000000Z", 60),
+        ),
+        (
+            "k-released",
+            json!({"kubectl-maint.dev/last-holder": "bob@laptop"}),
+            json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 3}),
+        ),
+    ])
+    .await
+}
+
+fn views<'a>(leases: &'a HashMap<String, NodeLease>, row: &'a Sight) -> Vec<View<'a>> {
+    let mut nodes: Vec<&str> = leases.keys().map(String::as_str).collect();
+    nodes.push("a-free");
+    nodes.sort_unstable();
+    nodes
+        .into_iter()
+        .map(|node| View {
+            node,
+            lease: leases.get(node),
+            row,
+            heartbeat: Heartbeat::At(noon().latest - Span::seconds(4)),
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn every_state_reads_well() {
+    let leases = all_states().await;
+    let ready = row("Ready");
+    let views = views(&leases, &ready);
+    let mut table = Table::new(false, true, true, None);
+    assert_snapshot!(table.rows(&views, noon()), @r#"
+    NODE           STATE          HOLDER               REASON                 AGE         LEFT               STATUS
+    a-free         Free           <none>               <none>                 <none>      <none>             Ready
+    b-held         Held           alice@bastion        new kernel             30m         15m                Ready
+    c-expired      Expired        bob@laptop           drivers                30m         12m ago            Ready
+    d-hold         Hold           kubeadm:carol@desk   bad disk               30m         120m               Ready
+    e-overdue      Hold overdue   kubeadm:carol@desk   bad disk               30m         5m ago             Ready
+    f-ahead        Held           dave@atomic          <none>                 30m         2m (clock ahead)   Ready
+    g-overlong     Held           erin@script          <none>                 30m         23h (overlong)     Ready
+    h-unreadable   Held           frank@year           <none>                 30m         <unreadable>       Ready
+    i-no-times     Expired        grace                <none>                 <unknown>   <unknown>          Ready
+    j-odd-text     Held           \u{202e}mallory      \u{1b}[31mred\nalert   30m         60s                Ready
+    k-released     Free           <none>               <none>                 <none>      <none>             Ready
+    "#);
+    assert_snapshot!(summary(&views, noon()), @"11 nodes: 2 free, 5 held, 2 expired, 2 on hold (1 overdue)");
+}
+
+#[tokio::test]
+async fn wide_tells_more() {
+    let leases = all_states().await;
+    let missing = Sight::Missing;
+    let mut views = views(&leases, &missing);
+    views[0].heartbeat = Heartbeat::Unknown;
+    views[1].heartbeat = Heartbeat::Missing;
+    let mut table = Table::new(true, true, true, None);
+    assert_snapshot!(table.rows(&views[..3], noon()), @"
+    NODE        STATE     HOLDER          REASON       AGE      LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER
+    a-free      Free      <none>          <none>       <none>   <none>    <gone>   <unknown>   <none>                 <none>                 <none>        <none>
+    b-held      Held      alice@bastion   new kernel   30m      15m       <gone>   <none>      2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             <none>
+    c-expired   Expired   bob@laptop      drivers      30m      12m ago   <gone>   4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             <none>
+    ");
+}
+
+#[tokio::test]
+async fn without_the_nodes_their_columns_are_left_away() {
+    let leases = all_states().await;
+    let unread = Sight::Unread;
+    let views = views(&leases, &unread);
+    let mut table = Table::new(true, false, false, None);
+    assert_snapshot!(table.rows(&views[1..2], noon()), @"b-held   Held   alice@bastion   new kernel   30m   15m   2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7   <none>");
+}
+
+#[tokio::test]
+async fn a_reason_is_cut_to_the_terminal_and_nothing_else_is() {
+    let spec = json!({
+        "holderIdentity": "alice@bastion",
+        "renewTime": "2026-03-01T12:00:00.000000Z",
+        "leaseDurationSeconds": 60,
+    });
+    let reason = |reason: &str| json!({"kubectl-maint.dev/reason": reason});
+    let long = "new kernel, then the drivers, then a look at the disks";
+    let leases = leases(&[
+        ("worker-1", reason(long), spec.clone()),
+        ("worker-2", reason("新しいカーネルと新しいドライバー"), spec),
+    ])
+    .await;
+    let ready = row("Ready");
+    let views: Vec<View<'_>> = views(&leases, &ready).split_off(1);
+    let at = |fit| Table::new(false, true, true, fit).rows(&views, noon());
+    assert!(at(None).contains(long), "a pipe gets all of it");
+    assert_snapshot!(at(Some(88)), @"
+    NODE       STATE   HOLDER          REASON                      AGE         LEFT   STATUS
+    worker-1   Held    alice@bastion   new kernel, then the dri…   <unknown>   60s    Ready
+    worker-2   Held    alice@bastion   新しいカーネルと新しいド…   <unknown>   60s    Ready
+    ");
+    assert_snapshot!(at(Some(20)), @"
+    NODE       STATE   HOLDER          REASON         AGE         LEFT   STATUS
+    worker-1   Held    alice@bastion   new kernel,…   <unknown>   60s    Ready
+    worker-2   Held    alice@bastion   新しいカー…    <unknown>   60s    Ready
+    ");
+    assert!(at(Some(88)).lines().all(|line| line.width() <= 88));
+}
+
+#[tokio::test]
+async fn what_others_wrote_without_measure_is_cut_everywhere() {
+    let long = "x".repeat(100_000);
+    let leases = leases(&[(
+        "worker-1",
+        json!({"kubectl-maint.dev/reason": long}),
+        json!({"holderIdentity": long}),
+    )])
+    .await;
+    let unread = Sight::Unread;
+    let text = Table::new(false, false, true, None).rows(&views(&leases, &unread), noon());
+    assert_eq!(text.lines().count(), 3, "no cell is wrapped");
+    assert!(text.len() < 8 * LONGEST_CELL, "{} bytes", text.len());
+}
+
+#[tokio::test]
+async fn rows_that_come_later_stand_under_the_same_headers() {
+    let leases = all_states().await;
+    let ready = row("Ready");
+    let views = views(&leases, &ready);
+    let mut table = Table::new(false, true, true, None);
+    let first = table.rows(&views, noon());
+    let later = table.rows(&views[..1], noon());
+    assert_eq!(later.lines().count(), 1);
+    let status = first.lines().next().and_then(|line| line.find("STATUS"));
+    assert_eq!(later.find("Ready"), status);
+}
