@@ -8,6 +8,7 @@ mod bad_input;
 mod hold;
 mod release;
 mod renew;
+mod status;
 mod unhold;
 
 /// Every file beside this one is a module of this binary: none is forgotten.

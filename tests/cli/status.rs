@@ -1,0 +1,531 @@
+//! `status`.
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use control_plane::Rule;
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, Run, ago, on_both, on_real, requests};
+
+/// A lease of `holder`, taken so many seconds ago, for so many in all.
+fn held(holder: &str, taken: i64, seconds: u32) -> Value {
+    json!({
+        "holderIdentity": holder,
+        "acquireTime": ago(taken),
+        "renewTime": ago(taken),
+        "leaseDurationSeconds": seconds,
+        "leaseTransitions": 1,
+    })
+}
+
+fn reason(text: &str) -> Value {
+    json!({"kubectl-maint.dev/reason": text})
+}
+
+/// A node in each state, each with a label of the test's own.
+fn all_states(cluster: &Cluster, label: &str) {
+    let label = json!({ label: "" });
+    let node = |short: &str| cluster.node_with(short, &label, &json!({}));
+    node("a-free");
+    let half_way = held("alice@bastion", 1830, 3600);
+    cluster.lease_with(&node("b-held"), &reason("new kernel"), &half_way);
+    cluster.lease(&node("c-expired"), &held("bob@laptop", 5430, 1800));
+    cluster.lease_with(
+        &node("d-hold"),
+        &reason("bad disk"),
+        &held("kubeadm:carol@desk", 1830, 2_147_483_647),
+    );
+    cluster.lease_with(
+        &node("e-overdue"),
+        &json!({"kubectl-maint.dev/hold-until": ago(7230)}),
+        &held("kubeadm-by-hand", 1830, 1),
+    );
+    let mut year_9999 = held("dave@year", 1830, 60);
+    year_9999["renewTime"] = json!("9999-12-31T23:59:59.000000Z");
+    cluster.lease(&node("f-unreadable"), &year_9999);
+    let cordoned = cluster.node_with("g-cordoned", &label, &json!({"unschedulable": true}));
+    cluster.lease_with(
+        &cordoned,
+        &reason("\u{1b}[31mred\nalert"),
+        &held("\u{202e}mallory", 1830, 3600),
+    );
+}
+
+#[test]
+fn a_table_shows_every_state() {
+    on_both("status-states", |cluster| {
+        all_states(cluster, "status-states");
+        let run = cluster.maint(["status", "-l", "status-states"]).run();
+        assert_snapshot!(run, @r#"
+        $ kubectl maint status -l status-states
+        NODE                         STATE          HOLDER               REASON                 AGE      LEFT           STATUS
+        a-free         Free           <none>               <none>                 <none>   <none>         Ready
+        b-held         Held           alice@bastion        new kernel             30m      29m            Ready
+        c-expired      Expired        bob@laptop           <none>                 90m      [length] ago        Ready
+        d-hold         Hold           kubeadm:carol@desk   bad disk               30m      <none>         Ready
+        e-overdue      Hold overdue   kubeadm-by-hand      <none>                 30m      [length] ago       Ready
+        f-unreadable   Held           dave@year            <none>                 30m      <unreadable>   Ready
+        g-cordoned     Held           \u{202e}mallory      \u{1b}[31mred\nalert   30m      29m            Ready,SchedulingDisabled
+        -- stderr
+        7 nodes: 1 free, 3 held, 1 expired, 2 on hold (1 overdue)
+        -- exit code 0
+        "#);
+    });
+}
+
+#[test]
+fn locked_leaves_the_free_ones_out() {
+    on_both("status-locked", |cluster| {
+        all_states(cluster, "status-locked");
+        let run = cluster
+            .maint(["status", "-l", "status-locked", "--locked", "-o", "name"])
+            .succeeds();
+        assert_snapshot!(run, @"
+        $ kubectl maint status -l status-locked --locked -o name
+        node/b-held
+        node/c-expired
+        node/d-hold
+        node/e-overdue
+        node/f-unreadable
+        node/g-cordoned
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn lists_are_read_side_by_side_and_never_more_than_needed() {
+    on_both("status-requests", |cluster| {
+        all_states(cluster, "status-requests");
+        let one = cluster.name("b-held");
+        let two = cluster.name("c-expired");
+        let label = "status-requests";
+        for (arguments, expected) in [
+            (vec!["status", &one], 2),
+            (vec!["status", &one, "-o", "wide"], 3),
+            (vec!["status", &one, &two], 2),
+            (vec!["status", "-l", label], 2),
+            (vec!["status", "-l", label, "-o", "name"], 2),
+            (vec!["status", "-l", label, "-o", "wide"], 3),
+            (vec!["status", "-l", label, "-o", "json"], 3),
+            (vec!["status"], 2),
+            (vec!["status", "--mine"], 1),
+        ] {
+            let run = cluster.maint(&arguments).arg("-v6").succeeds();
+            assert_eq!(requests(&run), vec!["GET"; expected], "{run}");
+            let whole_nodes = run
+                .stderr
+                .lines()
+                .find(|line| line.contains("/api/v1/nodes") && !line.contains("includeObject="));
+            assert_eq!(whole_nodes, None, "rows, not nodes");
+        }
+    });
+}
+
+#[test]
+fn json_has_the_documented_shape() {
+    on_both("status-json", |cluster| {
+        all_states(cluster, "status-json");
+        let run = cluster
+            .maint(["status", &cluster.name("b-held"), "-o", "json"])
+            .succeeds();
+        assert_snapshot!(run, @r#"
+        $ kubectl maint status b-held -o json
+        {
+          "apiVersion": "kubectl-maint.dev/v1",
+          "kind": "NodeMaintenance",
+          "node": "b-held",
+          "state": "Held",
+          "holder": "alice@bastion",
+          "reason": "new kernel",
+          "acquiredAt": "[time]",
+          "renewedAt": "[time]",
+          "until": "[time]",
+          "durationSeconds": 3600,
+          "transitions": 1,
+          "nodeStatus": "Ready"
+        }
+        -- exit code 0
+        "#);
+        let run = cluster
+            .maint(["status", "-l", "status-json", "-o", "json"])
+            .succeeds();
+        let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        assert_eq!(list["kind"], "NodeMaintenanceList");
+        assert_eq!(list["apiVersion"], "kubectl-maint.dev/v1");
+        let states: Vec<&Value> = list["items"]
+            .as_array()
+            .expect("items")
+            .iter()
+            .map(|item| &item["state"])
+            .collect();
+        assert_eq!(
+            states,
+            ["Free", "Held", "Expired", "Hold", "Hold", "Held", "Held"]
+        );
+        let documented = include_str!("../../docs/json.md");
+        for item in list["items"].as_array().expect("items") {
+            for field in item.as_object().expect("an object").keys() {
+                assert!(documented.contains(&format!("| `{field}` |")), "{field}");
+            }
+        }
+        assert_eq!(list["items"][4]["overdue"], true);
+        assert_eq!(
+            list["items"][5]["flags"],
+            json!(["unreadableTime", "overlong"])
+        );
+        assert_eq!(list["items"][6]["reason"], "\u{1b}[31mred\nalert");
+        let run = cluster
+            .maint(["status", &cluster.name("a-free"), "-o", "yaml"])
+            .succeeds();
+        assert_snapshot!(run, @"
+        $ kubectl maint status a-free -o yaml
+        apiVersion: kubectl-maint.dev/v1
+        kind: NodeMaintenance
+        node: a-free
+        state: Free
+        nodeStatus: Ready
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn tokens_come_a_line_each() {
+    on_both("status-token", |cluster| {
+        let taken = cluster.node("taken");
+        let free = cluster.node("free");
+        cluster.namespace();
+        cluster.maint(["acquire", &taken, "-q"]).succeeds();
+        let run = cluster
+            .maint(["status", &taken, &free, "-o", "token"])
+            .succeeds();
+        assert_snapshot!(run, @"
+        $ kubectl maint status taken free -o token
+        taken [token]
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn what_does_not_exist_is_named_and_the_others_are_shown() {
+    on_both("status-unknown", |cluster| {
+        let node = cluster.node("worker-1");
+        let typed = cluster.name("wroker-1");
+        assert_snapshot!(cluster.maint(["status", &typed, &node]).run(), @r#"
+        $ kubectl maint status wroker-1 worker-1
+        NODE                      STATE   HOLDER   REASON   AGE      LEFT     STATUS
+        worker-1   Free    <none>   <none>   <none>   <none>   Ready
+        -- stderr
+        Error from server (NotFound): nodes "wroker-1" not found
+        1 node: 1 free
+        hint: did you mean worker-1?
+        -- exit code 1
+        "#);
+        assert_snapshot!(cluster.maint(["status", &typed]).run(), @r#"
+        $ kubectl maint status wroker-1
+        -- stderr
+        Error from server (NotFound): nodes "wroker-1" not found
+        hint: did you mean worker-1?
+        -- exit code 1
+        "#);
+    });
+}
+
+#[test]
+fn no_match_is_no_error() {
+    on_both("status-none", |cluster| {
+        let selected = ["status", "-l", "nobody-has=this-label"];
+        assert_snapshot!(cluster.maint(selected).run(), @"
+        $ kubectl maint status -l nobody-has=this-label
+        -- stderr
+        No resources found
+        -- exit code 0
+        ");
+        let json = cluster.maint(selected).args(["-o", "json"]).run();
+        assert_snapshot!(json, @r#"
+        $ kubectl maint status -l nobody-has=this-label -o json
+        {
+          "apiVersion": "kubectl-maint.dev/v1",
+          "kind": "NodeMaintenanceList",
+          "items": []
+        }
+        -- exit code 0
+        "#);
+        let listed = cluster.maint(["status", "--nodes-from", "-"]).run();
+        assert_snapshot!(listed, @"
+        $ kubectl maint status --nodes-from -
+        -- stderr
+        No resources found
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn mine_are_leases_and_holds_of_the_caller() {
+    on_both("status-mine", |cluster| {
+        let holder = cluster.name("me@here");
+        cluster.lease(&cluster.name("lease"), &held(&holder, 1830, 3600));
+        let hold = format!("kubeadm:{holder}");
+        cluster.lease(&cluster.name("hold"), &held(&hold, 1830, 1));
+        cluster.lease(&cluster.name("other"), &held("somebody@else", 1830, 3600));
+        let run = cluster.maint(["status", "--mine"]).holder(&holder).run();
+        assert_snapshot!(run, @"
+        $ kubectl maint status --mine
+        NODE                STATE   HOLDER                        REASON   AGE   LEFT
+        hold    Hold    kubeadm:me@here   <none>   30m   <none>
+        lease   Held    me@here           <none>   30m   29m
+        -- stderr
+        2 nodes: 1 held, 1 on hold
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_lease_outlives_its_node_in_sight() {
+    on_both("status-gone", |cluster| {
+        let gone = cluster.name("gone");
+        let there = cluster.node("there");
+        cluster.lease(&gone, &held("alice@bastion", 1830, 3600));
+        assert_snapshot!(cluster.maint(["status", &gone, &there]).run(), @"
+        $ kubectl maint status gone there
+        NODE                STATE   HOLDER          REASON   AGE      LEFT     STATUS
+        gone    Held    alice@bastion   <none>   30m      29m      <gone>
+        there   Free    <none>          <none>   <none>   <none>   Ready
+        -- stderr
+        2 nodes: 1 free, 1 held
+        -- exit code 0
+        ");
+        let all = cluster.maint(["status", "-o", "json"]).succeeds();
+        let list: Value = serde_json::from_str(&all.stdout).expect("JSON");
+        let items = list["items"].as_array().expect("items");
+        let item = items.iter().find(|item| item["node"] == gone.as_str());
+        assert_eq!(item.expect("it is held")["nodeGone"], true);
+    });
+}
+
+/// A run as a user of the real server with these rights only.
+fn as_user(cluster: &Cluster, rights: &[Rule], arguments: &[&str]) -> Run {
+    let plane = cluster.real.expect("users are known on the real server");
+    let user = cluster.name("user");
+    let kubeconfig = plane.user(&user, &[]).expect("a user");
+    plane.grant(&user, rights).expect("rights");
+    cluster
+        .maint(arguments)
+        .env("KUBECONFIG", &kubeconfig as &Path)
+        .run()
+}
+
+const LEASE_GROUP: &str = "coordination.k8s.io";
+
+#[test]
+fn who_may_not_read_nodes_sees_the_leases() {
+    on_real("status-no-nodes", |cluster| {
+        all_states(cluster, "status-no-nodes");
+        let rights = [Rule::new(LEASE_GROUP, &["leases"], &["get", "list"])];
+        let (one, two) = (cluster.name("b-held"), cluster.name("a-free"));
+        let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
+        assert_snapshot!(run, @"
+        $ kubectl maint status b-held a-free -o wide
+        NODE                     STATE   HOLDER          REASON       AGE      LEFT     STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER
+        b-held   Held    alice@bastion   new kernel   30m      29m      <unknown>   <none>      [time]   [time]   1             <none>
+        a-free   Free    <none>          <none>       <none>   <none>   <unknown>   <none>      <none>                 <none>                 <none>        <none>
+        -- stderr
+        2 nodes: 1 free, 1 held
+        -- exit code 0
+        ");
+        assert_snapshot!(as_user(cluster, &rights, &["status", &one]), @"
+        $ kubectl maint status b-held
+        NODE                     STATE   HOLDER          REASON       AGE   LEFT   STATUS
+        b-held   Held    alice@bastion   new kernel   30m   29m    <unknown>
+        -- exit code 0
+        ");
+        let all = as_user(cluster, &rights, &["status", "-o", "name"]);
+        assert!(all.stdout.contains(&one), "{all}");
+        assert!(!all.stdout.contains(&two), "{all}");
+        assert!(all.stderr.contains("with your rights"), "{all}");
+        let selected = as_user(cluster, &rights, &["status", "-l", "status-no-nodes"]);
+        assert_snapshot!(selected, @r#"
+        $ kubectl maint status -l status-no-nodes
+        -- stderr
+        Error from server (Forbidden): nodes is forbidden: User "user" cannot list resource "nodes" in API group "" at the cluster scope
+        hint: it takes the right to list nodes: deploy/rbac.yaml grants it
+        -- exit code 1
+        "#);
+    });
+}
+
+#[test]
+fn who_may_not_list_reads_by_name() {
+    on_real("status-no-lists", |cluster| {
+        all_states(cluster, "status-no-lists");
+        let rights = [
+            Rule::new(LEASE_GROUP, &["leases"], &["get"]),
+            Rule::new("", &["nodes"], &["get"]),
+        ];
+        let (one, two) = (cluster.name("b-held"), cluster.name("g-cordoned"));
+        let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
+        assert_snapshot!(run, @r#"
+        $ kubectl maint status b-held g-cordoned -o wide
+        NODE                         STATE   HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER
+        b-held       Held    alice@bastion     new kernel             30m   29m    Ready                      <unknown>   [time]   [time]   1             <none>
+        g-cordoned   Held    \u{202e}mallory   \u{1b}[31mred\nalert   30m   29m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             <none>
+        -- stderr
+        2 nodes: 2 held
+        -- exit code 0
+        "#);
+        let all = as_user(cluster, &rights, &["status"]);
+        assert_eq!(all.code, 1, "{all}");
+        assert!(
+            all.stderr.contains("list leases.coordination.k8s.io"),
+            "{all}"
+        );
+    });
+}
+
+/// A status that goes on, read line by line.
+struct Watch {
+    child: Child,
+    /// `None`: nobody reads it any more.
+    lines: Option<Lines<BufReader<ChildStdout>>>,
+    prefix: String,
+}
+
+impl Watch {
+    fn start(cluster: &Cluster, arguments: &[&str]) -> Self {
+        let mut child = cluster
+            .maint(arguments)
+            .command()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the plugin was built");
+        let stdout = child.stdout.take().expect("a pipe");
+        Self {
+            child,
+            lines: Some(BufReader::new(stdout).lines()),
+            prefix: cluster.name(""),
+        }
+    }
+
+    fn line(&mut self) -> String {
+        let lines = self.lines.as_mut().expect("somebody reads");
+        lines.next().expect("it goes on").expect("UTF-8")
+    }
+
+    fn close(&mut self) {
+        self.lines = None;
+    }
+
+    /// The words of the next row, single-spaced, less its ages.
+    fn row(&mut self) -> String {
+        let line = self.line();
+        let cells: Vec<&str> = line.split("   ").map(str::trim).collect();
+        let cells: Vec<&str> = cells.into_iter().filter(|cell| !cell.is_empty()).collect();
+        let [node, state, holder, reason, _, _, status] = cells[..] else {
+            panic!("{line}");
+        };
+        let node = node.trim_start_matches(&self.prefix);
+        format!("{node} {state} {holder} {reason} {status}")
+    }
+
+    /// Ctrl-C; returns the exit code.
+    fn interrupt(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        let told = Command::new("kill").args(["-INT", &pid]).status();
+        assert!(told.expect("kill runs").success());
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_watch_shows_what_changes_by_writes_and_by_time() {
+    on_both("status-watch", |cluster| {
+        let label = json!({"status-watch": ""});
+        let one = cluster.node_with("one", &label, &json!({}));
+        cluster.node_with("two", &label, &json!({}));
+        cluster.namespace();
+        let mut watch = Watch::start(cluster, &["status", "-l", "status-watch", "-w"]);
+        assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
+        assert_eq!(watch.row(), "one Free <none> <none> Ready");
+        assert_eq!(watch.row(), "two Free <none> <none> Ready");
+        cluster.maint(["acquire", &one, "-m", "disk"]).succeeds();
+        assert_eq!(watch.row(), "one Held alice@bastion disk Ready");
+        let path = format!("/api/v1/nodes/{one}");
+        cluster.patch(&path, &json!({"spec": {"unschedulable": true}}));
+        let cordoned = "Ready,SchedulingDisabled";
+        assert_eq!(
+            watch.row(),
+            format!("one Held alice@bastion disk {cordoned}")
+        );
+        cluster.maint(["release", &one]).succeeds();
+        assert_eq!(watch.row(), format!("one Free <none> <none> {cordoned}"));
+        cluster
+            .maint(["acquire", &one, "--duration", "1s"])
+            .succeeds();
+        assert_eq!(
+            watch.row(),
+            format!("one Held alice@bastion <none> {cordoned}")
+        );
+        assert_eq!(
+            watch.row(),
+            format!("one Expired alice@bastion <none> {cordoned}")
+        );
+        cluster.delete(&path);
+        while !watch.row().ends_with("<gone>") {
+            // The Lease may be collected before the news of its Node is there.
+        }
+        assert_eq!(watch.interrupt(), Some(130));
+    });
+}
+
+#[test]
+fn a_watch_ends_when_nobody_reads_it() {
+    on_both("status-pipe", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        let mut watch = Watch::start(cluster, &["status", &node, "-w"]);
+        assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
+        assert_eq!(watch.row(), "worker-1 Free <none> <none> Ready");
+        watch.close();
+        cluster.maint(["acquire", &node]).succeeds();
+        assert_eq!(watch.child.wait().expect("it ends").code(), Some(0));
+    });
+}
+
+#[test]
+fn a_watch_in_json_has_a_document_for_each_change() {
+    on_both("status-watch-json", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        let mut watch = Watch::start(cluster, &["status", &node, "-w", "-o", "json"]);
+        let mut next = || {
+            let mut document = String::new();
+            while !document.ends_with("\n}\n") {
+                document.push_str(&watch.line());
+                document.push('\n');
+            }
+            serde_json::from_str::<Value>(&document).expect("a document")
+        };
+        assert_eq!(next()["state"], "Free");
+        cluster.maint(["acquire", &node]).succeeds();
+        let taken = next();
+        assert_eq!(taken["state"], "Held");
+        assert_eq!(taken["holder"], "alice@bastion");
+        assert!(taken["token"].is_string(), "{taken}");
+    });
+}
