@@ -57,13 +57,10 @@ impl Question {
             });
         }
         let shell = variable.filter(|shell| !shell.is_empty())?;
-        Some(Self {
+        let mut words = arguments.into_iter().skip(1);
+        (words.next()? == "--").then(|| Self {
             asker: Asker::Shell(shell.to_string_lossy().into_owned()),
-            words: arguments
-                .into_iter()
-                .skip_while(|word| word != "--")
-                .skip(1)
-                .collect(),
+            words: words.collect(),
         })
     }
 
@@ -201,6 +198,8 @@ mod tests {
         let own = words(&["kubectl-maint", "--", "kubectl-maint", "acq"]);
         assert_eq!(Question::of(own.clone(), None), None);
         assert_eq!(Question::of(own.clone(), Some(OsStr::new(""))), None);
+        let work = words(&["kubectl-maint", "version"]);
+        assert_eq!(Question::of(work, Some(OsStr::new("bash"))), None);
         let asked = Question::of(own, Some(OsStr::new("bash"))).expect("a question");
         assert_eq!(asked.words, words(&["kubectl-maint", "acq"]));
         assert_eq!(asked.asker, Asker::Shell("bash".to_owned()));
