@@ -5,7 +5,9 @@ mod support;
 
 mod acquire;
 mod bad_input;
+mod confirmation;
 mod hold;
+mod interrupted;
 mod release;
 mod renew;
 mod status;

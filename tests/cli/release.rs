@@ -190,9 +190,7 @@ fn breaking_anothers_lease_takes_a_confirmation() {
         assert_eq!(holder_of(cluster, &node), None);
         assert_snapshot!(
             events_of(cluster, &node),
-            @r#"
-            Warning MaintenanceLockBroken: alice@bastion broke the maintenance lease of bob@laptop: "he is away"
-            "#
+            @r#"Warning MaintenanceLockBroken: alice@bastion broke the maintenance lease of bob@laptop: "he is away""#
         );
     });
 }

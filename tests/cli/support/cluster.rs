@@ -32,7 +32,7 @@ pub(crate) struct Cluster {
     kubeconfig: PathBuf,
     prefix: String,
     pub(crate) real: Option<&'static ControlPlane>,
-    _serving: Option<Serving>,
+    serving: Option<Serving>,
     directory: TempDir,
 }
 
@@ -43,6 +43,11 @@ pub(crate) fn on_both(prefix: &str, test: impl Fn(&Cluster)) {
         test(&Cluster::in_memory(prefix));
         on_real(prefix, test);
     }
+}
+
+/// Runs a test on an in-memory API server alone, where only the plugin is looked at.
+pub(crate) fn in_memory(prefix: &str, test: impl Fn(&Cluster)) {
+    test(&Cluster::in_memory(prefix));
 }
 
 /// Runs a test on a real API server, where the in-memory one has no such thing.
@@ -91,7 +96,7 @@ impl Cluster {
             kubeconfig,
             prefix: format!("{prefix}-"),
             real,
-            _serving: serving,
+            serving: serving,
             directory,
         }
     }
@@ -99,6 +104,15 @@ impl Cluster {
     /// A directory that goes with the test.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Where the in-memory server listens.
+    ///
+    /// # Panics
+    /// Where it is a real one.
+    pub(crate) fn address(&self) -> String {
+        let serving = self.serving.as_ref().expect("an in-memory server");
+        serving.url.trim_start_matches("http://").to_owned()
     }
 
     pub(crate) fn kubeconfig(&self) -> &Path {

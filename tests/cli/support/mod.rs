@@ -4,6 +4,6 @@ mod cluster;
 mod look;
 mod run;
 
-pub(crate) use cluster::{Cluster, LEASES, ago, on_both, on_real};
+pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_real};
 pub(crate) use look::{events_of, holder_of, requests};
 pub(crate) use run::{Maint, Run};
