@@ -96,7 +96,7 @@ impl Cluster {
             kubeconfig,
             prefix: format!("{prefix}-"),
             real,
-            serving: serving,
+            serving,
             directory,
         }
     }
