@@ -135,11 +135,6 @@ impl Terminal {
         Some(width.0.into())
     }
 
-    /// Whether somebody sits in front of stderr, who likes to see progress.
-    pub(crate) fn is_watched(&self) -> bool {
-        std::io::stderr().is_terminal() && !self.quiet
-    }
-
     fn stderr(&self, text: fmt::Arguments<'_>) {
         // Where nobody reads stderr, there is nobody to tell.
         let _ = writeln!(anstream::stderr().lock(), "{text}");
