@@ -4,7 +4,6 @@
 mod tests;
 
 use chrono::{DateTime, Utc};
-use comfy_table::{ColumnConstraint, Width, presets};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{LONGEST_REASON, NodeLease, Sight};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -13,7 +12,7 @@ use super::time::span;
 use crate::terminal::escape;
 
 /// Spaces between columns.
-const GAP: u16 = 3;
+const GAP: usize = 3;
 
 /// A reason is not cut to less.
 const SHORTEST_REASON: usize = 12;
@@ -217,7 +216,7 @@ pub(crate) struct Table {
     /// The width to fit in, where somebody looks at it on a terminal.
     fit: Option<usize>,
     /// How wide each column has been so far.
-    widths: Vec<u16>,
+    widths: Vec<usize>,
 }
 
 impl Table {
@@ -271,7 +270,7 @@ impl Table {
                 .collect()
         }));
         self.fit(&mut rows);
-        self.align(rows)
+        self.align(&rows)
     }
 
     /// Cuts reasons where the table is wider than the terminal.
@@ -289,9 +288,9 @@ impl Table {
         let others: usize = (0..self.columns.len())
             .filter(|&index| index != reason)
             .map(|index| {
-                let seen = usize::from(self.widths[index]);
+                let seen = self.widths[index];
                 let here = rows.iter().map(|row| row[index].width()).max();
-                usize::from(GAP) + seen.max(here.unwrap_or_default())
+                GAP + seen.max(here.unwrap_or_default())
             })
             .sum();
         let room = fit.saturating_sub(others).max(SHORTEST_REASON);
@@ -300,22 +299,24 @@ impl Table {
         }
     }
 
-    fn align(&mut self, rows: Vec<Vec<String>>) -> String {
-        let mut table = comfy_table::Table::new();
-        table.load_style(presets::NOTHING).add_rows(rows);
-        let widths = table.column_max_content_widths();
-        for (column, (seen, here)) in table
-            .column_iter_mut()
-            .zip(self.widths.iter_mut().zip(widths))
-        {
-            *seen = here.max(*seen);
-            column
-                .set_padding((0, GAP))
-                .set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(
-                    seen.saturating_add(GAP),
-                )));
+    /// The rows as lines, each column as wide as its widest cell so far.
+    fn align(&mut self, rows: &[Vec<String>]) -> String {
+        for row in rows {
+            for (seen, cell) in self.widths.iter_mut().zip(row) {
+                *seen = cell.width().max(*seen);
+            }
         }
-        table.trim_fmt()
+        let mut text = String::new();
+        for row in rows {
+            for (cell, width) in row.iter().zip(&self.widths) {
+                text.push_str(cell);
+                text.extend(std::iter::repeat_n(' ', width - cell.width() + GAP));
+            }
+            text.truncate(text.trim_end_matches(' ').len());
+            text.push('\n');
+        }
+        text.pop();
+        text
     }
 }
 

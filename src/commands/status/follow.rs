@@ -15,10 +15,12 @@ use super::picture::{Picture, Wanted};
 use super::read::heartbeats;
 use crate::cli::nodes::Selection;
 use crate::commands::many::interrupt;
+use crate::commands::problems::Problems;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::item::Item;
 use crate::session::Session;
+use crate::terminal::escape;
 
 /// After this time at the latest the clock is looked at again: timers stand still while a machine
 /// sleeps.
@@ -153,9 +155,10 @@ impl<'a> Follower<'a> {
                     None => continue,
                 },
                 News::Row(Err(Error::MissingRight { source, .. })) => {
-                    self.session
-                        .terminal
-                        .warn(format!("nodes can't be followed: {source}"));
+                    self.session.terminal.warn(format!(
+                        "nodes can't be followed: {}",
+                        escape(&source.to_string())
+                    ));
                     self.rows = None;
                     continue;
                 }
@@ -172,7 +175,7 @@ impl<'a> Follower<'a> {
                 .collect();
             self.session.warn_of_clocks();
             if !changed.is_empty() {
-                self.refresh_heartbeats(&changed).await?;
+                self.refresh_heartbeats(&changed).await;
                 if !show(&self.picture, &changed)? {
                     return Ok(Code::DONE);
                 }
@@ -203,10 +206,10 @@ impl<'a> Follower<'a> {
             }
             Err(error) if passes_over(&error) => {
                 if !std::mem::replace(&mut self.cut_off, true) {
-                    let why = crate::terminal::escape(&error.to_string());
+                    Problems::new(self.session).tell(&error.into());
                     self.session
                         .terminal
-                        .warn(format!("{why}; trying again until it answers"));
+                        .remark("trying again until it answers");
                 }
                 Ok(None)
             }
@@ -215,26 +218,24 @@ impl<'a> Follower<'a> {
     }
 
     /// Heartbeats come every few seconds and are not followed: those of the rows that are shown are
-    /// read anew.
-    async fn refresh_heartbeats(&mut self, changed: &[Item]) -> Result<(), Failure> {
+    /// read anew. Where that fails, the older one is better than none.
+    async fn refresh_heartbeats(&mut self, changed: &[Item]) {
         let Some(known) = &mut self.picture.heartbeats else {
-            return Ok(());
+            return;
         };
         if changed.len() > MOST_BY_NAME {
-            if let Some(all) = heartbeats(self.session, true).await? {
+            if let Ok(Some(all)) = heartbeats(self.session, true).await {
                 *known = all;
             }
-            return Ok(());
+            return;
         }
         let locks = &self.session.locks;
         let read = join_all(changed.iter().map(|item| locks.heartbeat(&item.node))).await;
         for (item, heartbeat) in changed.iter().zip(read) {
-            // An older one is better than none.
             if let Ok(Some(heartbeat)) = heartbeat {
                 known.insert(item.node.clone(), heartbeat);
             }
         }
-        Ok(())
     }
 }
 
