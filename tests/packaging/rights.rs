@@ -220,7 +220,7 @@ fn rights_are_the_fewest() {
     assert_eq!(on_leases(USERS, ours), LEASE_VERBS[..5]);
     assert_eq!(on_leases(ADMINISTRATORS, ours), LEASE_VERBS[..5]);
     for group in [VIEWERS, USERS] {
-        assert_eq!(on_leases(group, "kube-node-lease"), ["list"]);
+        assert_eq!(on_leases(group, "kube-node-lease"), ["get", "list"]);
         assert_eq!(on_leases(group, "kube-system"), [""; 0]);
         assert!(!may(plane, group, "create", "namespaces", ""), "{group}");
     }
