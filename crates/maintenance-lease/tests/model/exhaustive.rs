@@ -4,7 +4,7 @@
 use std::env;
 
 use maintenance_lease::protocol::{Outcome, SKEW_BUDGET, Span, Verb, judge};
-use stateright::{Checker, Model, Property};
+use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use crate::canonical::Horizon;
 use crate::client::Sent;
@@ -214,13 +214,19 @@ fn landed(sent: &Sent, world: &World) -> bool {
     judge(&sent.write, sent.on.as_ref(), lease) == Outcome::Landed
 }
 
-/// Explores all that can be reached, and says how much that was.
+/// Explores all that can be reached, up to the first failure, and says how much that was.
 #[expect(
     clippy::print_stderr,
     reason = "the size of the model is what its reader asks first"
 )]
 fn explore(bounds: Bounds) -> impl Checker<Bounds> {
-    let checker = bounds.checker().threads(2).spawn_bfs().join();
+    let stop = HasDiscoveries::AnyFailures;
+    let checker = bounds
+        .checker()
+        .threads(2)
+        .finish_when(stop)
+        .spawn_bfs()
+        .join();
     let (states, depth) = (checker.unique_state_count(), checker.max_depth());
     eprintln!("{bounds:?}: {states} states, the furthest {depth} actions away");
     checker

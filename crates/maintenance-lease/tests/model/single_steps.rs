@@ -44,6 +44,10 @@ fn others() -> impl Strategy<Value = Id> {
     prop_oneof![Just(Id(1)), Just(odd::STRANGER)]
 }
 
+fn token_part() -> impl Strategy<Value = String> {
+    prop_oneof!["[A-Za-z0-9-]{1,40}", "[a-z0-9.$ -]{0,3}"]
+}
+
 proptest! {
     #![proptest_config(cases(512))]
 
@@ -190,14 +194,19 @@ proptest! {
 
     #[test]
     fn a_token_survives_printing(
-        uid in "[A-Za-z0-9-]{1,40}",
+        uid in token_part(),
         transitions in any::<u32>(),
-        nonce in "[A-Za-z0-9-]{1,40}",
+        nonce in token_part(),
     ) {
-        let token = Token::new(&uid, transitions, &nonce).expect("safe parts");
-        let word = token.to_string();
-        prop_assert!(word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.'));
-        prop_assert_eq!(word.parse(), Ok(token));
+        let safe = |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        let can_be = [&uid, &nonce].iter().all(|part| safe(part) && !part.is_empty());
+        let token = Token::new(&uid, transitions, &nonce);
+        prop_assert_eq!(token.is_some(), can_be);
+        if let Some(token) = token {
+            let word = token.to_string();
+            prop_assert!(word.split('.').all(safe), "{word}");
+            prop_assert_eq!(word.parse(), Ok(token));
+        }
     }
 
     #[test]
