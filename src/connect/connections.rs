@@ -130,7 +130,9 @@ impl Connections {
             .map(|body| Request::from_parts(parts.clone(), body));
         match (http2.request(Request::from_parts(parts, body)).await, again) {
             // Nothing was sent yet: the handshake told.
-            (Err(err), Some(request)) if causes(&err).any(<dyn std::error::Error>::is::<NoHttp2>) => {
+            (Err(err), Some(request))
+                if causes(&err).any(<dyn std::error::Error>::is::<NoHttp2>) =>
+            {
                 self.current().http2 = None;
                 Ok(clients.http1.request(request).await?)
             }

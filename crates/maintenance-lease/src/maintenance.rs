@@ -506,7 +506,7 @@ impl Maintenance {
         let meant = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
         let verb = Verb::Hold {
             nonce: names.id(&nonce(&*self.api.env)),
-            take_over: confirmed.is_some(),
+            take_over: meant.is_some(),
         };
         let extras = Extras {
             reason: Some(options.reason.clone()),
@@ -577,7 +577,7 @@ impl Maintenance {
         let mut names = Names::default();
         let meant = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
         let verb = Verb::Unhold {
-            another: confirmed.is_some(),
+            another: meant.is_some(),
         };
         self.carry_out(node, verb, names, meant, Extras::default(), seen)
             .await

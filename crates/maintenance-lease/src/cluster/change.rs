@@ -78,13 +78,13 @@ impl Task<'_> {
         matches!(self.verb, Verb::Acquire { .. } | Verb::Hold { .. })
     }
 
-    /// The verb is for the acquisition that is read first.
+    /// The verb is for the acquisition that is read first. One that breaks a lock is for what was
+    /// confirmed, which no read stands in for.
     fn pins_first_read(&self) -> bool {
-        match self.verb {
-            Verb::Acquire { .. } => false,
-            Verb::Hold { take_over, .. } => take_over,
-            Verb::Renew { .. } | Verb::Release | Verb::ForceRelease | Verb::Unhold { .. } => true,
-        }
+        matches!(
+            self.verb,
+            Verb::Renew { .. } | Verb::Release | Verb::Unhold { another: false }
+        )
     }
 
     fn reduce(&mut self, lease: Option<&NodeLease>) -> Option<Lease> {
@@ -147,6 +147,9 @@ impl Api {
             if task.meant.is_none() && tries == 0 && task.pins_first_read() {
                 task.meant = reduced.as_ref().and_then(Lease::acquisition);
             }
+            // Before the present is looked at: who is stopped between the two must not believe for
+            // longer than what the write says.
+            let at = self.env.boot();
             let (sent, resent) = match self.settle(&mut task, unsettled.take(), reduced.as_ref()) {
                 Settled::Landed(sent) => {
                     asides.push(Aside::AnswerLost);
@@ -155,7 +158,6 @@ impl Api {
                 Settled::Unsettled(sent) => (*sent, true),
                 Settled::Nothing => match self.decide(&mut task, reduced.as_ref(), &lease)? {
                     Decision::Write(write) => {
-                        let at = self.env.boot();
                         let on = lease.take();
                         (Sent { write, on, at }, false)
                     }
