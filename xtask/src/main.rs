@@ -32,6 +32,8 @@ enum Command {
     Dist(dist::Arguments),
     Gen(r#gen::Arguments),
     Model(model::Arguments),
+    #[command(hide = true)]
+    Measure(bench::measure::Arguments),
     Test(test::Arguments),
     Try(tour::Arguments),
     Up(up::Arguments),
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::Dist(arguments) => arguments.run(),
         Command::Gen(arguments) => arguments.run(),
         Command::Model(arguments) => arguments.run(),
+        Command::Measure(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),
         Command::Try(arguments) => arguments.run(),
         Command::Up(arguments) => arguments.run(),

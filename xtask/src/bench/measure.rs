@@ -1,10 +1,12 @@
 //! What one run of a command costs.
 
+use std::env;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use control_plane::{Binary, ControlPlane, target_dir};
 use wait4::Wait4 as _;
 
@@ -58,34 +60,80 @@ impl Tools {
         command
     }
 
-    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
             .env("KUBECONFIG", &self.kubeconfig)
             .env("HOME", &self.home)
-            .env("KUBECTL_MAINT_HOLDER", "bench@here")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
+            .env("KUBECTL_MAINT_HOLDER", "bench@here");
         command
     }
 }
 
+/// Measure one run of a command, and print what it cost
+///
+/// Linux counts what a process had in memory before it became another program, so that a large
+/// parent would show in every figure. This one is small.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The command
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+impl Arguments {
+    #[expect(clippy::print_stdout, reason = "the parent reads it")]
+    pub(crate) fn run(self) -> Result<()> {
+        let (program, arguments) = self.command.split_first().context("no command")?;
+        let begun = Instant::now();
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .spawn()
+            .with_context(|| program.to_string_lossy().into_owned())?;
+        let end = child.wait4()?;
+        let wall = begun.elapsed();
+        ensure!(end.status.success(), "it ended with {}", end.status);
+        let cpu = end.rusage.utime + end.rusage.stime;
+        println!(
+            "{} {} {}",
+            wall.as_micros(),
+            cpu.as_micros(),
+            end.rusage.maxrss / 1024
+        );
+        Ok(())
+    }
+}
+
 /// Runs `command` to a successful end.
-pub(super) fn cost(mut command: Command) -> Result<Cost> {
-    let begun = Instant::now();
-    let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
-    let end = child.wait4()?;
-    let wall = begun.elapsed();
-    ensure!(
-        end.status.success(),
-        "{command:?} ended with {}",
-        end.status
-    );
+pub(super) fn cost(command: &Command) -> Result<Cost> {
+    let mut measured = Command::new(env::current_exe()?);
+    measured
+        .arg("measure")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env_clear()
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit());
+    let output = measured.output()?;
+    ensure!(output.status.success(), "{command:?} failed");
+    let figures: Vec<u64> = String::from_utf8(output.stdout)?
+        .split_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()?;
+    let [wall, cpu, memory] = figures[..] else {
+        bail!("{command:?} was not measured");
+    };
     Ok(Cost {
-        wall,
-        cpu: end.rusage.utime + end.rusage.stime,
-        memory: end.rusage.maxrss / 1024,
+        wall: Duration::from_micros(wall),
+        cpu: Duration::from_micros(cpu),
+        memory,
     })
 }
 

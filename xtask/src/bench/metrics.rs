@@ -38,7 +38,7 @@ pub(super) fn requests(plane: &ControlPlane, tools: &Tools) -> Result<()> {
         ("status of all nodes, wide", &["status", "-o", "wide"]),
     ] {
         let before = counted(plane)?;
-        cost(tools.plugin(&[arguments, &["-q"]].concat()))?;
+        cost(&tools.plugin(&[arguments, &["-q"]].concat()))?;
         say(format_args!("  {:>3}  {what}", counted(plane)? - before));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: the plugin beside kubectl, on a real control plane that writes to disk.
 
-mod measure;
+pub(crate) mod measure;
 mod metrics;
 mod scenarios;
 

@@ -21,30 +21,30 @@ const PATCH: &str = r#"{"metadata":{"annotations":{"kubectl-maint.dev/reason":"b
 /// `status` and `acquire` of one node beside `kubectl get lease` and `kubectl patch lease`.
 pub(super) fn one_node(plane: &ControlPlane, tools: &Tools, rounds: usize) -> Result<()> {
     plane.create_nodes(&[NodeSpec::ready("bench-one")])?;
-    cost(tools.plugin(&["acquire", "bench-one", "-q"]))?;
-    cost(tools.plugin(&["release", "bench-one", "-q"]))?;
+    cost(&tools.plugin(&["acquire", "bench-one", "-q"]))?;
+    cost(&tools.plugin(&["release", "bench-one", "-q"]))?;
     let mut status = Vec::new();
     let mut get = Vec::new();
     let mut acquire = Vec::new();
     let mut patch = Vec::new();
     for _ in 0..rounds {
-        status.push(cost(tools.plugin(&["status", "bench-one", "-q"]))?);
-        get.push(cost(tools.kubectl(&[
+        status.push(cost(&tools.plugin(&["status", "bench-one", "-q"]))?);
+        get.push(cost(&tools.kubectl(&[
             "get",
             "lease",
             "bench-one",
             "-n",
             NAMESPACE,
         ]))?);
-        acquire.push(cost(tools.plugin(&[
+        acquire.push(cost(&tools.plugin(&[
             "acquire",
             "bench-one",
             "-q",
             "-m",
             "bench",
         ]))?);
-        cost(tools.plugin(&["release", "bench-one", "-q"]))?;
-        patch.push(cost(tools.kubectl(&[
+        cost(&tools.plugin(&["release", "bench-one", "-q"]))?;
+        patch.push(cost(&tools.kubectl(&[
             "patch",
             "lease",
             "bench-one",
@@ -54,7 +54,7 @@ pub(super) fn one_node(plane: &ControlPlane, tools: &Tools, rounds: usize) -> Re
             "-p",
             PATCH,
         ]))?);
-        cost(tools.plugin(&["release", "bench-one", "-q"]))?;
+        cost(&tools.plugin(&["release", "bench-one", "-q"]))?;
     }
     compare(
         "status of one node / kubectl get lease",
@@ -82,8 +82,8 @@ pub(super) fn by_label(
         .map(|number| NodeSpec::ready(&format!("label-{number:04}")).label("bench", "label"))
         .collect();
     plane.create_nodes(&nodes)?;
-    let acquire = || cost(tools.plugin(&["acquire", "-l", "bench=label", "-q", "-m", "bench"]));
-    let release = || cost(tools.plugin(&["release", "-l", "bench=label", "-q"]));
+    let acquire = || cost(&tools.plugin(&["acquire", "-l", "bench=label", "-q", "-m", "bench"]));
+    let release = || cost(&tools.plugin(&["release", "-l", "bench=label", "-q"]));
     acquire()?;
     release()?;
     let mut ours = Vec::new();
@@ -94,8 +94,8 @@ pub(super) fn by_label(
         raw.push(runtime.block_on(raw_patches(tools_kubeconfig(plane), count))?);
         release()?;
     }
-    let xargs = cost(tools.shell(&format!(
-        "seq -f 'label-%04g' 0 {} | xargs -P8 -I@ kubectl patch lease @ -n {NAMESPACE} --type=merge -p '{PATCH}'",
+    let xargs = cost(&tools.shell(&format!(
+        "seq -f 'label-%04g' 0 {} | xargs -P8 -INODE kubectl patch lease NODE -n {NAMESPACE} --type=merge -p '{PATCH}'",
         count - 1
     )))?;
     release()?;
@@ -157,18 +157,18 @@ pub(super) fn wide(plane: &ControlPlane, tools: &Tools, count: usize) -> Result<
         })
         .collect();
     plane.create_nodes(&nodes)?;
-    cost(tools.plugin(&["acquire", "-l", "bench=wide", "-q", "-m", "bench"]))?;
+    cost(&tools.plugin(&["acquire", "-l", "bench=wide", "-q", "-m", "bench"]))?;
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
     for _ in 0..5 {
-        ours.push(cost(tools.plugin(&["status", "-o", "wide"]))?);
+        ours.push(cost(&tools.plugin(&["status", "-o", "wide"]))?);
         let mut sum = Cost::default();
         for arguments in [
             &["get", "nodes"][..],
             &["get", "leases", "-n", NAMESPACE],
             &["get", "leases", "-n", "kube-node-lease"],
         ] {
-            let one = cost(tools.kubectl(arguments))?;
+            let one = cost(&tools.kubectl(arguments))?;
             sum.wall += one.wall;
             sum.cpu += one.cpu;
             sum.memory = sum.memory.max(one.memory);
