@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response, Uri};
+use http::{Method, Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper_rustls::{
     FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream,
@@ -28,6 +28,9 @@ use super::tls::{self, Identity};
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// And given up after this much more.
 const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(15);
+
+/// At each failure of a handshake one of those who wait for it begins another: more don't wait at once for the first.
+const MOST_FAILED_FOR_OTHERS: u8 = 8;
 
 type HttpClient<C> = legacy::Client<C, Body>;
 
@@ -119,26 +122,51 @@ impl Connections {
     }
 
     async fn send(self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
-        let clients = self.clients();
-        let Some(http2) = clients.http2 else {
-            return Ok(clients.http1.request(request).await?);
-        };
         let (parts, body) = request.into_parts();
-        let body = Body::from(body.collect_bytes().await?);
-        let again = body
-            .try_clone()
-            .map(|body| Request::from_parts(parts.clone(), body));
-        match (http2.request(Request::from_parts(parts, body)).await, again) {
-            // Nothing was sent yet: the handshake told.
-            (Err(err), Some(request))
-                if causes(&err).any(<dyn std::error::Error>::is::<NoHttp2>) =>
-            {
-                self.current().http2 = None;
-                Ok(clients.http1.request(request).await?)
+        let body = body.collect_bytes().await?;
+        let mut failed_for_others = 0;
+        let mut left_behind = false;
+        loop {
+            let clients = self.clients();
+            let request = Request::from_parts(parts.clone(), Body::from(body.clone()));
+            let Some(http2) = clients.http2 else {
+                return Ok(clients.http1.request(request).await?);
+            };
+            // Where there is no connection yet, nothing was sent.
+            match http2.request(request).await {
+                Err(err) if is_no_http2(&err) => {
+                    self.current().http2 = None;
+                }
+                Err(err) if is_of_another(&err) && failed_for_others < MOST_FAILED_FOR_OTHERS => {
+                    failed_for_others += 1;
+                }
+                Err(err) if !left_behind && parts.method == Method::GET && is_farewell(&err) => {
+                    left_behind = true;
+                }
+                answer => return Ok(answer?),
             }
-            (answer, _) => Ok(answer?),
         }
     }
+}
+
+/// Whether the server ended the connection in good order, as it does when it doesn't know the user of another request on
+/// it. What only reads may be sent again.
+fn is_farewell(err: &legacy::Error) -> bool {
+    causes(err)
+        .filter_map(|cause| cause.downcast_ref::<h2::Error>())
+        .any(|err| {
+            err.is_go_away() && err.is_remote() && err.reason() == Some(h2::Reason::NO_ERROR)
+        })
+}
+
+fn is_no_http2(err: &legacy::Error) -> bool {
+    causes(err).any(<dyn std::error::Error>::is::<NoHttp2>)
+}
+
+/// Whether a request waited for the handshake that another one began, and failed with it: the pool
+/// then doesn't say why. It has to find that out for itself.
+fn is_of_another(err: &legacy::Error) -> bool {
+    err.is_connect() && ConnectError::classify_cause(err, "").is_none()
 }
 
 fn client_builder() -> legacy::Builder {
