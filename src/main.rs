@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::cli::{Cli, program};
+use crate::cli::{Cli, program, typed};
 use crate::completion::Question;
 use crate::connect::Environment;
 use crate::exit::Code;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
                 program: &program,
             },
         ),
-        Err(error) => say_usage(&error),
+        Err(error) => say_usage(&typed::tame(error)),
     };
     ExitCode::from(code.number())
 }

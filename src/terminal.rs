@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 
@@ -121,7 +121,10 @@ impl Terminal {
             .default(false)
             .show_default(true)
             .interact()
-            .map_err(|error| Failure::Unconfirmed(format!("nobody could be asked: {error}")))?;
+            .map_err(|dialoguer::Error::IO(error)| match error.kind() {
+                ErrorKind::Interrupted => Failure::Interrupted,
+                _ => Failure::Unconfirmed(format!("nobody could be asked: {error}")),
+            })?;
         if answered {
             Ok(())
         } else {

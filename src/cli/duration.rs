@@ -7,6 +7,9 @@ pub(crate) fn length(typed: &str) -> Result<Duration, String> {
     if typed.starts_with('-') {
         return Err("must not be negative".to_owned());
     }
+    if !typed.is_empty() && typed.bytes().all(|byte| byte == b'0') {
+        return Ok(Duration::ZERO);
+    }
     if !typed.is_empty() && typed.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!("needs a unit, such as {typed}s or {typed}m"));
     }
@@ -49,7 +52,7 @@ mod tests {
             ("", "is not a length of time, such as 90s, 30m or 1h"),
             ("0s", "must be a whole number of seconds from 1s to 1h"),
             ("30", "needs a unit, such as 30s or 30m"),
-            ("0", "needs a unit, such as 0s or 0m"),
+            ("0", "must be a whole number of seconds from 1s to 1h"),
             ("0.5s", "must be a whole number of seconds"),
             ("500ms", "must be a whole number of seconds from 1s to 1h"),
             ("-5m", "must not be negative"),

@@ -8,6 +8,7 @@ pub(crate) mod nodes;
 pub(crate) mod output;
 pub(crate) mod program;
 pub(crate) mod token;
+pub(crate) mod typed;
 pub(crate) mod until;
 pub(crate) mod writing;
 

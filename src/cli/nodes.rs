@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::typed::shown;
 use crate::failure::Failure;
 
 /// The nodes that a verb is for.
@@ -54,6 +55,10 @@ pub(crate) enum Selection {
 /// The longest list of nodes that is read, in bytes.
 const LONGEST_LIST: u64 = 16 << 20;
 
+/// The longest selector, in bytes: escaped in a URL it may become three times that, and URLs of
+/// 64 KiB are the end.
+const LONGEST_SELECTOR: usize = 16 << 10;
+
 impl NodeArgs {
     /// What was meant; `mine` is the verb's own flag, where it has one.
     ///
@@ -91,6 +96,15 @@ impl NodeArgs {
                 return Err(Failure::usage(
                     "the selector of -l is empty, which would be all nodes",
                     "if all are meant, say --all",
+                ));
+            }
+            if selector.len() > LONGEST_SELECTOR {
+                return Err(Failure::usage(
+                    format!(
+                        "the selector of -l is longer than {} KiB",
+                        LONGEST_SELECTOR >> 10
+                    ),
+                    "to name that many nodes, use --nodes-from FILE",
                 ));
             }
             return Ok(Selection::Labelled(selector.clone()));
@@ -164,8 +178,11 @@ pub(crate) fn node_name(typed: &str) -> Result<String, Failure> {
         Some(("node" | "nodes" | "no", name)) => name,
         Some((kind, _)) => {
             return Err(Failure::usage(
-                format!("{} is not a node", quoted(typed)),
-                format!("only nodes have a maintenance lock, not {}", quoted(kind)),
+                format!("\"{}\" is not a node", shown(typed)),
+                format!(
+                    "only nodes have a maintenance lock, not \"{}\"",
+                    shown(kind)
+                ),
             ));
         }
         None => typed,
@@ -177,7 +194,7 @@ pub(crate) fn node_name(typed: &str) -> Result<String, Failure> {
         if name.is_empty() {
             "the name of a node must not be empty".to_owned()
         } else {
-            format!("{} can't be the name of a node", quoted(name))
+            format!("\"{}\" can't be the name of a node", shown(name))
         },
         "names have lower-case letters, digits, - and . only, and at most 253 of them",
     ))
@@ -193,15 +210,6 @@ fn is_name(name: &str) -> bool {
                 && bytes.last().is_some_and(|&byte| alphanumeric(byte))
                 && bytes.iter().all(|&byte| alphanumeric(byte) || byte == b'-')
         })
-}
-
-/// What was typed, short enough for a line and without control characters.
-fn quoted(typed: &str) -> String {
-    let mut shown: String = typed.chars().take(80).collect();
-    if shown.len() < typed.len() {
-        shown.push('…');
-    }
-    format!("{shown:?}")
 }
 
 #[cfg(test)]

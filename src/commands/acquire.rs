@@ -93,15 +93,16 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         "then anyone may take it; longer: {program} renew, or {program} hold",
         program = session.program
     ));
-    if taking.is_interrupted() {
-        report.interrupted();
-    }
+    let interrupted = taking.is_interrupted();
     let mut results = taking.into_results();
     for node in nodes {
         match results.remove(&node) {
             Some(result) => report.add(&node, result),
             None => report.left_alone(node),
         }
+    }
+    if interrupted {
+        report.interrupted();
     }
     report.end(single).await
 }

@@ -91,6 +91,20 @@ where
     }
 }
 
+/// Runs work that only reads: Ctrl-C ends it at once.
+///
+/// # Errors
+/// Its own, and that it was interrupted.
+pub(crate) async fn or_interrupted<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        result = work => result,
+        () = interrupt() => Err(Failure::Interrupted),
+    }
+}
+
 /// Completes at Ctrl-C; a second one ends the process at once.
 pub(crate) async fn interrupt() {
     ctrl_c().await;

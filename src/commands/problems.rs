@@ -1,6 +1,7 @@
 //! Tells problems: what went wrong, in kubectl's words, and what to do about it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{ApiError, Error, Refused, RowDetail};
@@ -17,13 +18,17 @@ use crate::terminal::{Terminal, escape};
 /// The manifest with the rights that the verbs need.
 const RIGHTS: &str = "deploy/rbac.yaml";
 
+/// How many unknown nodes are told one by one: of a wrong list, all would be too many.
+const MOST_UNKNOWN: usize = 20;
+
 /// Tells the problems of a command's nodes as they come, and keeps the worst code.
 pub(crate) struct Problems<'a> {
     session: &'a Session<'a>,
     verb: Option<Verb>,
     worst: Cell<Code>,
+    /// Nodes that don't exist, as they were named; only the first are told.
     unknown: RefCell<Vec<String>>,
-    told: RefCell<Vec<String>>,
+    told: RefCell<HashSet<String>>,
 }
 
 impl<'a> Problems<'a> {
@@ -51,7 +56,11 @@ impl<'a> Problems<'a> {
     pub(crate) fn tell(&self, failure: &Failure) {
         self.note(self.code(failure));
         if let Failure::Lock(Error::NodeNotFound(node)) = failure {
-            self.unknown.borrow_mut().push(node.clone());
+            let mut unknown = self.unknown.borrow_mut();
+            unknown.push(node.clone());
+            if unknown.len() > MOST_UNKNOWN {
+                return;
+            }
         }
         let (message, hint) = words(failure, Some(self.session), self.verb);
         // What is the same for all nodes, such as a server that is gone, is told once.
@@ -63,7 +72,7 @@ impl<'a> Problems<'a> {
         if let Some(hint) = hint {
             terminal.hint(hint);
         }
-        self.told.borrow_mut().push(message);
+        self.told.borrow_mut().insert(message);
     }
 
     /// The code of a failure. One's own hold keeps an acquisition off as any other holder does; for
@@ -92,7 +101,14 @@ impl<'a> Problems<'a> {
     /// Ends the command: offers names that may have been meant, says what is wrong with the clocks,
     /// and returns the worst code.
     pub(crate) async fn end(self) -> Code {
-        let unknown = self.unknown.take();
+        let mut unknown = self.unknown.take();
+        if unknown.len() > MOST_UNKNOWN {
+            let more = unknown.len() - MOST_UNKNOWN;
+            self.session
+                .terminal
+                .error(&format!("{more} more nodes not found"));
+            unknown.truncate(MOST_UNKNOWN);
+        }
         if !unknown.is_empty()
             && let Ok(rows) = self.session.locks.nodes(None, RowDetail::Cells).await
         {

@@ -40,7 +40,8 @@ impl<'a> Work<'a> {
         with_nodes: bool,
         is_mine: IsMine<'_>,
     ) -> Result<Targets, Failure> {
-        let found = targets::find(self.session, selection.clone(), with_nodes, is_mine).await;
+        let finding = targets::find(self.session, selection.clone(), with_nodes, is_mine);
+        let found = many::or_interrupted(finding).await;
         let targets = self.told(found)?;
         confirm::many_nodes(self.session, self.args, self.verb, selection, &targets)?;
         Ok(targets)
@@ -55,7 +56,8 @@ impl<'a> Work<'a> {
         targets: Targets,
         with_nodes: bool,
     ) -> Result<Targets, Failure> {
-        self.told(targets::look(self.session, targets, with_nodes, self.args.nodes.parallel).await)
+        let looking = targets::look(self.session, targets, with_nodes, self.args.nodes.parallel);
+        self.told(many::or_interrupted(looking).await)
     }
 
     /// Asks before the locks of others in `leases` are broken.
@@ -207,9 +209,13 @@ impl<'a> Report<'a> {
         self.left.push(node);
     }
 
-    /// Notes that Ctrl-C came before the end.
+    /// Says that Ctrl-C came before the end.
     pub(crate) fn interrupted(&mut self) {
-        self.problems.note(Code::INTERRUPTED);
+        if self.problems.any() {
+            self.problems.note(Code::INTERRUPTED);
+        } else {
+            self.problems.tell(&Failure::Interrupted);
+        }
     }
 
     /// Tells what remains to be said, leaves the Events, and returns the code; `single` where one

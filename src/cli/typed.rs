@@ -1,0 +1,50 @@
+//! What was typed, as it can be repeated in a message: short, and without anything that acts on a
+//! terminal.
+
+use clap::error::{ContextKind, ContextValue};
+
+use crate::terminal::escape;
+
+/// How many characters are repeated.
+const MOST: usize = 80;
+
+/// `typed` with control characters escaped, and cut where it is long.
+pub(crate) fn shown(typed: &str) -> String {
+    let mut beginning: String = typed.chars().take(MOST).collect();
+    if beginning.len() < typed.len() {
+        beginning.push('…');
+    }
+    escape(&beginning)
+}
+
+/// The same for what the argument parser repeats.
+pub(crate) fn tame(mut error: clap::Error) -> clap::Error {
+    let repeated: Vec<(ContextKind, String)> = error
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(typed) => Some((kind, typed.clone())),
+            _ => None,
+        })
+        .collect();
+    for (kind, typed) in repeated {
+        let tamed = shown(&typed);
+        if tamed != typed {
+            error.insert(kind, ContextValue::String(tamed));
+            // Suggestions are ready-made text, which repeats it as it is.
+            error.insert(ContextKind::Suggested, ContextValue::None);
+        }
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_repeated_is_short_and_harmless() {
+        assert_eq!(shown("worker-1"), "worker-1");
+        assert_eq!(shown("a\x1b[31mb\r"), "a\\u{1b}[31mb\\r");
+        assert_eq!(shown(&"é".repeat(81)), "é".repeat(80) + "…");
+    }
+}
