@@ -1,1 +1,9 @@
-//! Input that cannot be meant.
+//! What nobody should give the plugin, and somebody will: each with what it says then.
+
+mod environment;
+mod length;
+mod nodes;
+mod pipes;
+mod server;
+mod text;
+mod usage;

@@ -112,6 +112,38 @@ fn a_lease_that_changed_hands_before_the_answer_is_not_broken() {
 }
 
 #[test]
+fn the_next_lease_of_the_same_holder_is_another() {
+    on_real("confirm-again", |cluster| {
+        let node = held_by_bob(cluster);
+        let bob = |verb: &str| {
+            let maint = cluster.maint([verb, node.as_str()]);
+            maint.holder("bob@laptop").succeeds();
+        };
+        let terminal = asked(cluster, &["release", &node, "--force"]);
+        bob("release");
+        bob("acquire");
+        let (said, code) = answered(terminal, "y");
+        assert_eq!(code, 3, "{said}");
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn a_lease_that_was_renewed_before_the_answer_is_the_one_that_was_shown() {
+    on_real("confirm-renewed", |cluster| {
+        let node = held_by_bob(cluster);
+        let terminal = asked(cluster, &["release", &node, "--force"]);
+        cluster
+            .maint(["renew", &node])
+            .holder("bob@laptop")
+            .succeeds();
+        let (said, code) = answered(terminal, "y");
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
 fn a_hold_that_changed_hands_before_the_answer_is_not_ended() {
     on_real("confirm-unhold", |cluster| {
         let node = cluster.node("worker-1");

@@ -8,6 +8,8 @@ mod bad_input;
 mod confirmation;
 mod hold;
 mod interrupted;
+mod lost_answers;
+mod races;
 mod release;
 mod renew;
 mod status;

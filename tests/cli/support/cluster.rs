@@ -18,7 +18,7 @@ pub(crate) const LEASES: &str =
     "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
 
 /// Serves sandboxes and sends the tests' own requests.
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+pub(super) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -28,11 +28,11 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 
 /// A cluster with names of the test's own.
 pub(crate) struct Cluster {
-    client: Client,
+    pub(super) client: Client,
     kubeconfig: PathBuf,
     prefix: String,
     pub(crate) real: Option<&'static ControlPlane>,
-    serving: Option<Serving>,
+    _serving: Option<Serving>,
     directory: TempDir,
 }
 
@@ -43,11 +43,6 @@ pub(crate) fn on_both(prefix: &str, test: impl Fn(&Cluster)) {
         test(&Cluster::in_memory(prefix));
         on_real(prefix, test);
     }
-}
-
-/// Runs a test on an in-memory API server alone, where only the plugin is looked at.
-pub(crate) fn in_memory(prefix: &str, test: impl Fn(&Cluster)) {
-    test(&Cluster::in_memory(prefix));
 }
 
 /// Runs a test on a real API server, where the in-memory one has no such thing.
@@ -71,6 +66,15 @@ impl Cluster {
         Self::new(prefix, kubeconfig, directory, None, Some(serving))
     }
 
+    /// Where nothing listens: for runs that should end before they ask anybody.
+    pub(crate) fn nowhere() -> Self {
+        let directory = directory();
+        let kubeconfig = directory.path().join("kubeconfig");
+        let text = Sandbox::new().kubeconfig("http://127.0.0.1:1");
+        std::fs::write(&kubeconfig, text).expect("a kubeconfig");
+        Self::new("nowhere", kubeconfig, directory, None, None)
+    }
+
     fn real(prefix: &str) -> Self {
         let plane = control_plane::shared();
         let kubeconfig = plane.admin_kubeconfig().to_owned();
@@ -86,9 +90,11 @@ impl Cluster {
     ) -> Self {
         let client = RUNTIME.block_on(async {
             let file = Kubeconfig::read_from(&kubeconfig).expect("a kubeconfig");
-            let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-                .await
-                .expect("a config");
+            let mut config =
+                kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                    .await
+                    .expect("a config");
+            config.default_retry = false;
             Client::try_from(config).expect("a client")
         });
         Self {
@@ -96,7 +102,7 @@ impl Cluster {
             kubeconfig,
             prefix: format!("{prefix}-"),
             real,
-            serving,
+            _serving: serving,
             directory,
         }
     }
@@ -104,19 +110,6 @@ impl Cluster {
     /// A directory that goes with the test.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
-    }
-
-    /// Where the in-memory server listens.
-    ///
-    /// # Panics
-    /// Where it is a real one.
-    pub(crate) fn address(&self) -> String {
-        let serving = self.serving.as_ref().expect("an in-memory server");
-        serving.url.trim_start_matches("http://").to_owned()
-    }
-
-    pub(crate) fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
     }
 
     /// A name of this test's own.

@@ -1,9 +1,11 @@
 //! Clusters, and the plugin's runs against them.
 
 mod cluster;
+mod gate;
 mod look;
 mod run;
 
-pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_real};
+pub(crate) use cluster::{Cluster, LEASES, ago, on_both, on_real};
+pub(crate) use gate::{Gate, Treatment};
 pub(crate) use look::{events_of, holder_of, requests};
-pub(crate) use run::{Maint, Run};
+pub(crate) use run::{Maint, Run, Running};

@@ -4,10 +4,12 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
+use std::thread::JoinHandle;
 
 use regex::Regex;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A command line of the plugin.
 pub(crate) struct Maint {
@@ -15,6 +17,24 @@ pub(crate) struct Maint {
     words: Vec<String>,
     prefix: String,
     stdin: Vec<u8>,
+    stdout: Reader,
+    stderr: Reader,
+}
+
+/// Who is at the other end of a pipe.
+#[derive(Clone, Copy)]
+enum Reader {
+    Listens,
+    /// Went away before anything was written.
+    Left,
+}
+
+/// A run at work.
+pub(crate) struct Running {
+    child: Child,
+    writer: JoinHandle<()>,
+    words: Vec<String>,
+    prefix: String,
 }
 
 /// What a run left behind. Printed, it is stdout, stderr and exit code together, with what differs
@@ -42,6 +62,8 @@ impl Maint {
             words: Vec::new(),
             prefix: prefix.to_owned(),
             stdin: Vec::new(),
+            stdout: Reader::Listens,
+            stderr: Reader::Listens,
         }
     }
 
@@ -80,17 +102,34 @@ impl Maint {
         self
     }
 
+    /// With a stdout that nobody reads any more.
+    pub(crate) fn unread_stdout(mut self) -> Self {
+        self.stdout = Reader::Left;
+        self
+    }
+
+    /// With a stderr that nobody reads any more.
+    pub(crate) fn unread_stderr(mut self) -> Self {
+        self.stderr = Reader::Left;
+        self
+    }
+
     /// The command as it would be run, for tests that watch it at work.
     pub(crate) fn command(self) -> Command {
         self.command
     }
 
-    pub(crate) fn run(mut self) -> Run {
+    pub(crate) fn run(self) -> Run {
+        self.start().ends()
+    }
+
+    /// Starts it, for tests that act while it works.
+    pub(crate) fn start(mut self) -> Running {
         let mut child = self
             .command
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stdout(self.stdout.pipe())
+            .stderr(self.stderr.pipe())
             .spawn()
             .expect("the plugin was built");
         let mut stdin = child.stdin.take().expect("a pipe");
@@ -99,15 +138,11 @@ impl Maint {
             // The plugin may well not read it.
             let _ = stdin.write_all(&text);
         });
-        let output = child.wait_with_output().expect("the plugin ends");
-        writer.join().expect("the writer ends");
-        let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
-        Run {
+        Running {
+            child,
+            writer,
             words: self.words,
             prefix: self.prefix,
-            stdout: text(output.stdout),
-            stderr: text(output.stderr),
-            code: output.status.code().expect("it was not killed"),
         }
     }
 
@@ -117,6 +152,39 @@ impl Maint {
         let run = self.run();
         assert_eq!(run.code, 0, "{run}");
         run
+    }
+}
+
+impl Reader {
+    fn pipe(self) -> Stdio {
+        match self {
+            Self::Listens => Stdio::piped(),
+            Self::Left => {
+                let (_, writer) = std::io::pipe().expect("a pipe");
+                writer.into()
+            }
+        }
+    }
+}
+
+impl Running {
+    /// Sends what Ctrl-C sends.
+    pub(crate) fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).expect("it is our child");
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ends(self) -> Run {
+        let output = self.child.wait_with_output().expect("the plugin ends");
+        self.writer.join().expect("the writer ends");
+        let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+        Run {
+            words: self.words,
+            prefix: self.prefix,
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+            code: output.status.code().expect("it was not killed"),
+        }
     }
 }
 
@@ -136,7 +204,10 @@ impl fmt::Display for Run {
 
 fn quoted(word: &str) -> String {
     let word: String = word.chars().take(60).collect();
-    if word.is_empty() || word.contains([' ', '\'', '"', '$']) {
+    if word.is_empty()
+        || word.contains([' ', '\'', '"', '$', '\u{202e}'])
+        || word.contains(char::is_control)
+    {
         format!("{word:?}")
     } else {
         word

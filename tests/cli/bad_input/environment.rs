@@ -1,0 +1,96 @@
+//! Surroundings in which something is missing.
+
+use insta::assert_snapshot;
+
+use crate::support::{Cluster, on_both};
+
+#[test]
+fn without_home_and_user() {
+    on_both("environment-home", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        let bare = |arguments: &[&str]| {
+            cluster
+                .maint(arguments)
+                .without_env("HOME")
+                .without_env("TZ")
+                .without_env("KUBECTL_MAINT_HOLDER")
+        };
+        let acquired = bare(&["acquire", &node]).succeeds();
+        assert!(acquired.stdout.contains(" acquired by "), "{acquired}");
+        // Whoever that is: the same gives it back.
+        assert_snapshot!(bare(&["release", &node]).run(), @"
+        $ kubectl maint release worker-1
+        node/worker-1 released
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn without_a_kubeconfig() {
+    let cluster = Cluster::nowhere();
+    let bare = || {
+        cluster
+            .maint(["acquire", "worker-1"])
+            .without_env("KUBECONFIG")
+            .without_env("HOME")
+    };
+    // kubectl's own first sight of a new machine.
+    assert_snapshot!(bare().run(), @"
+    $ kubectl maint acquire worker-1
+    -- stderr
+    The connection to the server localhost:8080 was refused - did you specify the right host or port?
+    hint: no API server is configured: set KUBECONFIG, name a file with --kubeconfig, or choose a --context
+    -- exit code 1
+    ");
+    assert_snapshot!(bare().env("KUBECONFIG", "/nowhere/config").run(), @"
+    $ kubectl maint acquire worker-1
+    -- stderr
+    The connection to the server localhost:8080 was refused - did you specify the right host or port?
+    hint: no API server is configured: set KUBECONFIG, name a file with --kubeconfig, or choose a --context
+    -- exit code 1
+    ");
+    assert_snapshot!(bare().arg("--kubeconfig").arg("/nowhere/config").run(), @"
+    $ kubectl maint acquire worker-1 --kubeconfig /nowhere/config
+    -- stderr
+    error: stat /nowhere/config: no such file or directory
+    -- exit code 1
+    ");
+}
+
+#[test]
+fn a_pipe_gets_no_colours() {
+    on_both("environment-colour", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster
+            .maint(["acquire", &node, "--holder", "bob@laptop"])
+            .succeeds();
+        for variables in [
+            &[][..],
+            &[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")],
+            &[("CI", "true")],
+            &[("NO_COLOR", "1")],
+            &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")],
+        ] {
+            for words in [
+                &["acquire", &node][..],
+                &["aquire"],
+                &["acquire", "--help"],
+                &["release", &node, "--force"],
+            ] {
+                let run = variables
+                    .iter()
+                    .fold(cluster.maint(words), |maint, (name, value)| {
+                        maint.env(name, value)
+                    })
+                    .run();
+                let escape = '\x1b';
+                assert!(
+                    !run.stdout.contains(escape) && !run.stderr.contains(escape),
+                    "{variables:?} {run}"
+                );
+            }
+        }
+    });
+}

@@ -1,0 +1,143 @@
+//! Lengths of time that can't be meant. Each says what is wrong, and what would be right.
+
+use insta::assert_snapshot;
+
+use crate::support::Cluster;
+
+fn acquire_for(duration: &str) -> String {
+    let cluster = Cluster::nowhere();
+    let run = cluster
+        .maint(["acquire", "worker-1", "--duration", duration])
+        .run();
+    assert_eq!(run.stdout, "");
+    run.to_string()
+}
+
+#[test]
+fn none_at_all() {
+    // A lock for no time is none.
+    assert_snapshot!(acquire_for("0s"), @"
+    $ kubectl maint acquire worker-1 --duration 0s
+    -- stderr
+    error: invalid value '0s' for '--duration <TIME>': must be a whole number of seconds from 1s to 1h
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(acquire_for("0"), @"
+    $ kubectl maint acquire worker-1 --duration 0
+    -- stderr
+    error: invalid value '0' for '--duration <TIME>': must be a whole number of seconds from 1s to 1h
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(acquire_for(""), @r#"
+    $ kubectl maint acquire worker-1 --duration ""
+    -- stderr
+    error: invalid value '' for '--duration <TIME>': is not a length of time, such as 90s, 30m or 1h
+
+    For more information, try '--help'.
+    -- exit code 2
+    "#);
+}
+
+#[test]
+fn less_than_a_second() {
+    // A Lease counts whole seconds.
+    assert_snapshot!(acquire_for("0.5s"), @"
+    $ kubectl maint acquire worker-1 --duration 0.5s
+    -- stderr
+    error: invalid value '0.5s' for '--duration <TIME>': must be a whole number of seconds
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(acquire_for("500ms"), @"
+    $ kubectl maint acquire worker-1 --duration 500ms
+    -- stderr
+    error: invalid value '500ms' for '--duration <TIME>': must be a whole number of seconds from 1s to 1h
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(acquire_for("1500ms"), @"
+    $ kubectl maint acquire worker-1 --duration 1500ms
+    -- stderr
+    error: invalid value '1500ms' for '--duration <TIME>': must be a whole number of seconds from 1s to 1h
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+}
+
+#[test]
+fn more_than_an_hour() {
+    // There are other verbs for that.
+    assert_snapshot!(acquire_for("61m"), @"
+    $ kubectl maint acquire worker-1 --duration 61m
+    -- stderr
+    error: invalid value '61m' for '--duration <TIME>': must not be longer than 1h; for longer: renew it in time, or hold
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(acquire_for("3601s"), @"
+    $ kubectl maint acquire worker-1 --duration 3601s
+    -- stderr
+    error: invalid value '3601s' for '--duration <TIME>': must not be longer than 1h; for longer: renew it in time, or hold
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(acquire_for("99999999999999999999y"), @"
+    $ kubectl maint acquire worker-1 --duration 99999999999999999999y
+    -- stderr
+    error: invalid value '99999999999999999999y' for '--duration <TIME>': is not a length of time, such as 90s, 30m or 1h
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+}
+
+#[test]
+fn negative() {
+    // Time runs forwards.
+    assert_snapshot!(acquire_for("-5m"), @"
+    $ kubectl maint acquire worker-1 --duration -5m
+    -- stderr
+    error: invalid value '-5m' for '--duration <TIME>': must not be negative
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+}
+
+#[test]
+fn nonsense() {
+    // A number without a unit would be a guess.
+    assert_snapshot!(acquire_for("30"), @"
+    $ kubectl maint acquire worker-1 --duration 30
+    -- stderr
+    error: invalid value '30' for '--duration <TIME>': needs a unit, such as 30s or 30m
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(acquire_for("soon"), @"
+    $ kubectl maint acquire worker-1 --duration soon
+    -- stderr
+    error: invalid value 'soon' for '--duration <TIME>': is not a length of time, such as 90s, 30m or 1h
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(acquire_for("30\x1b[31mm"), @r#"
+    $ kubectl maint acquire worker-1 --duration "30\u{1b}[31mm"
+    -- stderr
+    error: invalid value '30\u{1b}[31mm' for '--duration <TIME>': is not a length of time, such as 90s, 30m or 1h
+
+    For more information, try '--help'.
+    -- exit code 2
+    "#);
+}

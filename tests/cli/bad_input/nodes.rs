@@ -1,0 +1,242 @@
+//! Nodes that are none, and too many ways to name them.
+
+use insta::assert_snapshot;
+
+use crate::support::{Cluster, on_both};
+
+#[test]
+fn ways_to_name_nodes_are_not_mixed() {
+    let cluster = Cluster::nowhere();
+    // Who mixes them means something that we would have to guess.
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "-l", "pool=gpu"]).run(), @"
+    $ kubectl maint acquire worker-1 -l pool=gpu
+    -- stderr
+    error: NODE arguments and -l can't be mixed
+    hint: name nodes in one way only
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "--all"]).run(), @"
+    $ kubectl maint acquire worker-1 --all
+    -- stderr
+    error: NODE arguments and --all can't be mixed
+    hint: name nodes in one way only
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["release", "-l", "pool=gpu", "--mine", "--nodes-from", "-"]).run(), @"
+    $ kubectl maint release -l pool=gpu --mine --nodes-from -
+    -- stderr
+    error: -l and --nodes-from and --mine can't be mixed
+    hint: name nodes in one way only
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["acquire"]).run(), @"
+    $ kubectl maint acquire
+    -- stderr
+    error: no nodes given
+    hint: name them, or use -l SELECTOR, --all or --nodes-from FILE
+    -- exit code 2
+    ");
+}
+
+#[test]
+fn only_nodes_have_a_lock() {
+    let cluster = Cluster::nowhere();
+    // Said before anything is sent.
+    assert_snapshot!(cluster.maint(["acquire", "pod/web-0"]).run(), @r#"
+    $ kubectl maint acquire pod/web-0
+    -- stderr
+    error: "pod/web-0" is not a node
+    hint: only nodes have a maintenance lock, not "pod"
+    -- exit code 2
+    "#);
+    assert_snapshot!(cluster.maint(["acquire", "nodes/worker-1/status"]).run(), @r#"
+    $ kubectl maint acquire nodes/worker-1/status
+    -- stderr
+    error: "worker-1/status" can't be the name of a node
+    hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+    -- exit code 2
+    "#);
+    assert_snapshot!(cluster.maint(["acquire", "Worker_1"]).run(), @r#"
+    $ kubectl maint acquire Worker_1
+    -- stderr
+    error: "Worker_1" can't be the name of a node
+    hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+    -- exit code 2
+    "#);
+    assert_snapshot!(cluster.maint(["acquire", "../../secrets"]).run(), @r#"
+    $ kubectl maint acquire ../../secrets
+    -- stderr
+    error: "../../secrets" is not a node
+    hint: only nodes have a maintenance lock, not ".."
+    -- exit code 2
+    "#);
+    assert_snapshot!(cluster.maint(["acquire", "worker-1?x=y"]).run(), @r#"
+    $ kubectl maint acquire worker-1?x=y
+    -- stderr
+    error: "worker-1?x=y" can't be the name of a node
+    hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+    -- exit code 2
+    "#);
+}
+
+#[test]
+fn an_unknown_node_has_near_misses() {
+    on_both("nodes-near", |cluster| {
+        for short in ["worker-1", "worker-2", "database"] {
+            cluster.node(short);
+        }
+        cluster.namespace();
+        // As the server says it, and who may have been meant.
+        assert_snapshot!(cluster.maint(["acquire", &cluster.name("wroker-1")]).run(), @r#"
+        $ kubectl maint acquire wroker-1
+        -- stderr
+        Error from server (NotFound): nodes "wroker-1" not found
+        hint: did you mean worker-1, worker-2?
+        -- exit code 1
+        "#);
+        assert_snapshot!(cluster.maint(["release", &cluster.name("wroker-1")]).run(), @r#"
+        $ kubectl maint release wroker-1
+        -- stderr
+        Error from server (NotFound): nodes "wroker-1" not found
+        hint: did you mean worker-1, worker-2?
+        -- exit code 1
+        "#);
+        // Nothing is like it.
+        assert_snapshot!(cluster.maint(["acquire", "xyz"]).run(), @r#"
+        $ kubectl maint acquire xyz
+        -- stderr
+        Error from server (NotFound): nodes "xyz" not found
+        -- exit code 1
+        "#);
+        // Of several, the unknown ones, and nothing is taken.
+        let several = ["worker-1", "worker-2", "wroker-2"].map(|short| cluster.name(short));
+        assert_snapshot!(cluster.maint(["acquire"]).args(&several).run(), @r#"
+        $ kubectl maint acquire worker-1 worker-2 wroker-2
+        -- stderr
+        Error from server (NotFound): nodes "wroker-2" not found
+        none of the 3 nodes was acquired
+        hint: did you mean worker-2, worker-1?
+        -- exit code 1
+        "#);
+    });
+}
+
+#[test]
+fn a_list_without_nodes() {
+    let cluster = Cluster::nowhere();
+    let listed = || cluster.maint(["acquire", "--nodes-from", "-"]);
+    // Nothing is nothing, and no success.
+    assert_snapshot!(listed().run(), @"
+    $ kubectl maint acquire --nodes-from -
+    -- stderr
+    error: no matching resources found
+    -- exit code 1
+    ");
+    assert_snapshot!(listed().stdin("\n# rack 7\n\n").run(), @"
+    $ kubectl maint acquire --nodes-from -
+    -- stderr
+    error: no matching resources found
+    -- exit code 1
+    ");
+}
+
+#[test]
+fn a_list_with_a_bad_line() {
+    let cluster = Cluster::nowhere();
+    let listed = || cluster.maint(["acquire", "--nodes-from", "-"]);
+    // The line is named, and nothing is done for the good ones.
+    assert_snapshot!(listed().stdin("worker-1\nnode/worker-2\nworker 3\n").run(), @r#"
+    $ kubectl maint acquire --nodes-from -
+    -- stderr
+    error: --nodes-from -, line 3: "worker 3" can't be the name of a node
+    hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+    -- exit code 2
+    "#);
+    assert_snapshot!(listed().stdin("worker-1\n\x1b[31mred\n").run(), @r#"
+    $ kubectl maint acquire --nodes-from -
+    -- stderr
+    error: --nodes-from -, line 2: "\u{1b}[31mred" can't be the name of a node
+    hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+    -- exit code 2
+    "#);
+    assert_snapshot!(listed().stdin(&b"worker-1\nworker\xff\n"[..]).run(), @"
+    $ kubectl maint acquire --nodes-from -
+    -- stderr
+    error: --nodes-from -: not UTF-8
+    -- exit code 1
+    ");
+}
+
+#[test]
+fn a_list_that_is_no_file() {
+    let cluster = Cluster::nowhere();
+    // In the system's words.
+    assert_snapshot!(cluster.maint(["acquire", "--nodes-from", "/nowhere/nodes"]).run(), @"
+    $ kubectl maint acquire --nodes-from /nowhere/nodes
+    -- stderr
+    error: --nodes-from /nowhere/nodes: No such file or directory (os error 2)
+    -- exit code 1
+    ");
+    assert_snapshot!(cluster.maint(["acquire", "--nodes-from", "/"]).run(), @"
+    $ kubectl maint acquire --nodes-from /
+    -- stderr
+    error: --nodes-from /: Is a directory (os error 21)
+    -- exit code 1
+    ");
+}
+
+#[test]
+fn a_megabyte_of_one_node() {
+    on_both("nodes-megabyte", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        let list = format!("{node}\n").repeat((1 << 20) / node.len());
+        // However often it is named, it is one.
+        assert_snapshot!(cluster.maint(["acquire", "--nodes-from", "-"]).stdin(list).run(), @"
+        $ kubectl maint acquire --nodes-from -
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        lease/worker-1 created
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_megabyte_of_unknown_nodes() {
+    on_both("nodes-unknown", |cluster| {
+        cluster.node("worker-1");
+        let list: String = (0..80_000)
+            .map(|number| format!("worker-{number:05}\n"))
+            .collect();
+        // The first are named, the others counted.
+        assert_snapshot!(cluster.maint(["acquire", "--nodes-from", "-"]).stdin(list).run(),   @r#"
+        $ kubectl maint acquire --nodes-from -
+        -- stderr
+        Error from server (NotFound): nodes "worker-00000" not found
+        Error from server (NotFound): nodes "worker-00001" not found
+        Error from server (NotFound): nodes "worker-00002" not found
+        Error from server (NotFound): nodes "worker-00003" not found
+        Error from server (NotFound): nodes "worker-00004" not found
+        Error from server (NotFound): nodes "worker-00005" not found
+        Error from server (NotFound): nodes "worker-00006" not found
+        Error from server (NotFound): nodes "worker-00007" not found
+        Error from server (NotFound): nodes "worker-00008" not found
+        Error from server (NotFound): nodes "worker-00009" not found
+        Error from server (NotFound): nodes "worker-00010" not found
+        Error from server (NotFound): nodes "worker-00011" not found
+        Error from server (NotFound): nodes "worker-00012" not found
+        Error from server (NotFound): nodes "worker-00013" not found
+        Error from server (NotFound): nodes "worker-00014" not found
+        Error from server (NotFound): nodes "worker-00015" not found
+        Error from server (NotFound): nodes "worker-00016" not found
+        Error from server (NotFound): nodes "worker-00017" not found
+        Error from server (NotFound): nodes "worker-00018" not found
+        Error from server (NotFound): nodes "worker-00019" not found
+        none of the 80000 nodes was acquired
+        error: 79980 more nodes not found
+        -- exit code 1
+        "#);
+    });
+}

@@ -1,0 +1,69 @@
+//! Readers that go away. The work is done all the same.
+
+use insta::assert_snapshot;
+
+use crate::support::on_both;
+
+#[test]
+fn nobody_reads_stdout() {
+    on_both("pipes-stdout", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        cluster.namespace();
+        // As in `| head -0`: a quiet end, and both are taken.
+        assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).unread_stdout().run(), @"
+        $ kubectl maint acquire worker-1 worker-2
+        -- stderr
+        lease/worker-1 and 1 more created
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        all 2 nodes are held now
+        -- exit code 0
+        ");
+        for node in &nodes {
+            assert_eq!(
+                cluster.lease_of(node)["spec"]["holderIdentity"],
+                "alice@bastion"
+            );
+        }
+        assert_snapshot!(cluster.maint(["acquire", &nodes[0], "-o", "json", "--reentry"]).unread_stdout().run(), @"
+        $ kubectl maint acquire worker-1 -o json --reentry
+        -- stderr
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        -- exit code 0
+        ");
+        assert_snapshot!(cluster.maint(["acquire", "--help"]).unread_stdout().run(), @"
+        $ kubectl maint acquire --help
+        -- exit code 0
+        ");
+        assert_snapshot!(cluster.maint(["version"]).unread_stdout().run(), @"
+        $ kubectl maint version
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn nobody_reads_stderr() {
+    on_both("pipes-stderr", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        // What would be said there is lost; the result and the code are not.
+        assert_snapshot!(cluster.maint(["acquire", &node]).unread_stderr().run(), @"
+        $ kubectl maint acquire worker-1
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- exit code 0
+        ");
+        assert_snapshot!(cluster.maint(["acquire", &node]).unread_stderr().run(), @"
+        $ kubectl maint acquire worker-1
+        -- exit code 3
+        ");
+        assert_snapshot!(cluster.maint(["acquire", "--nonsense"]).unread_stderr().run(), @"
+        $ kubectl maint acquire --nonsense
+        -- exit code 2
+        ");
+        assert_snapshot!(cluster.maint(["release", &node, "-v=8"]).unread_stderr().run(), @"
+        $ kubectl maint release worker-1 -v=8
+        node/worker-1 released
+        -- exit code 0
+        ");
+    });
+}

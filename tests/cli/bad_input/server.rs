@@ -1,0 +1,227 @@
+//! API servers that don't answer, can't be trusted, or say no.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use control_plane::{Authority, Identity, Kubeconfig, Rule};
+use insta::assert_snapshot;
+
+use crate::support::{Cluster, Treatment, on_real};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A kubeconfig of the real server with something odd.
+fn odd_kubeconfig(cluster: &Cluster, authority: &Authority, identity: &Identity) -> PathBuf {
+    let path = cluster.directory().join("odd");
+    Kubeconfig {
+        server: cluster.real.expect("the real server").url(),
+        ca_pem: &authority.pem(),
+        user: "alice",
+        identity,
+    }
+    .write(&path)
+    .expect("a kubeconfig");
+    path
+}
+
+#[test]
+fn nobody_listens() {
+    let cluster = Cluster::nowhere();
+    // In kubectl's words.
+    assert_snapshot!(cluster.maint(["acquire", "worker-1"]).run(), @"
+    $ kubectl maint acquire worker-1
+    -- stderr
+    The connection to the server [server] was refused - did you specify the right host or port?
+    -- exit code 1
+    ");
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "worker-2"]).run(), @"
+    $ kubectl maint acquire worker-1 worker-2
+    -- stderr
+    The connection to the server [server] was refused - did you specify the right host or port?
+    -- exit code 1
+    ");
+    assert_snapshot!(cluster.maint(["release", "--mine"]).run(), @"
+    $ kubectl maint release --mine
+    -- stderr
+    The connection to the server [server] was refused - did you specify the right host or port?
+    -- exit code 1
+    ");
+}
+
+#[test]
+fn somebody_else_vouches_for_the_server() {
+    on_real("server-ca", |cluster| {
+        let plane = cluster.real.expect("the real server");
+        let other = Authority::new("other").expect("an authority");
+        let kubeconfig = odd_kubeconfig(cluster, &other, plane.admin());
+        // Nothing is sent there.
+        assert_snapshot!(cluster.maint(["acquire", "worker-1"]).env("KUBECONFIG", kubeconfig).run(), @"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed by unknown authority
+        -- exit code 1
+        ");
+    });
+}
+
+#[test]
+fn the_user_is_nobody_any_more() {
+    on_real("server-user", |cluster| {
+        let plane = cluster.real.expect("the real server");
+        let yesterday = SystemTime::now() - DAY;
+        let expired = plane
+            .authority()
+            .client_valid("alice", &[], yesterday - DAY..yesterday)
+            .expect("a certificate");
+        let kubeconfig = odd_kubeconfig(cluster, plane.authority(), &expired);
+        // The certificate has expired.
+        assert_snapshot!(cluster.maint(["acquire", "worker-1"]).env("KUBECONFIG", kubeconfig).run(), @"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: You must be logged in to the server (Unauthorized)
+        hint: the credentials are missing, wrong or expired: log in again
+        -- exit code 1
+        ");
+    });
+}
+
+#[test]
+fn the_token_is_unknown() {
+    on_real("server-token", |cluster| {
+        let plane = cluster.real.expect("the real server");
+        let connect = [
+            format!("--server={}", plane.url()),
+            format!("--certificate-authority={}", plane.ca_path().display()),
+        ];
+        let bare = |words: &[&str]| {
+            cluster
+                .maint(words)
+                .without_env("KUBECONFIG")
+                .args(&connect)
+                .arg("--token=expired")
+                .run()
+        };
+        // As kubectl says it; the token isn't shown.
+        assert_eq!(bare(&["acquire", "worker-1"]).code, 1);
+        assert_snapshot!(bare(&["acquire", "worker-1"]).stderr, @"
+        error: You must be logged in to the server (Unauthorized)
+        hint: the credentials are missing, wrong or expired: log in again
+        ");
+        assert_snapshot!(bare(&["release", "worker-1", "worker-2"]).stderr, @"
+        error: You must be logged in to the server (Unauthorized)
+        hint: the credentials are missing, wrong or expired: log in again
+        ");
+    });
+}
+
+#[test]
+fn the_certificate_of_the_server_is_of_tomorrow() {
+    on_real("server-tomorrow", |cluster| {
+        let plane = cluster.real.expect("the real server");
+        let tomorrow = SystemTime::now() + DAY;
+        let certificate = plane
+            .authority()
+            .server_valid(&["127.0.0.1"], tomorrow..tomorrow + DAY)
+            .expect("a certificate");
+        let gate = cluster.gate_as(Some(&certificate), |_, _| Treatment::Pass);
+        // Rather the local clock is behind.
+        assert_snapshot!(cluster.maint(["acquire", "worker-1"]).env("KUBECONFIG", &gate.kubeconfig).run(), @"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        Unable to connect to the server: tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time [time] is before [time]
+        hint: the local clock may be wrong: compare it with the server's
+        -- exit code 1
+        ");
+    });
+}
+
+#[test]
+fn a_user_who_may_only_read() {
+    on_real("server-reader", |cluster| {
+        let plane = cluster.real.expect("the real server");
+        let node = cluster.node("worker-1");
+        let held = cluster.node("worker-2");
+        cluster
+            .maint(["acquire", &held, "--holder", "bob@laptop"])
+            .succeeds();
+        let kubeconfig = plane.user("reader", &[]).expect("a kubeconfig");
+        let leases = Rule::new("coordination.k8s.io", &["leases"], &["get", "list"]);
+        let nodes = Rule::new("", &["nodes"], &["get", "list"]);
+        plane.grant("reader", &[leases, nodes]).expect("rights");
+        let reader = |words: &[&str]| cluster.maint(words).env("KUBECONFIG", &kubeconfig).run();
+        // The right that is missing, and where it is to be had.
+        assert_snapshot!(reader(&["acquire", &node]), @r#"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        Error from server (Forbidden): leases.coordination.k8s.io is forbidden: User "reader" cannot create resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
+        hint: it takes the right to create leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it
+        -- exit code 1
+        "#);
+        // Who holds it counts before what one may do.
+        assert_snapshot!(reader(&["acquire", &held]), @"
+        $ kubectl maint acquire worker-2
+        -- stderr
+        error: node/worker-2 is held by bob@laptop since [time] until [time], [length] left
+        hint: ask them, or from [time] on: kubectl maint acquire worker-2
+        -- exit code 3
+        ");
+        assert_snapshot!(reader(&["release", &held, "--force", "--yes"]), @r#"
+        $ kubectl maint release worker-2 --force --yes
+        -- stderr
+        Error from server (Forbidden): leases.coordination.k8s.io "worker-2" is forbidden: User "reader" cannot patch resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
+        hint: it takes the right to patch leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it
+        -- exit code 1
+        "#);
+        assert_snapshot!(reader(&["release", &node]), @"
+        $ kubectl maint release worker-1
+        node/worker-1 already free
+        -- exit code 0
+        ");
+        assert_snapshot!(reader(&["acquire", &node, "--dry-run=client"]), @"
+        $ kubectl maint acquire worker-1 --dry-run=client
+        node/worker-1 acquired by alice@bastion until [time] (30m) (dry run)
+        -- stderr
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_user_without_any_rights() {
+    on_real("server-nobody", |cluster| {
+        let plane = cluster.real.expect("the real server");
+        let kubeconfig = plane.user("nobody", &[]).expect("a kubeconfig");
+        let nobody = |words: &[&str]| cluster.maint(words).env("KUBECONFIG", &kubeconfig).run();
+        // Each missing right is named.
+        assert_snapshot!(nobody(&["acquire", "worker-1"]), @r#"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        Error from server (Forbidden): leases.coordination.k8s.io "worker-1" is forbidden: User "nobody" cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
+        hint: it takes the right to get leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it
+        -- exit code 1
+        "#);
+        assert_snapshot!(nobody(&["acquire", "worker-1", "worker-2"]), @r#"
+        $ kubectl maint acquire worker-1 worker-2
+        -- stderr
+        Error from server (Forbidden): leases.coordination.k8s.io "worker-1" is forbidden: User "nobody" cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
+        hint: it takes the right to get leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it
+        none of the 2 nodes was acquired
+        -- exit code 1
+        "#);
+        assert_snapshot!(nobody(&["acquire", "-l", "pool=gpu"]), @r#"
+        $ kubectl maint acquire -l pool=gpu
+        -- stderr
+        Error from server (Forbidden): nodes is forbidden: User "nobody" cannot list resource "nodes" in API group "" at the cluster scope
+        hint: it takes the right to list nodes: deploy/rbac.yaml grants it
+        -- exit code 1
+        "#);
+        assert_snapshot!(nobody(&["release", "--mine"]), @r#"
+        $ kubectl maint release --mine
+        -- stderr
+        Error from server (Forbidden): leases.coordination.k8s.io is forbidden: User "nobody" cannot list resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
+        hint: it takes the right to list leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it
+        -- exit code 1
+        "#);
+    });
+}

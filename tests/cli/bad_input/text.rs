@@ -1,0 +1,332 @@
+//! Text that is not what it seems, too long, too short, or no text at all.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{Cluster, ago, on_both};
+
+/// Clears the screen, moves the cursor, writes a title, turns the direction of writing.
+const ACTING: &str = "a\x1b[2Jb\r\nc\x1b]0;title\x07d\u{9b}31me\u{202e}f";
+
+/// No UTF-8.
+const BROKEN: &[u8] = b"worker\xff\xfe";
+
+/// As long as the system lets one argument be, more or less.
+fn long() -> String {
+    "x".repeat(120 << 10)
+}
+
+#[test]
+fn control_characters_in_a_reason() {
+    on_both("text-reason", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        // Stored as it is; shown escaped wherever it is shown.
+        assert_snapshot!(cluster.maint(["acquire", &node, "-m", ACTING]).run(), @r#"
+        $ kubectl maint acquire worker-1 -m "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        lease/worker-1 created
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        -- exit code 0
+        "#);
+        let reason =
+            cluster.lease_of(&node)["metadata"]["annotations"]["kubectl-maint.dev/reason"].clone();
+        assert_eq!(reason, ACTING);
+        assert_snapshot!(cluster.maint(["acquire", &node]).holder("bob@laptop").run(), @r#"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: node/worker-1 is held by alice@bastion since [time] until [time], [length] left: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
+        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        -- exit code 3
+        "#);
+    });
+}
+
+#[test]
+fn control_characters_in_a_holder() {
+    on_both("text-holder", |cluster| {
+        let node = cluster.node("worker-1");
+        // Refused, and shown escaped.
+        assert_snapshot!(cluster.maint(["acquire", &node, "--holder", ACTING]).run(), @r#"
+        $ kubectl maint acquire worker-1 --holder "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
+        -- stderr
+        error: invalid value 'a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f' for '--holder <ID>': a holder identity must not have control characters, nor white space at its ends
+
+        For more information, try '--help'.
+        -- exit code 2
+        "#);
+        assert_snapshot!(cluster.maint(["acquire", &node]).holder("al\x1b[31mice").run(), @r"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: invalid value 'al\u{1b}[31mice' for '--holder <ID>': a holder identity must not have control characters, nor white space at its ends
+
+        For more information, try '--help'.
+        -- exit code 2
+        ");
+    });
+}
+
+#[test]
+fn control_characters_in_a_lease_that_somebody_made_by_hand() {
+    on_both("text-lease", |cluster| {
+        cluster.namespace();
+        let make = |short: &str, renewed: String| {
+            let node = cluster.node(short);
+            cluster.lease_with(
+                &node,
+                &json!({"kubectl-maint.dev/reason": ACTING}),
+                &json!({
+                    "holderIdentity": ACTING,
+                    "leaseDurationSeconds": 1800,
+                    "acquireTime": renewed,
+                    "renewTime": renewed,
+                }),
+            );
+            node
+        };
+        let held = make("held", ago(60));
+        let expired = make("expired", ago(7200));
+        // Refusals, confirmations, warnings: nothing of it acts on the terminal.
+        assert_snapshot!(cluster.maint(["acquire", &held]).run(), @r#"
+        $ kubectl maint acquire held
+        -- stderr
+        error: node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f since [time] until [time], [length] left: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
+        hint: ask them, or from [time] on: kubectl maint acquire held
+        -- exit code 3
+        "#);
+        assert_snapshot!(cluster.maint(["release", &held]).run(), @r#"
+        $ kubectl maint release held
+        -- stderr
+        error: node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f, not by alice@bastion, since [time] until [time], [length] left: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
+        hint: if it must go all the same: kubectl maint release held --force -m WHY
+        -- exit code 3
+        "#);
+        assert_snapshot!(cluster.maint(["release", &held, "--force"]).run(), @r#"
+        $ kubectl maint release held --force
+        -- stderr
+        context [context], server [server], user [user]: 1 node
+          node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f since [time] until [time]: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
+        error: Break the lease? This needs a confirmation, and there is no terminal to ask: use --yes
+        -- exit code 6
+        "#);
+        assert_snapshot!(cluster.maint(["release", &held, "--force", "--yes"]).run(), @r"
+        $ kubectl maint release held --force --yes
+        node/held released, lease of a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f broken
+        -- stderr
+        Warning: a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f may still act on node/held until [time], or until they notice
+        -- exit code 0
+        ");
+        assert_snapshot!(cluster.maint(["acquire", &expired]).run(), @r#"
+        $ kubectl maint acquire expired
+        node/expired acquired by alice@bastion until [time] (30m)
+        -- stderr
+        Warning: node/expired was left unfinished by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f since [time], expired at [time], [length] ago: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        -- exit code 0
+        "#);
+    });
+}
+
+#[test]
+fn a_reason_may_have_a_kibibyte() {
+    on_both("text-kibibyte", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        // 1024 bytes are enough.
+        assert_snapshot!(cluster.maint(["acquire", &node, "-m", &"é".repeat(512)]).run(), @"
+        $ kubectl maint acquire worker-1 -m éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        lease/worker-1 created
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        -- exit code 0
+        ");
+        // One more is refused without asking the server, which isn't even there.
+        let nowhere = cluster.maint(["release", &node, "--server", "127.0.0.1:1"]);
+        assert_snapshot!(nowhere.args(["-m", &"x".repeat(1025)]).run(), @"
+        $ kubectl maint release worker-1 --server [server] -m xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+        -- stderr
+        error: invalid value 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…' for '--message <WHY>': a reason must not be longer than 1024 bytes; this one has 1025
+
+        For more information, try '--help'.
+        -- exit code 2
+        ");
+    });
+}
+
+#[test]
+fn empty_arguments() {
+    on_both("text-empty", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        // Nobody's name is empty.
+        assert_snapshot!(cluster.maint(["acquire", ""]).run(), @r#"
+        $ kubectl maint acquire ""
+        -- stderr
+        error: the name of a node must not be empty
+        hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+        -- exit code 2
+        "#);
+        assert_snapshot!(cluster.maint(["acquire", "node/"]).run(), @"
+        $ kubectl maint acquire node/
+        -- stderr
+        error: the name of a node must not be empty
+        hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+        -- exit code 2
+        ");
+        assert_snapshot!(cluster.maint(["acquire", &node, "--holder", ""]).run(), @r#"
+        $ kubectl maint acquire worker-1 --holder ""
+        -- stderr
+        error: invalid value '' for '--holder <ID>': a holder identity must not be empty
+
+        For more information, try '--help'.
+        -- exit code 2
+        "#);
+        // Not all nodes.
+        assert_snapshot!(cluster.maint(["acquire", "-l", ""]).run(), @r#"
+        $ kubectl maint acquire -l ""
+        -- stderr
+        error: the selector of -l is empty, which would be all nodes
+        hint: if all are meant, say --all
+        -- exit code 2
+        "#);
+        // No reason is needed.
+        assert_snapshot!(cluster.maint(["acquire", &node, "-m", ""]).run(), @r#"
+        $ kubectl maint acquire worker-1 -m ""
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        lease/worker-1 created
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        -- exit code 0
+        "#);
+        // Nor is it in the variable.
+        assert_snapshot!(cluster.maint(["release", &node]).holder("").env("USER", "alice").run(), @"
+        $ kubectl maint release worker-1
+        -- stderr
+        error: invalid value '' for '--holder <ID>': a holder identity must not be empty
+
+        For more information, try '--help'.
+        -- exit code 2
+        ");
+    });
+}
+
+#[test]
+fn arguments_of_120_kib() {
+    on_both("text-long", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        let long = long();
+        // Refused, and not repeated at length.
+        assert_snapshot!(cluster.maint(["acquire", &long]).run(), @r#"
+        $ kubectl maint acquire xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+        -- stderr
+        error: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" can't be the name of a node
+        hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+        -- exit code 2
+        "#);
+        assert_snapshot!(cluster.maint(["acquire", &node, "-m", &long]).run(), @"
+        $ kubectl maint acquire worker-1 -m xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+        -- stderr
+        error: invalid value 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…' for '--message <REASON>': a reason must not be longer than 1024 bytes; this one has 122880
+
+        For more information, try '--help'.
+        -- exit code 2
+        ");
+        assert_snapshot!(cluster.maint(["acquire", &node, "--holder", &long]).run(), @"
+        $ kubectl maint acquire worker-1 --holder xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+        -- stderr
+        error: invalid value 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…' for '--holder <ID>': a holder identity must not be longer than 253 bytes
+
+        For more information, try '--help'.
+        -- exit code 2
+        ");
+        assert_snapshot!(cluster.maint(["acquire", &format!("pod/{long}")]).run(), @r#"
+        $ kubectl maint acquire pod/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+        -- stderr
+        error: "pod/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" is not a node
+        hint: only nodes have a maintenance lock, not "pod"
+        -- exit code 2
+        "#);
+    });
+}
+
+#[test]
+fn a_selector_of_120_kib() {
+    on_both("text-selector", |cluster| {
+        // Too long for any URL.
+        assert_snapshot!(cluster.maint(["acquire", "-l", &long()]).run(),  @"
+        $ kubectl maint acquire -l xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+        -- stderr
+        error: the selector of -l is longer than 16 KiB
+        hint: to name that many nodes, use --nodes-from FILE
+        -- exit code 2
+        ");
+        // The server's business; it refuses.
+        let run = cluster.maint(["acquire", "-l", "a in b"]).run();
+        let refused = "Error from server (BadRequest): unable to parse requirement: ";
+        assert!(run.stderr.starts_with(refused) && run.code == 1, "{run}");
+    });
+}
+
+#[test]
+fn arguments_that_are_not_utf_8() {
+    let cluster = Cluster::nowhere();
+    let broken = OsStr::from_bytes(BROKEN);
+    // Refused; nobody can be named like that.
+    assert_snapshot!(cluster.maint(["acquire"]).arg(broken).run(), @"
+    $ kubectl maint acquire worker��
+    -- stderr
+    error: invalid UTF-8 was detected in one or more arguments
+
+    Usage: kubectl maint acquire [OPTIONS] [NODE]...
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "-m"]).arg(broken).run(), @"
+    $ kubectl maint acquire worker-1 -m worker��
+    -- stderr
+    error: invalid UTF-8 was detected in one or more arguments
+
+    Usage: kubectl maint acquire [OPTIONS] [NODE]...
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "--holder"]).arg(broken).run(), @"
+    $ kubectl maint acquire worker-1 --holder worker��
+    -- stderr
+    error: invalid UTF-8 was detected in one or more arguments
+
+    Usage: kubectl maint acquire [OPTIONS] [NODE]...
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["acquire", "-l"]).arg(broken).run(), @"
+    $ kubectl maint acquire -l worker��
+    -- stderr
+    error: invalid UTF-8 was detected in one or more arguments
+
+    Usage: kubectl maint acquire [OPTIONS] [NODE]...
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    let by_variable = cluster.maint(["acquire", "worker-1"]);
+    assert_snapshot!(by_variable.env("KUBECTL_MAINT_HOLDER", broken).run(), @"
+    $ kubectl maint acquire worker-1
+    -- stderr
+    error: invalid UTF-8 was detected in one or more arguments
+
+    Usage: kubectl maint acquire [OPTIONS] [NODE]...
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+}

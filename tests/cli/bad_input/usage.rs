@@ -1,0 +1,168 @@
+//! Verbs, flags and values that don't exist.
+
+use insta::assert_snapshot;
+
+use crate::support::Cluster;
+
+#[test]
+fn unknown_verbs() {
+    let cluster = Cluster::nowhere();
+    // With what may have been meant.
+    assert_snapshot!(cluster.maint(["aquire", "worker-1"]).run(), @"
+    $ kubectl maint aquire worker-1
+    -- stderr
+    error: unrecognized subcommand 'aquire'
+
+      tip: a similar subcommand exists: 'acquire'
+
+    Usage: kubectl maint [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["drain"]).run(), @"
+    $ kubectl maint drain
+    -- stderr
+    error: unrecognized subcommand 'drain'
+
+    Usage: kubectl maint [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["\x1b[31mred"]).run(), @r#"
+    $ kubectl maint "\u{1b}[31mred"
+    -- stderr
+    error: unrecognized subcommand '\u{1b}[31mred'
+
+    Usage: kubectl maint [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    -- exit code 2
+    "#);
+}
+
+#[test]
+fn unknown_flags() {
+    let cluster = Cluster::nowhere();
+    // With what may have been meant.
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "--reason", "x"]).run(), @"
+    $ kubectl maint acquire worker-1 --reason x
+    -- stderr
+    error: unexpected argument '--reason' found
+
+      tip: a similar argument exists: '--as'
+
+    Usage: kubectl maint acquire --as <USER> <NODE>...
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "--fore"]).run(), @"
+    $ kubectl maint acquire worker-1 --fore
+    -- stderr
+    error: unexpected argument '--fore' found
+
+      tip: to pass '--fore' as a value, use '-- --fore'
+
+    Usage: kubectl maint acquire <NODE>...
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "--\x1b[31mred"]).run(), @r#"
+    $ kubectl maint acquire worker-1 "--\u{1b}[31mred"
+    -- stderr
+    error: unexpected argument '--\u{1b}[31mred' found
+
+    Usage: kubectl maint acquire <NODE>...
+
+    For more information, try '--help'.
+    -- exit code 2
+    "#);
+}
+
+#[test]
+fn unknown_values() {
+    let cluster = Cluster::nowhere();
+    // With what there is.
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "-o", "xml"]).run(), @"
+    $ kubectl maint acquire worker-1 -o xml
+    -- stderr
+    error: invalid value 'xml' for '--output <FORMAT>'
+      [possible values: wide, name, json, yaml, token]
+
+      tip: a similar value exists: 'yaml'
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "--parallel", "0"]).run(), @"
+    $ kubectl maint acquire worker-1 --parallel 0
+    -- stderr
+    error: invalid value '0' for '--parallel <N>': 0 is not in 1..=512
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "--dry-run=perhaps"]).run(), @"
+    $ kubectl maint acquire worker-1 --dry-run=perhaps
+    -- stderr
+    error: invalid value 'perhaps' for '--dry-run[=<MODE>]'
+      [possible values: none, client, server]
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "--request-timeout", "soon"]).run(), @"
+    $ kubectl maint acquire worker-1 --request-timeout soon
+    -- stderr
+    error: invalid value 'soon' for '--request-timeout <TIME>': Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by a corresponding time unit (e.g. 1s | 2m | 3h)
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+}
+
+#[test]
+fn a_holder_that_would_never_expire() {
+    let cluster = Cluster::nowhere();
+    // That is what hold is for.
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "--holder", "kubeadm-x"]).run(), @r#"
+    $ kubectl maint acquire worker-1 --holder kubeadm-x
+    -- stderr
+    error: invalid value 'kubeadm-x' for '--holder <ID>': a holder identity must not begin with "kubeadm": that would never expire
+
+    For more information, try '--help'.
+    -- exit code 2
+    "#);
+    assert_snapshot!(cluster.maint(["acquire", "worker-1"]).holder("kubeadm:alice").run(), @r#"
+    $ kubectl maint acquire worker-1
+    -- stderr
+    error: invalid value 'kubeadm:alice' for '--holder <ID>': a holder identity must not begin with "kubeadm": that would never expire
+
+    For more information, try '--help'.
+    -- exit code 2
+    "#);
+    assert_snapshot!(cluster.maint(["release", "worker-1", "--holder", " alice"]).run(), @r#"
+    $ kubectl maint release worker-1 --holder " alice"
+    -- stderr
+    error: invalid value ' alice' for '--holder <ID>': a holder identity must not have control characters, nor white space at its ends
+
+    For more information, try '--help'.
+    -- exit code 2
+    "#);
+}
+
+#[test]
+fn tokens() {
+    let cluster = Cluster::nowhere();
+    let token = "6f3a1c52-0f4e-4d1f-9f0a-0a1b2c3d4e5f.3.abcdefghijkmnpqrstvw";
+    // One acquisition is one node's.
+    assert_snapshot!(cluster.maint(["release", "worker-1", "--token", token, "--token", token]).run(), @"
+    $ kubectl maint release worker-1 --token [token] --token [token]
+    -- stderr
+    error: invalid value for '--token <TOKEN>': several acquisitions are given, and each is of one node
+    -- exit code 2
+    ");
+}

@@ -1,0 +1,178 @@
+//! Writes whose answer never comes: they may have landed, or may yet.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::Treatment::{Keep, LoseAnswer};
+use crate::support::{Cluster, Gate, Maint, Treatment, on_both};
+
+/// A run that goes through a gate, and waits for a second for every answer: three in all.
+fn through(gate: &Gate, cluster: &Cluster, words: &[&str]) -> Maint {
+    cluster
+        .maint(words)
+        .env("KUBECONFIG", &gate.kubeconfig)
+        .arg("--request-timeout=1s")
+}
+
+fn held_by_nobody(cluster: &Cluster, node: &str) {
+    cluster.lease(
+        node,
+        &json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
+    );
+}
+
+#[test]
+fn an_acquisition_whose_answer_was_lost_is_one() {
+    on_both("lost-acquire", |cluster| {
+        let node = cluster.node("worker-1");
+        held_by_nobody(cluster, &node);
+        let gate = cluster.gate_for_writes(&[LoseAnswer]);
+        // The connection is cut after the server took the write: it was a success.
+        assert_snapshot!(through(&gate, cluster, &["acquire", &node]).run(), @"
+        $ kubectl maint acquire worker-1 --request-timeout=1s
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        node/worker-1: the server's answer was lost; another read shows that it was done
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        -- exit code 0
+        ");
+        let spec = &cluster.lease_of(&node)["spec"];
+        assert_eq!(spec["holderIdentity"], "alice@bastion");
+        assert_eq!(spec["leaseTransitions"], 1);
+    });
+}
+
+#[test]
+fn a_created_lease_whose_answer_was_lost_is_ours() {
+    on_both("lost-create", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        let gate = cluster.gate_for_writes(&[LoseAnswer]);
+        // Found again by its nonce, not taken for somebody else's.
+        assert_snapshot!(through(&gate, cluster, &["acquire", &node]).run(), @"
+        $ kubectl maint acquire worker-1 --request-timeout=1s
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        node/worker-1: the server's answer was lost; another read shows that it was done
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        -- exit code 0
+        ");
+        assert_eq!(cluster.lease_of(&node)["spec"]["leaseTransitions"], 1);
+    });
+}
+
+#[test]
+fn a_release_whose_answer_was_lost_is_one() {
+    on_both("lost-release", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node]).succeeds();
+        let gate = cluster.gate_for_writes(&[LoseAnswer]);
+        assert_snapshot!(through(&gate, cluster, &["release", &node]).run(), @"
+        $ kubectl maint release worker-1 --request-timeout=1s
+        node/worker-1 released
+        -- stderr
+        node/worker-1: the server's answer was lost; another read shows that it was done
+        -- exit code 0
+        ");
+        assert_eq!(cluster.lease_of(&node)["spec"]["holderIdentity"], "");
+    });
+}
+
+#[test]
+fn several_nodes_whose_answers_were_lost_are_held() {
+    on_both("lost-several", |cluster| {
+        let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
+        cluster.namespace();
+        let gate = cluster.gate_for_writes(&[Treatment::Pass, LoseAnswer]);
+        // A cut connection may take the answers of others with it, too.
+        let run = through(&gate, cluster, &["acquire"]).args(&nodes).run();
+        assert_eq!(run.code, 0, "{run}");
+        assert!(run.stderr.contains("all 3 nodes are held now"), "{run}");
+        assert!(run.stderr.contains("answer was lost"), "{run}");
+        for node in &nodes {
+            let spec = &cluster.lease_of(node)["spec"];
+            assert_eq!(spec["holderIdentity"], "alice@bastion");
+            assert_eq!(spec["leaseTransitions"], 1);
+        }
+    });
+}
+
+#[test]
+fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
+    on_both("lost-late", |cluster| {
+        let node = cluster.node("worker-1");
+        held_by_nobody(cluster, &node);
+        let gate = cluster.gate_for_writes(&[Keep; 16]);
+        // Nothing is known, and that is what it says.
+        assert_snapshot!(through(&gate, cluster, &["acquire", &node]).run(), @"
+        $ kubectl maint acquire worker-1 --request-timeout=1s
+        -- stderr
+        error: unknown whether node/worker-1 was acquired: the write may still take effect (Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers))
+        hint: to see: kubectl maint status worker-1
+        -- exit code 1
+        ");
+        assert_eq!(cluster.lease_of(&node)["spec"]["holderIdentity"], "");
+        // Then the write arrives.
+        assert_eq!(gate.kept().passes(), 200);
+        assert_eq!(
+            cluster.lease_of(&node)["spec"]["holderIdentity"],
+            "alice@bastion"
+        );
+        assert_snapshot!(cluster.maint(["acquire", &node]).holder("bob@laptop").run(), @"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: node/worker-1 is held by alice@bastion since [time] until [time], [length] left
+        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        -- exit code 3
+        ");
+    });
+}
+
+#[test]
+fn a_write_that_hangs_is_settled_by_its_repetition() {
+    on_both("lost-again", |cluster| {
+        let node = cluster.node("worker-1");
+        held_by_nobody(cluster, &node);
+        let gate = cluster.gate_for_writes(&[Keep]);
+        // The very same write, sent again, gets through: of the two only one can land.
+        assert_snapshot!(through(&gate, cluster, &["acquire", &node]).run(), @"
+        $ kubectl maint acquire worker-1 --request-timeout=1s
+        node/worker-1 acquired by alice@bastion until [time] (29m)
+        -- stderr
+        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        -- exit code 0
+        ");
+        let landed = cluster.lease_of(&node);
+        assert_eq!(landed["spec"]["leaseTransitions"], 1);
+        assert_eq!(gate.kept().passes(), 409);
+        assert_eq!(cluster.lease_of(&node), landed);
+    });
+}
+
+#[test]
+fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
+    on_both("lost-other", |cluster| {
+        let node = cluster.node("worker-1");
+        held_by_nobody(cluster, &node);
+        let gate = cluster.gate_for_writes(&[Keep]);
+        let alice = through(&gate, cluster, &["acquire", &node]).start();
+        let kept = gate.kept();
+        cluster
+            .maint(["acquire", &node])
+            .holder("bob@laptop")
+            .succeeds();
+        assert_eq!(kept.passes(), 409);
+        // It failed, and that is known.
+        assert_snapshot!(alice.ends(), @"
+        $ kubectl maint acquire worker-1 --request-timeout=1s
+        -- stderr
+        error: node/worker-1 is held by bob@laptop since [time] until [time], [length] left
+        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        -- exit code 3
+        ");
+        assert_eq!(
+            cluster.lease_of(&node)["spec"]["holderIdentity"],
+            "bob@laptop"
+        );
+    });
+}

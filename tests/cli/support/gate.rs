@@ -1,0 +1,288 @@
+//! A gate between the plugin and an API server, which loses, keeps and answers requests as a test
+//! says: in plain HTTP before the in-memory server, under TLS before the real one.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use control_plane::{ControlPlane, Identity, Kubeconfig};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use kube::Client;
+use kube::client::Body;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use super::cluster::{Cluster, RUNTIME};
+
+/// A test that waits longer for a request waits in vain.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Treatment {
+    /// It goes to the server, and the answer comes back.
+    Pass,
+    /// It goes to the server; when that has answered, the connection is cut.
+    LoseAnswer,
+    /// It waits until the test lets it go, also when nobody waits for the answer any more.
+    Keep,
+    /// The server never sees it; this is the answer: a status code, and a `Retry-After` in seconds.
+    Answer(u16, Option<u32>),
+}
+
+type Plan = Arc<dyn Fn(&Method, &str) -> Treatment + Send + Sync>;
+
+/// An open gate. Closes when it is dropped.
+pub(crate) struct Gate {
+    pub(crate) kubeconfig: PathBuf,
+    kept: Receiver<Kept>,
+    accepting: JoinHandle<Infallible>,
+}
+
+/// A request that waits at the gate. Dropped, it never goes on.
+pub(crate) struct Kept {
+    go: oneshot::Sender<()>,
+    answered: oneshot::Receiver<u16>,
+}
+
+#[derive(Clone)]
+struct Keeper {
+    client: Client,
+    plan: Plan,
+    kept: Sender<Kept>,
+}
+
+impl Cluster {
+    /// A gate before this cluster, at which `plan` decides on every request by method and path.
+    pub(crate) fn gate(
+        &self,
+        plan: impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static,
+    ) -> Gate {
+        let certificate = self.real.map(|plane| {
+            let identity = plane.authority().server(&["127.0.0.1"]);
+            identity.expect("a certificate")
+        });
+        self.gate_as(certificate.as_ref(), plan)
+    }
+
+    /// The same, under TLS with this certificate or in plain HTTP.
+    pub(crate) fn gate_as(
+        &self,
+        certificate: Option<&Identity>,
+        plan: impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static,
+    ) -> Gate {
+        let listener = RUNTIME
+            .block_on(TcpListener::bind("127.0.0.1:0"))
+            .expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let kubeconfig = self
+            .directory()
+            .join(format!("gate-{}.kubeconfig", address.port()));
+        match self.real {
+            Some(plane) => write_kubeconfig(plane, &format!("https://{address}"), &kubeconfig),
+            None => {
+                let text = sandbox::Sandbox::new().kubeconfig(&format!("http://{address}"));
+                std::fs::write(&kubeconfig, text).expect("a kubeconfig");
+            }
+        }
+        let (sender, kept) = channel();
+        let keeper = Keeper {
+            client: self.client.clone(),
+            plan: Arc::new(plan),
+            kept: sender,
+        };
+        let tls = certificate.map(tls);
+        Gate {
+            kubeconfig,
+            kept,
+            accepting: RUNTIME.spawn(accept(listener, tls, keeper)),
+        }
+    }
+
+    /// A gate that treats the writes that come, one after another, like this, and passes on
+    /// everything else.
+    pub(crate) fn gate_for_writes(&self, treatments: &[Treatment]) -> Gate {
+        let treatments = Mutex::new(Vec::from(treatments).into_iter());
+        self.gate(move |method, _| {
+            if method == Method::GET {
+                return Treatment::Pass;
+            }
+            let mut treatments = treatments.lock().expect("no treatment panics");
+            treatments.next().unwrap_or(Treatment::Pass)
+        })
+    }
+}
+
+impl Gate {
+    /// Waits for the next request that is kept.
+    #[track_caller]
+    pub(crate) fn kept(&self) -> Kept {
+        self.kept.recv_timeout(LIMIT).expect("a request is kept")
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Kept {
+    /// Lets it go on to the server, and returns the status code of the answer.
+    #[track_caller]
+    pub(crate) fn passes(self) -> u16 {
+        self.go.send(()).expect("it waits");
+        self.answered
+            .blocking_recv()
+            .expect("the server answers it")
+    }
+}
+
+fn write_kubeconfig(plane: &ControlPlane, server: &str, path: &std::path::Path) {
+    Kubeconfig {
+        server,
+        ca_pem: &plane.authority().pem(),
+        user: "admin",
+        identity: plane.admin(),
+    }
+    .write(path)
+    .expect("a kubeconfig");
+}
+
+fn tls(identity: &Identity) -> TlsAcceptor {
+    let chain = CertificateDer::pem_slice_iter(identity.cert_pem.as_bytes())
+        .collect::<Result<_, _>>()
+        .expect("a certificate in PEM");
+    let key = PrivateKeyDer::from_pem_slice(identity.key_pem.as_bytes()).expect("a key in PEM");
+    let mut config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .expect("the key is the certificate's");
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    TlsAcceptor::from(Arc::new(config))
+}
+
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, keeper: Keeper) -> Infallible {
+    loop {
+        // A client that is gone before it was accepted is no concern of the others.
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
+        let (tls, keeper) = (tls.clone(), keeper.clone());
+        tokio::spawn(async move {
+            match tls {
+                None => serve(stream, keeper).await,
+                Some(tls) => {
+                    if let Ok(stream) = tls.accept(stream).await {
+                        serve(stream, keeper).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Serves a connection until its client leaves or a request has it cut.
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, keeper: Keeper) {
+    let cut = Arc::new(Notify::new());
+    let service = service_fn(|request| {
+        let (keeper, cut) = (keeper.clone(), cut.clone());
+        async move { Ok::<_, Infallible>(keeper.treat(request, &cut).await) }
+    });
+    let server = auto::Builder::new(TokioExecutor::new());
+    tokio::select! {
+        // How a connection ends is the client's business.
+        _ = server.serve_connection(TokioIo::new(stream), service) => {}
+        () = cut.notified() => {}
+    }
+}
+
+impl Keeper {
+    async fn treat(&self, request: Request<Incoming>, cut: &Notify) -> Response<Full<Bytes>> {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path_and_query().expect("a path").as_str();
+        let treatment = (self.plan)(&parts.method, path);
+        let Ok(body) = body.collect().await else {
+            return answer(400, None);
+        };
+        let mut onwards = Request::builder().method(parts.method).uri(path);
+        for name in [ACCEPT, CONTENT_TYPE] {
+            if let Some(value) = parts.headers.get(&name) {
+                onwards = onwards.header(name, value);
+            }
+        }
+        let onwards = onwards
+            .body(Body::from(body.to_bytes()))
+            .expect("a request that came in");
+        match treatment {
+            Treatment::Pass => forward(self.client.clone(), onwards).await,
+            Treatment::LoseAnswer => {
+                forward(self.client.clone(), onwards).await;
+                cut.notify_one();
+                std::future::pending().await
+            }
+            Treatment::Answer(code, retry_after) => answer(code, retry_after),
+            Treatment::Keep => {
+                let (go, gone) = oneshot::channel();
+                let (answering, answered) = oneshot::channel();
+                // A test that is over needs nothing kept.
+                let _ = self.kept.send(Kept { go, answered });
+                // Apart from the connection: the request goes on even where the client doesn't.
+                let client = self.client.clone();
+                let forwarded = tokio::spawn(async move {
+                    if gone.await.is_err() {
+                        return std::future::pending().await;
+                    }
+                    let answer = forward(client, onwards).await;
+                    let _ = answering.send(answer.status().as_u16());
+                    answer
+                });
+                forwarded.await.expect("forwarding doesn't panic")
+            }
+        }
+    }
+}
+
+async fn forward(client: Client, request: Request<Body>) -> Response<Full<Bytes>> {
+    let Ok(response) = client.send(request).await else {
+        return answer(502, None);
+    };
+    let (parts, body) = response.into_parts();
+    let Ok(body) = body.collect().await else {
+        return answer(502, None);
+    };
+    let mut back = Response::builder().status(parts.status);
+    for name in [CONTENT_TYPE, CONTENT_ENCODING, DATE] {
+        if let Some(value) = parts.headers.get(&name) {
+            back = back.header(name, value);
+        }
+    }
+    back.body(Full::new(body.to_bytes()))
+        .expect("an answer that came in")
+}
+
+/// What an overloaded or ill server says by itself.
+fn answer(code: u16, retry_after: Option<u32>) -> Response<Full<Bytes>> {
+    let mut response = Response::builder().status(code);
+    if let Some(seconds) = retry_after {
+        response = response.header(RETRY_AFTER, seconds);
+    }
+    response
+        .body(Full::new(Bytes::from_static(b"the gate says so\n")))
+        .expect("a status code of the test")
+}
