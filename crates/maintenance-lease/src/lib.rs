@@ -1,4 +1,4 @@
-//! One lock per Kubernetes node that everybody can see, wait for and respect: the Node Maintenance
+//! One lock per Kubernetes node that everybody can see and respect: the Node Maintenance
 //! Lease of KEP-1411, for controllers and for `kubectl maint`.
 //!
 //! A maintenance lock is a `coordination.k8s.io` Lease in namespace [`NAMESPACE`], named as the
@@ -7,6 +7,8 @@
 //! No two clients that follow these rules believe that they hold a node at the same time, as long as
 //! their estimates of the server's time differ by less than [`protocol::SKEW_BUDGET`], and unless
 //! the lock was broken on purpose or from outside.
+
+#![warn(missing_docs)]
 
 mod cluster;
 pub mod env;

@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::api::Api;
 use super::error::ApiError;
+use super::imagine::imagined;
 use super::nodes::NodeRow;
 use super::patch::{Extras, merge_patch, object};
 use super::reads::{Seen, Sight};
@@ -19,7 +20,7 @@ use crate::lease::NodeLease;
 use crate::outcome::{Aside, Change, Done, Error, Refused, Right};
 use crate::protocol::{
     Acquisition, BootInstant, Caller, Decision, Lease, Names, Now, Outcome, Refusal, State, Token,
-    Verb, Version, Write, deadline, decide, judge, state,
+    Verb, Write, deadline, decide, judge, state,
 };
 
 /// Whether writes count.
@@ -170,26 +171,34 @@ impl Api {
                 },
             };
             if task.dry_run == DryRun::Client {
-                let imagined = imagine(&sent.write, sent.on.as_ref(), &task);
+                let imagined = imagined(&sent.write, sent.on.as_ref(), &task);
                 return Ok(self.done(&mut task, sent, Some(imagined), asides));
             }
             let mut wait = backoff(&*self.env, tries);
             let problem = match self.send_write(&task, &sent).await {
-                Ok(answer) => {
-                    let after = NodeLease::from_json(&answer).map_err(ApiError::Unreadable)?;
-                    let reduced = after.reduced(&mut task.names);
-                    let on = task.reduce(sent.on.as_ref());
-                    if judge(&sent.write, on.as_ref(), Some(&reduced)) == Outcome::Failed {
-                        return Err(Error::Api(ApiError::Unreadable(format!(
-                            "Lease {} was stored with other fields than were sent",
-                            task.node
-                        ))));
+                Ok(answer) => match NodeLease::from_json(&answer) {
+                    Err(why) => {
+                        unsettled = Some(sent);
+                        ApiError::Unreadable(why)
                     }
-                    if sent.on.is_none() {
-                        asides.push(Aside::LeaseCreated);
+                    Ok(after) => {
+                        let reduced = after.reduced(&mut task.names);
+                        let on = task.reduce(sent.on.as_ref());
+                        if judge(&sent.write, on.as_ref(), Some(&reduced)) == Outcome::Failed {
+                            return Err(Error::Unknown {
+                                node: task.node.to_owned(),
+                                intent: task.intent(),
+                                source: ApiError::Unreadable(
+                                    "it stored other fields than were sent".to_owned(),
+                                ),
+                            });
+                        }
+                        if sent.on.is_none() {
+                            asides.push(Aside::LeaseCreated);
+                        }
+                        return Ok(self.done(&mut task, sent, Some(after), asides));
                     }
-                    return Ok(self.done(&mut task, sent, Some(after), asides));
-                }
+                },
                 Err(error) if error.leaves_writes_unknown() => {
                     unsettled = Some(sent);
                     error
@@ -209,7 +218,7 @@ impl Api {
                 Err(error) if error.is_not_found() && sent.on.is_none() => {
                     if task.dry_run == DryRun::Server {
                         asides.push(Aside::NamespaceCreated);
-                        let imagined = imagine(&sent.write, None, &task);
+                        let imagined = imagined(&sent.write, None, &task);
                         return Ok(self.done(&mut task, sent, Some(imagined), asides));
                     }
                     let created =
@@ -392,7 +401,17 @@ impl Api {
             Write::Renew { .. } => Done::Renewed,
             Write::Release { .. } => Done::Released,
         };
-        let held = after.as_ref().filter(|_| done != Done::Released);
+        let mut after = after;
+        if task.dry_run != DryRun::None
+            && done == Done::Acquired
+            && let Some(after) = &mut after
+        {
+            // Nothing was acquired: no token stands for it.
+            after.notes.acquisition = None;
+        }
+        let held = after
+            .as_ref()
+            .filter(|_| done != Done::Released && task.dry_run == DryRun::None);
         Change {
             node: task.node.to_owned(),
             row: task.row.take(),
@@ -461,51 +480,4 @@ fn explain_write(error: ApiError, existed: bool) -> Error {
         return Error::NamespaceTerminating;
     }
     Right::on_leases(if existed { "patch" } else { "create" }).explain(error)
-}
-
-/// The Lease as `write` would make it, where nothing is stored.
-fn imagine(write: &Write, on: Option<&NodeLease>, task: &Task<'_>) -> NodeLease {
-    let mut lease = on.cloned().unwrap_or_else(|| NodeLease {
-        node: task.node.to_owned(),
-        uid: String::new(),
-        version: Version(0),
-        holder: None,
-        acquired: None,
-        renewed: None,
-        duration: 0,
-        transitions: 0,
-        elected: false,
-        deleting: false,
-        owners: None,
-        notes: crate::lease::Notes::default(),
-    });
-    match *write {
-        Write::Acquire {
-            holder,
-            at,
-            duration,
-            transitions,
-            ..
-        } => {
-            lease.holder = Some(task.names.name(holder).to_owned());
-            lease.acquired = Some(at);
-            lease.renewed = Some(at);
-            lease.duration = duration;
-            lease.transitions = transitions;
-            lease.notes.reason.clone_from(&task.extras.reason);
-            lease.notes.hold_until.clone_from(&task.extras.hold_until);
-            // Nothing was acquired: there is no token to show.
-            lease.notes.acquisition = None;
-        }
-        Write::Renew { at, duration, .. } => {
-            lease.renewed = Some(at);
-            lease.duration = duration;
-        }
-        Write::Release { renewed, .. } => {
-            lease.holder = None;
-            lease.renewed = Some(renewed);
-            lease.duration = 1;
-        }
-    }
-    lease
 }

@@ -5,6 +5,7 @@ pub(crate) mod api;
 pub(crate) mod change;
 pub(crate) mod error;
 pub(crate) mod events;
+mod imagine;
 mod items;
 pub(crate) mod nodes;
 pub(crate) mod patch;

@@ -175,6 +175,10 @@ pub fn decide(
     if let Some(meant) = meant {
         match standing {
             Some((lease, _)) if lease.acquisition() == Some(meant) => {}
+            Some((lease, _)) if is_own_hold(caller, lease, meant) => match verb {
+                Verb::Renew { .. } | Verb::Release => return Err(Refusal::OwnHold),
+                _ => return Err(Refusal::ChangedHands),
+            },
             Some(_) => return Err(Refusal::ChangedHands),
             None if matches!(verb, Verb::Renew { .. }) => return Err(Refusal::NotHeld),
             None => {}
@@ -263,6 +267,15 @@ pub fn decide(
             Ok(end(lease, holder, now))
         }
     }
+}
+
+/// Whether `meant` stands as the caller's own hold: a token does not tell a lease from a hold.
+fn is_own_hold(caller: Caller, lease: &Lease, meant: Acquisition) -> bool {
+    let as_hold = Acquisition {
+        holder: caller.hold_identity,
+        ..meant
+    };
+    lease.acquisition() == Some(as_hold)
 }
 
 /// Refuses to touch, as a holder, what the caller does not hold as one.
