@@ -1,4 +1,4 @@
-//! `kubectl maint`: one maintenance lock per node that everybody can see, wait for and respect.
+//! `kubectl maint`: one maintenance lock per node that everybody can see and respect.
 
 mod cli;
 mod commands;
@@ -22,6 +22,9 @@ use crate::connect::Environment;
 use crate::exit::Code;
 use crate::session::Start;
 use crate::terminal::Terminal;
+
+/// What the examples in the help call this program.
+const CALLED: &str = "kubectl maint";
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -47,10 +50,17 @@ fn main() -> ExitCode {
 }
 
 fn parse(program: &str) -> Result<Cli, clap::Error> {
-    let mut matches = Cli::command()
-        .name("kubectl-maint")
-        .bin_name(program)
-        .try_get_matches()?;
+    let mut command = Cli::command().name("kubectl-maint").bin_name(program);
+    if program != CALLED {
+        command =
+            command.mut_subcommands(
+                |verb| match verb.get_after_help().map(ToString::to_string) {
+                    Some(examples) => verb.after_help(examples.replace(CALLED, program)),
+                    None => verb,
+                },
+            );
+    }
+    let mut matches = command.try_get_matches()?;
     Cli::from_arg_matches_mut(&mut matches)
 }
 

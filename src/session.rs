@@ -37,7 +37,7 @@ impl<'a> Start<'a> {
         let notices: Notices = Arc::new(|notice| {
             let terminal = Terminal::default();
             match notice {
-                Notice::ApiWarning(text) => terminal.warn(text),
+                Notice::ApiWarning(text) => terminal.warn(escape(&text)),
                 Notice::Trace(text) => terminal.raw_stderr(text),
             }
         });

@@ -17,7 +17,7 @@ use clap::{Parser, Subcommand};
 use self::connection::ConnectionArgs;
 use crate::commands;
 
-/// One maintenance lock per node that everybody can see, wait for and respect
+/// One maintenance lock per node that everybody can see and respect
 ///
 /// People and controllers disrupt nodes: they reboot, drain, snapshot and reprovision them. Each
 /// node has one maintenance lock, the Node Maintenance Lease of KEP-1411: take it before you touch

@@ -161,7 +161,7 @@ pub(super) fn wide(plane: &ControlPlane, tools: &Tools, count: usize) -> Result<
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
     for _ in 0..5 {
-        ours.push(cost(&tools.plugin(&["status", "-o", "wide"]))?);
+        ours.push(cost(&tools.plugin(&["status", "-o", "wide", "-q"]))?);
         let mut sum = Cost::default();
         for arguments in [
             &["get", "nodes"][..],
