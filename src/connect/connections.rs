@@ -166,7 +166,7 @@ fn is_no_http2(err: &legacy::Error) -> bool {
 /// Whether a request waited for the handshake that another one began, and failed with it: the pool
 /// then doesn't say why. It has to find that out for itself.
 fn is_of_another(err: &legacy::Error) -> bool {
-    err.is_connect() && ConnectError::classify_cause(err, "").is_none()
+    err.is_connect() && ConnectError::classify_cause(err).is_none()
 }
 
 fn client_builder() -> legacy::Builder {

@@ -30,6 +30,7 @@ type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 /// Why there is no stream.
 #[derive(Clone, Debug, Error)]
 pub(super) enum DialError {
+    /// `host` is as in the server's URL: without a port, where that has none.
     #[error("dial tcp {host}: connect: connection refused")]
     Refused { host: String },
     #[error("dial tcp: lookup {host}: no such host")]
@@ -197,7 +198,9 @@ fn of_connector(err: &(dyn StdError + 'static), server: &Uri) -> DialError {
         };
     }
     match find::<io::Error>(err) {
-        Some(io) if io.kind() == io::ErrorKind::ConnectionRefused => DialError::Refused { host },
+        Some(io) if io.kind() == io::ErrorKind::ConnectionRefused => DialError::Refused {
+            host: authority(server),
+        },
         _ => DialError::Failed {
             host,
             detail: reason(err),
@@ -294,6 +297,22 @@ mod tests {
             ("https://h:1", "https://h:1/"),
         ] {
             assert_eq!(with_port(&uri.parse().unwrap()).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn refusals_name_the_server_as_its_url_does() {
+        for (server, expected) in [
+            ("https://h/k8s/c-1", "h"),
+            ("http://h:8080", "h:8080"),
+            ("https://[::1]:6443", "[::1]:6443"),
+        ] {
+            let refusal = io::Error::from(io::ErrorKind::ConnectionRefused);
+            let err = of_connector(&refusal, &server.parse().unwrap());
+            assert!(
+                matches!(&err, DialError::Refused { host } if host == expected),
+                "{server}: {err:?}"
+            );
         }
     }
 

@@ -146,25 +146,3 @@ fn path_of_the_server_is_kept() {
         "{request}"
     );
 }
-
-/// Nobody listens, and nobody is called that.
-#[test]
-fn unreachable_servers_are_named() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    Maint::version().args([format!("--server=https://{free}")]).fails(&format!(
-        "The connection to the server {free} was refused - did you specify the right host or port?"
-    ));
-    let run = Maint::version()
-        .args(["--server=https://nowhere.invalid"])
-        .run();
-    assert!(
-        run.stderr
-            .starts_with("Unable to connect to the server: dial tcp")
-            && run.stderr.contains("nowhere.invalid"),
-        "{run:?}"
-    );
-    assert_eq!(run.code, 1, "{run:?}");
-}

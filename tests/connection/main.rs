@@ -11,3 +11,4 @@ mod observing;
 mod proxies;
 mod support;
 mod trust;
+mod unreachable;

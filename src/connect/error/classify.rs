@@ -14,32 +14,32 @@ use crate::connect::time_limit::TimeLimitExceeded;
 
 impl ConnectError {
     /// Names the trouble with the connection or the credentials that a request met; `None` where the server answered
-    /// and it is something else. `server` is the API server's URL.
-    pub(crate) fn classify(err: &kube::Error, server: &str) -> Option<Self> {
+    /// and it is something else. The error itself knows which server it was.
+    pub(crate) fn classify(err: &kube::Error, _server: &str) -> Option<Self> {
         match err {
             kube::Error::Api(status) if status.code == 401 => Some(Self::Unauthorized {
                 message: status.message.clone(),
             }),
             kube::Error::Api(_) => None,
             kube::Error::Service(source) => Some(
-                Self::classify_cause(source.as_ref(), server).unwrap_or_else(|| Self::Broken {
+                Self::classify_cause(source.as_ref()).unwrap_or_else(|| Self::Broken {
                     detail: innermost(source.as_ref()),
                 }),
             ),
-            kube::Error::HyperError(source) => Some(
-                Self::classify_cause(source, server).unwrap_or_else(|| Self::Broken {
+            kube::Error::HyperError(source) => Some(Self::classify_cause(source).unwrap_or_else(
+                || Self::Broken {
                     detail: innermost(source),
-                }),
-            ),
-            other => Self::classify_cause(other, server),
+                },
+            )),
+            other => Self::classify_cause(other),
         }
     }
 
     /// The same for any error that has one of ours, or one of the operating system's, among its causes.
-    pub(crate) fn classify_cause(err: &(dyn StdError + 'static), server: &str) -> Option<Self> {
+    pub(crate) fn classify_cause(err: &(dyn StdError + 'static)) -> Option<Self> {
         causes(err).find_map(|cause| {
             if let Some(dial) = cause.downcast_ref::<DialError>() {
-                Some(of_dial(dial, server))
+                Some(of_dial(dial))
             } else if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
                 Some(of_tls(tls))
             } else if let Some(limit) = cause.downcast_ref::<TimeLimitExceeded>() {
@@ -66,11 +66,9 @@ fn innermost(err: &(dyn StdError + 'static)) -> String {
     causes(err).last().unwrap_or(err).to_string()
 }
 
-fn of_dial(err: &DialError, server: &str) -> ConnectError {
+fn of_dial(err: &DialError) -> ConnectError {
     match err {
-        DialError::Refused { .. } => ConnectError::Refused {
-            host: host_and_port(server),
-        },
+        DialError::Refused { host } => ConnectError::Refused { host: host.clone() },
         DialError::NoSuchHost { host } => ConnectError::NoSuchHost { host: host.clone() },
         DialError::Failed { host, detail } => ConnectError::Unreachable {
             host: host.clone(),
@@ -147,15 +145,6 @@ fn plain_name(name: &str) -> String {
     }
 }
 
-fn host_and_port(server: &str) -> String {
-    let without_scheme = server.split_once("://").map_or(server, |(_, rest)| rest);
-    without_scheme
-        .split('/')
-        .next()
-        .unwrap_or_default()
-        .to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,20 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_named_by_host_and_port() {
-        assert_eq!(
-            host_and_port("https://127.0.0.1:6443/prefix"),
-            "127.0.0.1:6443"
-        );
-        assert_eq!(host_and_port("http://localhost:8080"), "localhost:8080");
-    }
-
-    #[test]
     fn the_cause_carried_by_an_io_error_is_found() {
         let tls = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         let err = io::Error::other(io::Error::other(tls));
         assert!(matches!(
-            ConnectError::classify_cause(&err, ""),
+            ConnectError::classify_cause(&err),
             Some(ConnectError::UnknownAuthority)
         ));
     }

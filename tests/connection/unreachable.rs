@@ -1,0 +1,112 @@
+//! Servers that can't be reached are named, whether one request asks for them or several at once.
+
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+
+use crate::support::maint::Maint;
+
+/// Verbs with their arguments. All but `version` and `release` send two requests together, of which one waits for the
+/// other's connection; `status` fails as a whole, the others node by node.
+const VERBS: [&[&str]; 8] = [
+    &["version"],
+    &["release", "worker-1"],
+    &["status"],
+    &["status", "worker-1"],
+    &["status", "-w"],
+    &["acquire", "worker-1"],
+    &["acquire", "worker-1", "worker-2"],
+    &["hold", "worker-1", "-m", "new disk"],
+];
+
+/// Runs every verb against a server, and expects this first line on stderr.
+#[track_caller]
+fn all_fail_at(server: &str, expected: &str) {
+    for verb in VERBS {
+        Maint::verb(verb[0])
+            .args(&verb[1..])
+            .args(["--server", server])
+            .fails(expected);
+    }
+}
+
+/// An address at which connections are refused for as long as this lives: a client's end of a connection takes none,
+/// and nobody else gets its port.
+struct Refusing {
+    client: TcpStream,
+    _listener: TcpListener,
+}
+
+impl Refusing {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let server = listener.local_addr().expect("it is bound");
+        let client = TcpStream::connect(server).expect("somebody listens");
+        Self {
+            client,
+            _listener: listener,
+        }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.client.local_addr().expect("it is connected")
+    }
+}
+
+/// Nobody listens, with TLS and without.
+#[test]
+fn refused_connections_name_the_server() {
+    let refusing = Refusing::new();
+    let address = refusing.address();
+    let expected = format!(
+        "The connection to the server {address} was refused - did you specify the right host or port?"
+    );
+    for server in [
+        format!("https://{address}"),
+        format!("http://{address}"),
+        format!("https://{address}/k8s/clusters/c-1"),
+        address.to_string(),
+    ] {
+        all_fail_at(&server, &expected);
+    }
+}
+
+/// Nobody is called that, with TLS and without.
+#[test]
+fn unknown_hosts_are_named() {
+    let lookup = ("nowhere.invalid", 443)
+        .to_socket_addrs()
+        .expect_err("the name is reserved for nobody");
+    // Where no name server can be reached, nobody knows whether there is such a host.
+    let expected = if lookup.to_string().contains("Temporary failure") {
+        "Unable to connect to the server: dial tcp nowhere.invalid: lookup: temporary failure in name resolution"
+    } else {
+        "Unable to connect to the server: dial tcp: lookup nowhere.invalid: no such host"
+    };
+    for server in ["https://nowhere.invalid", "http://nowhere.invalid:6443"] {
+        all_fail_at(server, expected);
+    }
+}
+
+/// Without any configuration localhost is asked, and the hint says what is missing.
+#[test]
+fn missing_configuration_is_hinted_at() {
+    assert!(
+        TcpStream::connect("localhost:8080").is_err(),
+        "this test needs localhost:8080, kubectl's last resort, to be free"
+    );
+    for verb in VERBS {
+        let run = Maint::verb(verb[0])
+            .args(&verb[1..])
+            .variable("KUBECONFIG", "/nowhere/config")
+            .variable("HOME", "/nowhere")
+            .fails(
+                "The connection to the server localhost:8080 was refused - did you specify the right host or port?",
+            );
+        assert_eq!(
+            run.stderr.lines().nth(1),
+            Some(
+                "hint: no API server is configured: set KUBECONFIG, name a file with --kubeconfig, or choose a --context"
+            ),
+            "{run:?}"
+        );
+    }
+}
