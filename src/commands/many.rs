@@ -1,6 +1,6 @@
 //! Work on many nodes at once, results in the order in which the nodes went in.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
@@ -25,11 +25,12 @@ pub(crate) enum Course {
 /// Runs `work` on up to `parallel` targets at once and hands each result to `report` in order.
 ///
 /// Ctrl-C starts nothing new and waits a moment for what is under way, so that its result is known;
-/// what is not over by then is reported as open.
+/// what is not over by then is reported as interrupted, and as open where a write `may_land`.
 pub(crate) async fn in_order<T, F>(
     targets: Vec<Target>,
     parallel: u16,
     work: impl Fn(Target) -> F,
+    may_land: impl Fn(&str) -> bool,
     mut report: impl FnMut(&str, Result<T, Failure>),
 ) -> Course
 where
@@ -37,16 +38,14 @@ where
 {
     let nodes: Vec<String> = targets.iter().map(|target| target.node.clone()).collect();
     let interrupted = Cell::new(false);
-    let started = RefCell::new(vec![false; nodes.len()]);
     let mut results = pin!(
         futures::stream::iter(targets.into_iter().enumerate())
             .map(|(index, target)| {
-                let (interrupted, started, work) = (&interrupted, &started, &work);
+                let (interrupted, work) = (&interrupted, &work);
                 async move {
                     if interrupted.get() {
                         return (index, Err(Failure::Interrupted));
                     }
-                    started.borrow_mut()[index] = true;
                     (index, work(target).await)
                 }
             })
@@ -78,7 +77,7 @@ where
                 for (index, node) in nodes.iter().enumerate().skip(next) {
                     let result = match finished.remove(&index) {
                         Some(result) => result,
-                        None if started.borrow()[index] => {
+                        None if may_land(node) => {
                             Err(Failure::InterruptedWrite { node: node.clone() })
                         }
                         None => Err(Failure::Interrupted),
@@ -147,6 +146,7 @@ mod tests {
                 }
                 Ok(target.node.to_uppercase())
             },
+            |_| false,
             |node, result| reported.push((node.to_owned(), result.expect("work that succeeds"))),
         )
         .await;

@@ -65,6 +65,7 @@ impl<'a> Taking<'a> {
                     .try_acquire_seen(&target.node, options, target.seen)
                     .await?)
             },
+            |node| locks.has_open_write(node),
             |node, result| {
                 results.insert(node.to_owned(), result);
             },
@@ -153,6 +154,7 @@ impl<'a> Taking<'a> {
                     }
                 }
             },
+            |node| locks.has_open_write(node),
             |node, result| {
                 results.insert(node.to_owned(), result);
             },
@@ -211,6 +213,7 @@ impl<'a> Taking<'a> {
                     Err(_) => Err(Failure::InterruptedWrite { node: target.node }),
                 }
             },
+            |node| locks.has_open_write(node),
             |node, result| {
                 if let Err(cause) = result {
                     complete = false;

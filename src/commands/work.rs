@@ -86,7 +86,8 @@ impl<'a> Work<'a> {
     {
         let parallel = self.args.nodes.parallel;
         let single = targets.single;
-        let course = many::in_order(targets.nodes, parallel, work, |node, result| {
+        let may_land = |node: &str| self.session.locks.has_open_write(node);
+        let course = many::in_order(targets.nodes, parallel, work, may_land, |node, result| {
             report.add(node, result);
         })
         .await;

@@ -53,7 +53,7 @@ fn rounds(cluster: &Cluster, holders: &[String]) {
             .iter()
             .find(|attempt| attempt.code == 0)
             .expect("one exit code is 0");
-        let named = format!("held by {}", winner.holder);
+        let named = format!(" by {}", winner.holder);
         for attempt in attempts.iter().filter(|attempt| attempt.code == 3) {
             assert!(
                 attempt.stderr.contains(&named),

@@ -158,6 +158,13 @@ impl Maintenance {
         &self.api.time
     }
 
+    /// Whether a write to the node's Lease was sent whose fate is not known: it may still take
+    /// effect. Dropping the future of a verb may leave one, and so does [`Error::Unknown`].
+    #[must_use]
+    pub fn has_open_write(&self, node: &str) -> bool {
+        self.api.open_writes.has(node)
+    }
+
     /// A lease is the caller's where its holder is the caller's identity, or the hold of that
     /// identity.
     #[must_use]

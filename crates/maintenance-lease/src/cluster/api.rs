@@ -15,6 +15,7 @@ use tower::{Service as _, ServiceBuilder};
 
 use super::error::{ApiError, Status};
 use super::items::Items;
+use super::open_writes::OpenWrites;
 use super::server_time::ServerTime;
 use crate::env::Env;
 
@@ -66,6 +67,7 @@ pub(crate) struct Api {
     pub(crate) time: ServerTime,
     /// The limit for each request; `None`: as long as it takes.
     pub(crate) limit: Option<Duration>,
+    pub(crate) open_writes: OpenWrites,
 }
 
 impl Api {
@@ -75,6 +77,7 @@ impl Api {
             time: ServerTime::new(env.clone()),
             env,
             limit,
+            open_writes: OpenWrites::default(),
         }
     }
 

@@ -126,7 +126,16 @@ impl Api {
     }
 
     /// Carries `task` out.
-    pub(crate) async fn change(&self, mut task: Task<'_>) -> Result<Change, Error> {
+    pub(crate) async fn change(&self, task: Task<'_>) -> Result<Change, Error> {
+        let node = task.node;
+        let result = self.read_decide_write(task).await;
+        if !matches!(result, Err(Error::Unknown { .. })) {
+            self.open_writes.settle(node);
+        }
+        result
+    }
+
+    async fn read_decide_write(&self, mut task: Task<'_>) -> Result<Change, Error> {
         let begun = self.env.boot();
         let mut asides = Vec::new();
         let seen = match task.seen.take() {
@@ -253,6 +262,9 @@ impl Api {
                 }
                 Err(error) => return Err(explain_write(error, sent.on.is_some())),
             };
+            if unsettled.is_none() {
+                self.open_writes.settle(task.node);
+            }
             tries += 1;
             lease = self
                 .read_again(
@@ -298,6 +310,9 @@ impl Api {
     }
 
     async fn send_write(&self, task: &Task<'_>, sent: &Sent) -> Result<Bytes, ApiError> {
+        if task.dry_run == DryRun::None {
+            self.open_writes.open(task.node);
+        }
         match &sent.on {
             Some(on) => {
                 let patch = merge_patch(&sent.write, on, &task.extras, &task.names);

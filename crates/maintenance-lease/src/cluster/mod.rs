@@ -8,6 +8,7 @@ pub(crate) mod events;
 mod imagine;
 mod items;
 pub(crate) mod nodes;
+mod open_writes;
 pub(crate) mod patch;
 pub(crate) mod reads;
 pub(crate) mod server_time;
