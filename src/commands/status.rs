@@ -79,7 +79,7 @@ impl StatusArgs {
 
 pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = match args.selection() {
-        Err(Failure::NothingFound) => Selection::Named(Vec::new()),
+        Err(Failure::NothingFound { .. }) => Selection::Named(Vec::new()),
         selection => selection?,
     };
     let session = start.reading(&args.holder).await?;
@@ -100,6 +100,9 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
         report.once(args).await
     }
 }
+
+/// kubectl's words for an empty table.
+const NOTHING_FOUND: &str = "No resources found";
 
 /// How to show what is wanted.
 struct Report<'a> {
@@ -159,7 +162,7 @@ impl Report<'_> {
         if self.is_table() && !self.is_single() && !views.is_empty() {
             terminal.remark(status::summary(&views, now));
         } else if self.is_table() && views.is_empty() && !problems.any() {
-            terminal.remark("No resources found");
+            terminal.remark(NOTHING_FOUND);
         }
         self.tell_what_is_missing(&picture);
         Ok(problems.end().await)
@@ -170,12 +173,16 @@ impl Report<'_> {
             session, wanted, ..
         } = self;
         let mut follower = Follower::start(session, wanted, self.with_heartbeats()).await?;
-        let mut table = self.table(args);
+        let mut table = self.table(args).for_rows_to_come();
         let mut show = |picture: &Picture, items: &[Item]| self.show(&mut table, picture, items);
         let items = follower.first();
         let read = items.is_empty() || show(follower.picture(), &items)?;
         self.tell_what_is_missing(follower.picture());
-        let code = self.tell_unknown(follower.picture()).end().await;
+        let problems = self.tell_unknown(follower.picture());
+        if self.is_table() && items.is_empty() && !problems.any() {
+            session.terminal.remark(NOTHING_FOUND);
+        }
+        let code = problems.end().await;
         if code != Code::DONE || !read {
             return Ok(code);
         }

@@ -5,6 +5,7 @@ use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{Change, NodeLease, NodeRow, Sight};
 use serde::Serialize;
 
+use super::status::last_reason;
 use super::time::rfc3339;
 
 /// The version of the shapes below. Fields are added under it; none is removed or changes meaning.
@@ -46,6 +47,9 @@ pub(crate) struct Item {
     last_holder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     released_at: Option<String>,
+    /// What was left of the reason when it was released.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_reason: Option<String>,
     /// Oddities: unreadableTime, clockAhead, overlong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     flags: Vec<&'static str>,
@@ -111,7 +115,8 @@ impl Item {
                 .filter(|_| state == State::Free)
                 .and_then(NodeLease::released_at)
                 .map(rfc3339),
-            flags: held.map(|lease| flag_words(lease, now)).unwrap_or_default(),
+            last_reason: lease.and_then(last_reason).map(ToOwned::to_owned),
+            flags: held.map(|lease| flag_names(lease, now)).unwrap_or_default(),
             node_status: row.row().map(|row: &NodeRow| row.status.clone()),
             node_gone: *row == Sight::Missing,
             heartbeat_at: None,
@@ -150,15 +155,30 @@ fn state_word(state: State) -> &'static str {
     }
 }
 
-/// The oddities of a held Lease, a word each.
-pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<&'static str> {
+/// What is odd about a held Lease.
+struct Oddity {
+    /// For programs.
+    name: &'static str,
+    /// For people.
+    words: &'static str,
+}
+
+fn oddities(lease: &NodeLease, now: Now) -> impl Iterator<Item = Oddity> {
     let flags = lease.flags(now);
     [
-        (flags.unreadable_time, "unreadableTime"),
-        (flags.clock_ahead, "clockAhead"),
-        (flags.overlong, "overlong"),
+        (flags.unreadable_time, "unreadableTime", "unreadable time"),
+        (flags.clock_ahead, "clockAhead", "clock ahead"),
+        (flags.overlong, "overlong", "overlong"),
     ]
     .into_iter()
-    .filter_map(|(set, word)| set.then_some(word))
-    .collect()
+    .filter_map(|(set, name, words)| set.then_some(Oddity { name, words }))
+}
+
+fn flag_names(lease: &NodeLease, now: Now) -> Vec<&'static str> {
+    oddities(lease, now).map(|oddity| oddity.name).collect()
+}
+
+/// The oddities of a held Lease, for people.
+pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<&'static str> {
+    oddities(lease, now).map(|oddity| oddity.words).collect()
 }

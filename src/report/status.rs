@@ -1,21 +1,17 @@
 //! Nodes and their locks as a table for people, as `kubectl get` prints one.
 
+mod table;
 #[cfg(test)]
 mod tests;
 
 use chrono::{DateTime, Utc};
-use maintenance_lease::protocol::{Instant, Now, State};
+use maintenance_lease::protocol::{Instant, Now, Span, State, identity};
 use maintenance_lease::{LONGEST_REASON, NodeLease, Sight};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+pub(crate) use self::table::Table;
+use self::table::cut;
 use super::time::span;
 use crate::terminal::escape;
-
-/// Spaces between columns.
-const GAP: usize = 3;
-
-/// A reason is not cut to less.
-const SHORTEST_REASON: usize = 12;
 
 /// No cell is longer, whatever other tools wrote: that much a reason of ours may have.
 const LONGEST_CELL: usize = LONGEST_REASON;
@@ -97,6 +93,7 @@ enum Column {
     Renewed,
     Transitions,
     LastHolder,
+    LastReason,
 }
 
 impl Column {
@@ -114,6 +111,7 @@ impl Column {
             Self::Renewed => "RENEWED",
             Self::Transitions => "TRANSITIONS",
             Self::LastHolder => "LAST HOLDER",
+            Self::LastReason => "LAST REASON",
         }
     }
 
@@ -122,7 +120,7 @@ impl Column {
         match self {
             Self::Node => escape(view.node),
             Self::State => Label::of(view.lease, now).word().to_owned(),
-            Self::Holder => text(held.and_then(NodeLease::holder)),
+            Self::Holder => text(held.and_then(NodeLease::holder).map(identity::person)),
             Self::Reason => text(held.and_then(NodeLease::reason)),
             Self::Age => match held {
                 None => none(),
@@ -147,7 +145,12 @@ impl Column {
             Self::Transitions => view
                 .lease
                 .map_or_else(none, |lease| lease.transitions().to_string()),
-            Self::LastHolder => text(view.lease.and_then(NodeLease::last_holder)),
+            Self::LastHolder => text(
+                view.lease
+                    .and_then(NodeLease::last_holder)
+                    .map(identity::person),
+            ),
+            Self::LastReason => text(view.lease.and_then(last_reason)),
         }
     }
 }
@@ -169,6 +172,11 @@ fn text(text: Option<&str>) -> String {
         None | Some("") => none(),
         Some(text) => cut(&escape(text), LONGEST_CELL),
     }
+}
+
+/// Why a Lease that is free was held, or what was left for whoever looks next when it was released.
+pub(crate) fn last_reason(lease: &NodeLease) -> Option<&str> {
+    lease.reason().filter(|_| lease.holder().is_none())
 }
 
 fn date(lease: Option<&NodeLease>, time: impl Fn(&NodeLease) -> Option<DateTime<Utc>>) -> String {
@@ -197,7 +205,7 @@ fn left(lease: &NodeLease, now: Now) -> String {
         Some(until) if Label::of(Some(lease), now).is_over() => {
             format!("{} ago", span(now.earliest - until))
         }
-        Some(until) => span(until - now.earliest),
+        Some(until) => span(rounded(until - now.earliest)),
     };
     let flags = lease.flags(now);
     if flags.clock_ahead {
@@ -208,136 +216,21 @@ fn left(lease: &NodeLease, now: Now) -> String {
     words
 }
 
-/// A table that may be printed piece by piece: rows that come later stand under the same headers.
-#[derive(Debug)]
-pub(crate) struct Table {
-    columns: Vec<Column>,
-    headers: bool,
-    /// The width to fit in, where somebody looks at it on a terminal.
-    fit: Option<usize>,
-    /// How wide each column has been so far.
-    widths: Vec<usize>,
-}
-
-impl Table {
-    /// With `wide`, more columns; with `nodes`, also what is known of the nodes themselves.
-    pub(crate) fn new(wide: bool, nodes: bool, headers: bool, fit: Option<usize>) -> Self {
-        let mut columns = vec![
-            Column::Node,
-            Column::State,
-            Column::Holder,
-            Column::Reason,
-            Column::Age,
-            Column::Left,
-        ];
-        if nodes {
-            columns.push(Column::Status);
-        }
-        if wide {
-            if nodes {
-                columns.push(Column::Heartbeat);
-            }
-            columns.extend([
-                Column::Acquired,
-                Column::Renewed,
-                Column::Transitions,
-                Column::LastHolder,
-            ]);
-        }
-        Self {
-            widths: vec![0; columns.len()],
-            columns,
-            headers,
-            fit,
-        }
-    }
-
-    /// The text of some rows, after the headers where they are the first.
-    pub(crate) fn rows(&mut self, views: &[View<'_>], now: Now) -> String {
-        let mut rows: Vec<Vec<String>> = Vec::new();
-        if std::mem::take(&mut self.headers) {
-            rows.push(
-                self.columns
-                    .iter()
-                    .map(|column| column.header().to_owned())
-                    .collect(),
-            );
-        }
-        rows.extend(views.iter().map(|view| {
-            self.columns
-                .iter()
-                .map(|column| column.cell(view, now))
-                .collect()
-        }));
-        self.fit(&mut rows);
-        self.align(&rows)
-    }
-
-    /// Cuts reasons where the table is wider than the terminal.
-    fn fit(&self, rows: &mut [Vec<String>]) {
-        let Some(fit) = self.fit else {
-            return;
-        };
-        let Some(reason) = self
-            .columns
-            .iter()
-            .position(|&column| column == Column::Reason)
-        else {
-            return;
-        };
-        let others: usize = (0..self.columns.len())
-            .filter(|&index| index != reason)
-            .map(|index| {
-                let seen = self.widths[index];
-                let here = rows.iter().map(|row| row[index].width()).max();
-                GAP + seen.max(here.unwrap_or_default())
-            })
-            .sum();
-        let room = fit.saturating_sub(others).max(SHORTEST_REASON);
-        for row in rows {
-            row[reason] = cut(&row[reason], room);
-        }
-    }
-
-    /// The rows as lines, each column as wide as its widest cell so far.
-    fn align(&mut self, rows: &[Vec<String>]) -> String {
-        for row in rows {
-            for (seen, cell) in self.widths.iter_mut().zip(row) {
-                *seen = cell.width().max(*seen);
-            }
-        }
-        let mut text = String::new();
-        for row in rows {
-            for (cell, width) in row.iter().zip(&self.widths) {
-                text.push_str(cell);
-                text.extend(std::iter::repeat_n(' ', width - cell.width() + GAP));
-            }
-            text.truncate(text.trim_end_matches(' ').len());
-            text.push('\n');
-        }
-        text.pop();
-        text
-    }
-}
-
-/// `text` in at most `width` columns of a terminal, its end replaced by `…` where it has more.
-fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut room = width.saturating_sub(1);
-    let mut kept: String = text
-        .chars()
-        .take_while(|c| match room.checked_sub(c.width().unwrap_or(0)) {
-            Some(less) => {
-                room = less;
-                true
-            }
-            None => false,
-        })
-        .collect();
-    kept.push('…');
-    kept
+/// A length to the nearest of the units that [`span`] ends in: what was taken for 30 minutes a second
+/// ago has 30 left, not 29.
+fn rounded(length: Span) -> Span {
+    const SECOND: i64 = 1_000_000;
+    const MINUTE: i64 = 60 * SECOND;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    let micros = length.as_micros();
+    let unit = match micros {
+        _ if micros < 10 * MINUTE => SECOND,
+        _ if micros < 8 * HOUR => MINUTE,
+        _ if micros < 8 * DAY => HOUR,
+        _ => DAY,
+    };
+    Span::micros(micros.saturating_add(unit / 2).div_euclid(unit) * unit)
 }
 
 /// How many nodes are in which state, such as `12 nodes: 9 free, 2 held, 1 on hold`.

@@ -30,7 +30,7 @@ fn all_states(cluster: &Cluster, label: &str) {
     let label = json!({ label: "" });
     let node = |short: &str| cluster.node_with(short, &label, &json!({}));
     node("a-free");
-    let half_way = held("alice@bastion", 1830, 3600);
+    let half_way = held("alice@bastion", 1805, 3600);
     cluster.lease_with(&node("b-held"), &reason("new kernel"), &half_way);
     cluster.lease(&node("c-expired"), &held("bob@laptop", 5430, 1800));
     cluster.lease_with(
@@ -50,7 +50,7 @@ fn all_states(cluster: &Cluster, label: &str) {
     cluster.lease_with(
         &cordoned,
         &reason("\u{1b}[31mred\nalert"),
-        &held("\u{202e}mallory", 1830, 3600),
+        &held("\u{202e}mallory", 1805, 3600),
     );
 }
 
@@ -59,20 +59,20 @@ fn a_table_shows_every_state() {
     on_both("status-states", |cluster| {
         all_states(cluster, "status-states");
         let run = cluster.maint(["status", "-l", "status-states"]).run();
-        assert_snapshot!(run, @r#"
+        assert_snapshot!(run, @r"
         $ kubectl maint status -l status-states
-        NODE                         STATE          HOLDER               REASON                 AGE      LEFT           STATUS
-        a-free         Free           <none>               <none>                 <none>   <none>         Ready
-        b-held         Held           alice@bastion        new kernel             30m      29m            Ready
-        c-expired      Expired        bob@laptop           <none>                 90m      [length] ago        Ready
-        d-hold         Hold           kubeadm:carol@desk   bad disk               30m      <none>         Ready
-        e-overdue      Hold overdue   kubeadm-by-hand      <none>                 30m      [length] ago       Ready
-        f-unreadable   Held           dave@year            <none>                 30m      <unreadable>   Ready
-        g-cordoned     Held           \u{202e}mallory      \u{1b}[31mred\nalert   30m      29m            Ready,SchedulingDisabled
+        NODE                         STATE          HOLDER            REASON                 AGE      LEFT           STATUS
+        a-free         Free           <none>            <none>                 <none>   <none>         Ready
+        b-held         Held           alice@bastion     new kernel             30m      30m            Ready
+        c-expired      Expired        bob@laptop        <none>                 90m      [length] ago        Ready
+        d-hold         Hold           carol@desk        bad disk               30m      <none>         Ready
+        e-overdue      Hold overdue   kubeadm-by-hand   <none>                 30m      [length] ago       Ready
+        f-unreadable   Held           dave@year         <none>                 30m      <unreadable>   Ready
+        g-cordoned     Held           \u{202e}mallory   \u{1b}[31mred\nalert   30m      30m            Ready,SchedulingDisabled
         -- stderr
         7 nodes: 1 free, 3 held, 1 expired, 2 on hold (1 overdue)
         -- exit code 0
-        "#);
+        ");
     });
 }
 
@@ -267,19 +267,47 @@ fn no_match_is_no_error() {
 }
 
 #[test]
+fn a_word_for_who_looks_next_is_shown() {
+    on_both("status-last-reason", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        cluster.maint(["acquire", &node, "-m", "disk"]).succeeds();
+        cluster
+            .maint(["release", &node, "-m", "all fine, rebooted"])
+            .succeeds();
+        let json = cluster.maint(["status", &node, "-o", "json"]).succeeds();
+        let item: Value = serde_json::from_str(&json.stdout).expect("JSON");
+        assert_eq!(item["state"], "Free");
+        assert_eq!(item["lastReason"], "all fine, rebooted");
+        assert_eq!(item.get("reason"), None, "nobody holds it");
+        assert!(include_str!("../../docs/json.md").contains("| `lastReason` |"));
+        let wide = cluster.maint(["status", &node, "-o", "wide"]).succeeds();
+        let row = wide.stdout.lines().nth(1).expect("a row");
+        assert!(
+            row.ends_with("   alice@bastion   all fine, rebooted"),
+            "{wide}"
+        );
+        cluster.maint(["acquire", &node]).succeeds();
+        let json = cluster.maint(["status", &node, "-o", "json"]).succeeds();
+        let item: Value = serde_json::from_str(&json.stdout).expect("JSON");
+        assert_eq!(item.get("lastReason"), None, "{json}");
+    });
+}
+
+#[test]
 fn mine_are_leases_and_holds_of_the_caller() {
     on_both("status-mine", |cluster| {
         let holder = cluster.name("me@here");
-        cluster.lease(&cluster.name("lease"), &held(&holder, 1830, 3600));
+        cluster.lease(&cluster.name("lease"), &held(&holder, 1805, 3600));
         let hold = format!("kubeadm:{holder}");
         cluster.lease(&cluster.name("hold"), &held(&hold, 1830, 1));
-        cluster.lease(&cluster.name("other"), &held("somebody@else", 1830, 3600));
+        cluster.lease(&cluster.name("other"), &held("somebody@else", 1805, 3600));
         let run = cluster.maint(["status", "--mine"]).holder(&holder).run();
         assert_snapshot!(run, @"
         $ kubectl maint status --mine
-        NODE                STATE   HOLDER                        REASON   AGE   LEFT
-        hold    Hold    kubeadm:me@here   <none>   30m   <none>
-        lease   Held    me@here           <none>   30m   29m
+        NODE                STATE   HOLDER                REASON   AGE   LEFT
+        hold    Hold    me@here   <none>   30m   <none>
+        lease   Held    me@here   <none>   30m   30m
         -- stderr
         2 nodes: 1 held, 1 on hold
         -- exit code 0
@@ -292,11 +320,11 @@ fn a_lease_outlives_its_node_in_sight() {
     on_both("status-gone", |cluster| {
         let gone = cluster.name("gone");
         let there = cluster.node("there");
-        cluster.lease(&gone, &held("alice@bastion", 1830, 3600));
+        cluster.lease(&gone, &held("alice@bastion", 1805, 3600));
         assert_snapshot!(cluster.maint(["status", &gone, &there]).run(), @"
         $ kubectl maint status gone there
         NODE                STATE   HOLDER          REASON   AGE      LEFT     STATUS
-        gone    Held    alice@bastion   <none>   30m      29m      <gone>
+        gone    Held    alice@bastion   <none>   30m      30m      <gone>
         there   Free    <none>          <none>   <none>   <none>   Ready
         -- stderr
         2 nodes: 1 free, 1 held
@@ -333,9 +361,9 @@ fn who_may_not_read_nodes_sees_the_leases() {
         let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
         assert_snapshot!(run, @"
         $ kubectl maint status b-held a-free -o wide
-        NODE                     STATE   HOLDER          REASON       AGE      LEFT     STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER
-        b-held   Held    alice@bastion   new kernel   30m      29m      <unknown>   <none>      [time]   [time]   1             <none>
-        a-free   Free    <none>          <none>       <none>   <none>   <unknown>   <none>      <none>                 <none>                 <none>        <none>
+        NODE                     STATE   HOLDER          REASON       AGE      LEFT     STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON
+        b-held   Held    alice@bastion   new kernel   30m      30m      <unknown>   <none>      [time]   [time]   1             <none>        <none>
+        a-free   Free    <none>          <none>       <none>   <none>   <unknown>   <none>      <none>                 <none>                 <none>        <none>        <none>
         -- stderr
         2 nodes: 1 free, 1 held
         -- exit code 0
@@ -343,7 +371,7 @@ fn who_may_not_read_nodes_sees_the_leases() {
         assert_snapshot!(as_user(cluster, &rights, &["status", &one]), @"
         $ kubectl maint status b-held
         NODE                     STATE   HOLDER          REASON       AGE   LEFT   STATUS
-        b-held   Held    alice@bastion   new kernel   30m   29m    <unknown>
+        b-held   Held    alice@bastion   new kernel   30m   30m    <unknown>
         -- exit code 0
         ");
         let all = as_user(cluster, &rights, &["status", "-o", "name"]);
@@ -371,15 +399,15 @@ fn who_may_not_list_reads_by_name() {
         ];
         let (one, two) = (cluster.name("b-held"), cluster.name("g-cordoned"));
         let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
-        assert_snapshot!(run, @r#"
+        assert_snapshot!(run, @r"
         $ kubectl maint status b-held g-cordoned -o wide
-        NODE                         STATE   HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER
-        b-held       Held    alice@bastion     new kernel             30m   29m    Ready                      <unknown>   [time]   [time]   1             <none>
-        g-cordoned   Held    \u{202e}mallory   \u{1b}[31mred\nalert   30m   29m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             <none>
+        NODE                         STATE   HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON
+        b-held       Held    alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             <none>        <none>
+        g-cordoned   Held    \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             <none>        <none>
         -- stderr
         2 nodes: 2 held
         -- exit code 0
-        "#);
+        ");
         let all = as_user(cluster, &rights, &["status"]);
         assert_eq!(all.code, 1, "{all}");
         assert!(
@@ -404,7 +432,7 @@ impl Watch {
             .command()
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("the plugin was built");
         let stdout = child.stdout.take().expect("a pipe");
@@ -418,6 +446,13 @@ impl Watch {
     fn line(&mut self) -> String {
         let lines = self.lines.as_mut().expect("somebody reads");
         lines.next().expect("it goes on").expect("UTF-8")
+    }
+
+    /// The first line on stderr.
+    fn remark(&mut self) -> String {
+        let stderr = self.child.stderr.take().expect("a pipe");
+        let line = BufReader::new(stderr).lines().next();
+        line.expect("it says something").expect("UTF-8")
     }
 
     fn close(&mut self) {
@@ -489,6 +524,19 @@ fn a_watch_shows_what_changes_by_writes_and_by_time() {
         while !watch.row().ends_with("<gone>") {
             // The Lease may be collected before the news of its Node is there.
         }
+        assert_eq!(watch.interrupt(), Some(130));
+    });
+}
+
+#[test]
+fn a_watch_of_nothing_says_so_and_goes_on() {
+    on_both("status-watch-nothing", |cluster| {
+        let label = "status-watch-nothing";
+        let mut watch = Watch::start(cluster, &["status", "-l", label, "-w"]);
+        assert_eq!(watch.remark(), "No resources found");
+        cluster.node_with("one", &json!({ label: "" }), &json!({}));
+        assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
+        assert_eq!(watch.row(), "one Free <none> <none> Ready");
         assert_eq!(watch.interrupt(), Some(130));
     });
 }

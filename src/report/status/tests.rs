@@ -7,6 +7,7 @@ use maintenance_lease::protocol::Span;
 use maintenance_lease::{Maintenance, NodeRow};
 use sandbox::Sandbox;
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use super::*;
 
@@ -113,7 +114,10 @@ async fn all_states() -> HashMap<String, NodeLease> {
         ),
         (
             "k-released",
-            json!({"kubectl-maint.dev/last-holder": "bob@laptop"}),
+            json!({
+                "kubectl-maint.dev/last-holder": "kubeadm:bob@laptop",
+                "kubectl-maint.dev/reason": "all fine, rebooted",
+            }),
             json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 3}),
         ),
     ])
@@ -141,20 +145,20 @@ async fn every_state_reads_well() {
     let ready = row("Ready");
     let views = views(&leases, &ready);
     let mut table = Table::new(false, true, true, None);
-    assert_snapshot!(table.rows(&views, noon()), @r#"
-    NODE           STATE          HOLDER               REASON                 AGE         LEFT               STATUS
-    a-free         Free           <none>               <none>                 <none>      <none>             Ready
-    b-held         Held           alice@bastion        new kernel             30m         15m                Ready
-    c-expired      Expired        bob@laptop           drivers                30m         12m ago            Ready
-    d-hold         Hold           kubeadm:carol@desk   bad disk               30m         120m               Ready
-    e-overdue      Hold overdue   kubeadm:carol@desk   bad disk               30m         5m ago             Ready
-    f-ahead        Held           dave@atomic          <none>                 30m         2m (clock ahead)   Ready
-    g-overlong     Held           erin@script          <none>                 30m         23h (overlong)     Ready
-    h-unreadable   Held           frank@year           <none>                 30m         <unreadable>       Ready
-    i-no-times     Expired        grace                <none>                 <unknown>   <unknown>          Ready
-    j-odd-text     Held           \u{202e}mallory      \u{1b}[31mred\nalert   30m         60s                Ready
-    k-released     Free           <none>               <none>                 <none>      <none>             Ready
-    "#);
+    assert_snapshot!(table.rows(&views, noon()), @r"
+    NODE           STATE          HOLDER            REASON                 AGE         LEFT               STATUS
+    a-free         Free           <none>            <none>                 <none>      <none>             Ready
+    b-held         Held           alice@bastion     new kernel             30m         15m                Ready
+    c-expired      Expired        bob@laptop        drivers                30m         12m ago            Ready
+    d-hold         Hold           carol@desk        bad disk               30m         120m               Ready
+    e-overdue      Hold overdue   carol@desk        bad disk               30m         5m ago             Ready
+    f-ahead        Held           dave@atomic       <none>                 30m         2m (clock ahead)   Ready
+    g-overlong     Held           erin@script       <none>                 30m         24h (overlong)     Ready
+    h-unreadable   Held           frank@year        <none>                 30m         <unreadable>       Ready
+    i-no-times     Expired        grace             <none>                 <unknown>   <unknown>          Ready
+    j-odd-text     Held           \u{202e}mallory   \u{1b}[31mred\nalert   30m         60s                Ready
+    k-released     Free           <none>            <none>                 <none>      <none>             Ready
+    ");
     assert_snapshot!(summary(&views, noon()), @"11 nodes: 2 free, 5 held, 2 expired, 2 on hold (1 overdue)");
 }
 
@@ -166,11 +170,12 @@ async fn wide_tells_more() {
     views[0].heartbeat = Heartbeat::Unknown;
     views[1].heartbeat = Heartbeat::Missing;
     let mut table = Table::new(true, true, true, None);
-    assert_snapshot!(table.rows(&views[..3], noon()), @"
-    NODE        STATE     HOLDER          REASON       AGE      LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER
-    a-free      Free      <none>          <none>       <none>   <none>    <gone>   <unknown>   <none>                 <none>                 <none>        <none>
-    b-held      Held      alice@bastion   new kernel   30m      15m       <gone>   <none>      2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             <none>
-    c-expired   Expired   bob@laptop      drivers      30m      12m ago   <gone>   4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             <none>
+    assert_snapshot!(table.rows(&[&views[..3], &views[10..]].concat(), noon()), @"
+    NODE         STATE     HOLDER          REASON       AGE      LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON
+    a-free       Free      <none>          <none>       <none>   <none>    <gone>   <unknown>   <none>                 <none>                 <none>        <none>        <none>
+    b-held       Held      alice@bastion   new kernel   30m      15m       <gone>   <none>      2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             <none>        <none>
+    c-expired    Expired   bob@laptop      drivers      30m      12m ago   <gone>   4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             <none>        <none>
+    k-released   Free      <none>          <none>       <none>   <none>    <gone>   4s          <none>                 <none>                 3             bob@laptop    all fine, rebooted
     ");
 }
 
@@ -180,38 +185,75 @@ async fn without_the_nodes_their_columns_are_left_away() {
     let unread = Sight::Unread;
     let views = views(&leases, &unread);
     let mut table = Table::new(true, false, false, None);
-    assert_snapshot!(table.rows(&views[1..2], noon()), @"b-held   Held   alice@bastion   new kernel   30m   15m   2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7   <none>");
+    assert_snapshot!(table.rows(&views[1..2], noon()), @"b-held   Held   alice@bastion   new kernel   30m   15m   2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7   <none>   <none>");
 }
 
-#[tokio::test]
-async fn a_reason_is_cut_to_the_terminal_and_nothing_else_is() {
+/// `holder` has `worker-1`, for a minute from noon on, because of `reason`.
+async fn held_by(holder: &str, reason: &str) -> HashMap<String, NodeLease> {
     let spec = json!({
-        "holderIdentity": "alice@bastion",
+        "holderIdentity": holder,
+        "acquireTime": "2026-03-01T11:30:00.000000Z",
         "renewTime": "2026-03-01T12:00:00.000000Z",
         "leaseDurationSeconds": 60,
     });
-    let reason = |reason: &str| json!({"kubectl-maint.dev/reason": reason});
-    let long = "new kernel, then the drivers, then a look at the disks";
-    let leases = leases(&[
-        ("worker-1", reason(long), spec.clone()),
-        ("worker-2", reason("新しいカーネルと新しいドライバー"), spec),
-    ])
-    .await;
+    let reason = json!({"kubectl-maint.dev/reason": reason});
+    leases(&[("worker-1", reason, spec)]).await
+}
+
+const LONG: &str = "new kernel, then the drivers, then a look at the disks";
+
+#[tokio::test]
+async fn a_terminal_cuts_reasons_first_then_holders_and_nothing_else() {
     let ready = row("Ready");
-    let views: Vec<View<'_>> = views(&leases, &ready).split_off(1);
-    let at = |fit| Table::new(false, true, true, fit).rows(&views, noon());
-    assert!(at(None).contains(long), "a pipe gets all of it");
-    assert_snapshot!(at(Some(88)), @"
-    NODE       STATE   HOLDER          REASON                      AGE         LEFT   STATUS
-    worker-1   Held    alice@bastion   new kernel, then the dri…   <unknown>   60s    Ready
-    worker-2   Held    alice@bastion   新しいカーネルと新しいド…   <unknown>   60s    Ready
+    let mut leases = held_by("alice@bastion.example", LONG).await;
+    let at = |leases: &HashMap<String, NodeLease>, fit| {
+        Table::new(false, true, true, fit).rows(&views(leases, &ready)[1..], noon())
+    };
+    assert!(at(&leases, None).contains(LONG), "a pipe gets all of it");
+    assert_snapshot!(at(&leases, Some(88)), @"
+    NODE       STATE   HOLDER                  REASON                    AGE   LEFT   STATUS
+    worker-1   Held    alice@bastion.example   new kernel, then the d…   30m   60s    Ready
     ");
-    assert_snapshot!(at(Some(20)), @"
-    NODE       STATE   HOLDER          REASON         AGE         LEFT   STATUS
-    worker-1   Held    alice@bastion   new kernel,…   <unknown>   60s    Ready
-    worker-2   Held    alice@bastion   新しいカー…    <unknown>   60s    Ready
+    assert_snapshot!(at(&leases, Some(72)), @"
+    NODE       STATE   HOLDER               REASON       AGE   LEFT   STATUS
+    worker-1   Held    alice@bastion.exa…   new kerne…   30m   60s    Ready
     ");
-    assert!(at(Some(88)).lines().all(|line| line.width() <= 88));
+    assert_snapshot!(at(&leases, Some(20)), @"
+    NODE       STATE   HOLDER         REASON       AGE   LEFT   STATUS
+    worker-1   Held    alice@basti…   new kerne…   30m   60s    Ready
+    ");
+    for fit in 72..100 {
+        let widest = at(&leases, Some(fit))
+            .lines()
+            .map(UnicodeWidthStr::width)
+            .max();
+        assert!(widest <= Some(fit), "{widest:?} in {fit}");
+    }
+    leases = held_by("alice@bastion", "新しいカーネルと新しいドライバー").await;
+    assert_snapshot!(at(&leases, Some(80)), @"
+    NODE       STATE   HOLDER          REASON                    AGE   LEFT   STATUS
+    worker-1   Held    alice@bastion   新しいカーネルと新しい…   30m   60s    Ready
+    ");
+    leases = held_by(&"x".repeat(900), LONG).await;
+    assert_snapshot!(at(&leases, Some(120)), @"
+    NODE       STATE   HOLDER                             REASON                                         AGE   LEFT   STATUS
+    worker-1   Held    xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…   new kernel, then the drivers, then a look a…   30m   60s    Ready
+    ");
+    assert!(
+        at(&leases, None).contains(&"x".repeat(900)),
+        "a pipe gets all of it"
+    );
+}
+
+#[tokio::test]
+async fn a_wide_table_keeps_texts_legible_on_a_narrow_terminal() {
+    let leases = held_by("alice@bastion.example", LONG).await;
+    let ready = row("Ready");
+    let text = Table::new(true, true, true, Some(80)).rows(&views(&leases, &ready)[1..], noon());
+    assert!(
+        text.contains("   alice@bastion.example   new kernel, then the dr…   "),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -233,11 +275,50 @@ async fn what_others_wrote_without_measure_is_cut_everywhere() {
 async fn rows_that_come_later_stand_under_the_same_headers() {
     let leases = all_states().await;
     let ready = row("Ready");
-    let views = views(&leases, &ready);
-    let mut table = Table::new(false, true, true, None);
-    let first = table.rows(&views, noon());
-    let later = table.rows(&views[..1], noon());
-    assert_eq!(later.lines().count(), 1);
-    let status = first.lines().next().and_then(|line| line.find("STATUS"));
-    assert_eq!(later.find("Ready"), status);
+    let mut views = views(&leases, &ready);
+    for view in &mut views {
+        view.node = "worker-1";
+    }
+    let status = |line: &str| line.find("STATUS").or_else(|| line.find("Ready"));
+    for fit in [None, Some(80), Some(200)] {
+        let mut table = Table::new(false, true, true, fit).for_rows_to_come();
+        let first = table.rows(&views[..1], noon());
+        let later = table.rows(&views[1..4], noon());
+        assert_eq!(later.lines().count(), 3, "no headers again");
+        let columns: Vec<_> = first.lines().chain(later.lines()).map(status).collect();
+        assert_eq!(columns, vec![columns[0]; 5], "{first}\n{later}");
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_comes_later_is_cut_to_the_terminal() {
+    let free = HashMap::new();
+    let held = held_by("alice@bastion.example", LONG).await;
+    let ready = row("Ready");
+    let mut table = Table::new(false, true, true, Some(84)).for_rows_to_come();
+    let mut before = views(&free, &ready);
+    before[0].node = "worker-1";
+    let first = table.rows(&before, noon());
+    let later = table.rows(&views(&held, &ready)[1..], noon());
+    assert_snapshot!(format!("{first}\n{later}"), @"
+    NODE       STATE     HOLDER                 REASON         AGE      LEFT      STATUS
+    worker-1   Free      <none>                 <none>         <none>   <none>    Ready
+    worker-1   Held      alice@bastion.examp…   new kernel,…   30m      60s       Ready
+    ");
+}
+
+#[tokio::test]
+async fn what_is_left_is_rounded_to_the_nearest_unit() {
+    for (micros, words) in [
+        (1_799_800_000, "30m"),
+        (1_769_000_000, "29m"),
+        (599_600_000, "10m"),
+        (59_400_000, "59s"),
+        (3_599_999_999, "60m"),
+        (10_799_000_000, "3h"),
+        (97_000_000_000, "27h"),
+        (100_000, "0s"),
+    ] {
+        assert_eq!(span(rounded(Span::micros(micros))), words, "{micros}");
+    }
 }
