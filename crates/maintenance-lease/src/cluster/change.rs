@@ -149,6 +149,7 @@ impl Api {
         task.row = seen.row.into_row();
 
         let mut lease = seen.lease;
+        let first_uid = lease.as_ref().map(|lease| lease.uid.clone());
         let mut unsettled: Option<Sent> = None;
         let mut conflicts = 0;
         let mut tries = 0;
@@ -277,6 +278,14 @@ impl Api {
                     conflicts,
                 )
                 .await?;
+            if lease.as_ref().map(|lease| &lease.uid) != first_uid.as_ref() && task.needs_node() {
+                // A Lease goes with its Node: the Node that was seen may be another by now.
+                let row = self
+                    .node_row(task.node)
+                    .await
+                    .map_err(|error| Right::on_nodes("get").explain(error))?;
+                check_node(&mut task, &row, &mut asides)?;
+            }
         }
     }
 
@@ -348,7 +357,7 @@ impl Api {
             );
             if task
                 .patience
-                .is_some_and(|patience| waited + wait >= patience)
+                .is_some_and(|patience| waited.saturating_add(wait) >= patience)
             {
                 let node = task.node.to_owned();
                 let intent = task.intent();
@@ -457,6 +466,7 @@ fn check_node(task: &mut Task<'_>, row: &Sight, asides: &mut Vec<Aside>) -> Resu
     }
     match sight(task.node, row)? {
         Some(row) => task.extras.node_uid = Some(row.uid.clone()),
+        None if asides.contains(&Aside::NodeUnreadable) => {}
         None => asides.push(Aside::NodeUnreadable),
     }
     Ok(())

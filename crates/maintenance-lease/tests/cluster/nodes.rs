@@ -10,6 +10,7 @@ use crate::support::{Cluster, NODES, refusal};
 on_both_servers! {
     deleting_the_node_collects_the_lease_and_a_new_node_starts_free,
     a_lease_deleted_under_its_holder_is_not_held,
+    a_node_that_was_made_anew_since_it_was_seen_owns_what_begins,
     nothing_begins_on_a_node_that_is_not_there,
     nothing_begins_on_a_node_in_deletion,
     what_was_begun_ends_without_its_node,
@@ -58,6 +59,31 @@ async fn a_lease_deleted_under_its_holder_is_not_held(cluster: Cluster) {
     let change = alice.release(&node, &Release::new()).await.unwrap();
     assert_eq!(change.done, Done::AlreadyFree);
     assert_eq!(cluster.lease(&node).await, Value::Null);
+}
+
+async fn a_node_that_was_made_anew_since_it_was_seen_owns_what_begins(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let bob = cluster.holder("bob");
+    bob.try_acquire(&node, &Acquire::new()).await.unwrap();
+    let alice = cluster.holder("alice");
+    let seen = alice.see(&node, true).await.unwrap();
+    let confirmed = seen.lease.clone();
+
+    cluster.delete(&format!("{NODES}/{node}")).await;
+    cluster.lease_gone(&node).await;
+    let options = Hold::new("disk");
+    let on_nothing = alice
+        .hold_seen(&node, &options, confirmed.as_ref(), Some(seen.clone()))
+        .await;
+    assert!(matches!(on_nothing, Err(Error::NodeNotFound(name)) if name == node));
+
+    let uid = cluster.create_node(&node).await;
+    alice
+        .hold_seen(&node, &options, confirmed.as_ref(), Some(seen))
+        .await
+        .unwrap();
+    let lease = cluster.lease(&node).await;
+    assert_eq!(lease["metadata"]["ownerReferences"][0]["uid"], uid);
 }
 
 async fn nothing_begins_on_a_node_that_is_not_there(cluster: Cluster) {
