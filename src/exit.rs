@@ -52,7 +52,7 @@ impl Code {
     pub(crate) fn of(failure: &Failure) -> Self {
         match failure {
             Failure::Usage { .. } => Self::USAGE,
-            Failure::Input(_) | Failure::NothingFound | Failure::Connect(_) => Self::ERROR,
+            Failure::Input(_) | Failure::NothingFound { .. } | Failure::Connect(_) => Self::ERROR,
             Failure::Lock(error) => Self::of_lock(error),
             Failure::Unconfirmed(_) | Failure::Declined => Self::UNSAFE,
             Failure::Interrupted | Failure::InterruptedWrite { .. } => Self::INTERRUPTED,

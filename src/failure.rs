@@ -21,7 +21,12 @@ pub(crate) enum Failure {
     /// A file or standard input can't be used.
     Input(String),
     /// The selection is empty.
-    NothingFound,
+    NothingFound {
+        /// What matched nothing.
+        what: String,
+        /// What may have been meant, where that is known.
+        hint: Option<String>,
+    },
     /// There is no way to the API server.
     Connect(ConnectError),
     /// The rules, the API server or the way to it.
@@ -55,6 +60,13 @@ impl Failure {
         Self::Usage {
             message: message.into(),
             hint: hint.into(),
+        }
+    }
+
+    pub(crate) fn nothing_found(what: impl Into<String>) -> Self {
+        Self::NothingFound {
+            what: what.into(),
+            hint: None,
         }
     }
 
@@ -92,7 +104,7 @@ impl fmt::Display for Failure {
             Self::Usage { message, .. } | Self::Input(message) | Self::Unconfirmed(message) => {
                 f.write_str(message)
             }
-            Self::NothingFound => f.write_str("no matching resources found"),
+            Self::NothingFound { what, .. } => write!(f, "no matching resources found: {what}"),
             Self::Connect(error) => write!(f, "{error}"),
             Self::Lock(error) => write!(f, "{error}"),
             Self::Declined => f.write_str("not confirmed: nothing was done"),

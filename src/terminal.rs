@@ -8,6 +8,7 @@ use std::fmt;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
+use rustix::termios::{QueueSelector, tcflush};
 
 use crate::failure::Failure;
 
@@ -112,14 +113,17 @@ impl Terminal {
             self.stderr(format_args!("{fact}"));
         }
         if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-            return Err(Failure::Unconfirmed(format!(
-                "{question} This needs a confirmation, and there is no terminal to ask: use --yes"
-            )));
+            return Err(Failure::Unconfirmed(
+                "not confirmed: there is no terminal to ask on".to_owned(),
+            ));
         }
+        // What was typed before the question was seen answers something else.
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         let answered = dialoguer::Confirm::new()
             .with_prompt(question)
             .default(false)
             .show_default(true)
+            .wait_for_newline(true)
             .interact()
             .map_err(|dialoguer::Error::IO(error)| match error.kind() {
                 ErrorKind::Interrupted => Failure::Interrupted,

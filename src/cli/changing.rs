@@ -4,8 +4,11 @@ use clap::Args;
 
 use super::holder::HolderArgs;
 use super::nodes::NodeArgs;
+use super::nodes::Selection;
+use super::output::Format;
 use super::output::OutputArgs;
-use super::writing::WriteArgs;
+use super::writing::{DryRunMode, WriteArgs};
+use crate::failure::Failure;
 
 /// Arguments of every verb that changes the locks of nodes.
 #[derive(Args, Debug)]
@@ -21,4 +24,20 @@ pub(crate) struct ChangingArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+impl ChangingArgs {
+    /// The nodes that are meant; `mine` is the verb's own flag, where it has one.
+    ///
+    /// # Errors
+    /// Where they are named in a way that can't be meant, or the token of a dry run is wanted.
+    pub(crate) fn selection(&self, mine: bool) -> Result<Selection, Failure> {
+        if self.write.dry_run != DryRunMode::None && self.output.format() == Format::Token {
+            return Err(Failure::usage(
+                "a dry run acquires nothing, so that there is no token for -o token",
+                "do without one of them",
+            ));
+        }
+        self.nodes.selection(mine, std::io::stdin())
+    }
 }

@@ -26,7 +26,6 @@ use crate::commands;
 #[derive(Parser, Debug)]
 #[command(
     version,
-    disable_help_subcommand = true,
     infer_long_args = false,
     subcommand_required = true,
     arg_required_else_help = true,

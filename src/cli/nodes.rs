@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::typed::shown;
+use super::typed::{self, shown};
 use crate::failure::Failure;
 
 /// The nodes that a verb is for.
@@ -162,12 +162,19 @@ fn listed(path: &Path, stdin: impl Read) -> Result<Vec<String>, Failure> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        names.push(node_name(line).map_err(|failure| {
-            failure.within(format!("--nodes-from {shown}, line {}", index + 1))
-        })?);
+        let place = || format!("--nodes-from {shown}, line {}", index + 1);
+        if line.contains(char::is_whitespace) {
+            return Err(Failure::usage(
+                format!("{}: \"{}\" is several words", place(), typed::shown(line)),
+                "one node a line",
+            ));
+        }
+        names.push(node_name(line).map_err(|failure| failure.within(place()))?);
     }
     if names.is_empty() {
-        return Err(Failure::NothingFound);
+        return Err(Failure::nothing_found(format!(
+            "--nodes-from {shown} names no node"
+        )));
     }
     Ok(names)
 }
@@ -190,13 +197,21 @@ pub(crate) fn node_name(typed: &str) -> Result<String, Failure> {
     if is_name(name) {
         return Ok(name.to_owned());
     }
+    if let Some((first, _)) = name.split_once([',', ';', ' '])
+        && is_name(first)
+    {
+        return Err(Failure::usage(
+            format!("\"{}\" can't be the name of a node", shown(name)),
+            "separate nodes with spaces, each a word of its own",
+        ));
+    }
     Err(Failure::usage(
         if name.is_empty() {
             "the name of a node must not be empty".to_owned()
         } else {
             format!("\"{}\" can't be the name of a node", shown(name))
         },
-        "names have lower-case letters, digits, - and . only, and at most 253 of them",
+        "names have lower-case letters, digits, - and . only, at most 253 characters",
     ))
 }
 
@@ -254,7 +269,14 @@ mod tests {
             listed_in("a\nB!\n"),
             Err("--nodes-from -, line 2: \"B!\" can't be the name of a node".into())
         );
-        assert_eq!(listed_in(""), Err("no matching resources found".into()));
+        assert_eq!(
+            listed_in(""),
+            Err("no matching resources found: --nodes-from - names no node".into())
+        );
+        assert_eq!(
+            listed_in("a b"),
+            Err("--nodes-from -, line 1: \"a b\" is several words".into())
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! `--token`, which names two things: kubectl's bearer token and, for verbs that can demand one, an
 //! acquisition.
 //!
-//! They are told apart by their form, wherever on the line they stand, so that a script may give
+//! Behind a verb that can demand an acquisition, `--token` is that and nothing else: a slip there must
+//! not drop the demand. Before the verb they are told apart by their form, so that a script may give
 //! both. What looks like the token of an acquisition never goes to the server as a credential.
 
 use clap::error::ErrorKind;
@@ -32,22 +33,23 @@ impl TokenArgs {
     /// The acquisition that the caller demands, by flag or by variable.
     ///
     /// # Errors
-    /// Where the variable has something else, or other nodes than one are meant.
+    /// Where the variable is there with something else, also with nothing, or other nodes than one are
+    /// meant.
     pub(crate) fn acquisition(
         &self,
         environment: &Environment,
         selection: &Selection,
     ) -> Result<Option<Token>, Failure> {
-        let (token, source) = match (&self.acquisition, environment.get_os(VARIABLE)) {
+        let (token, source) = match (&self.acquisition, environment.set_os(VARIABLE)) {
             (Some(token), _) => (token.clone(), "--token"),
             (None, None) => return Ok(None),
             (None, Some(value)) => match value.to_str().map(Form::of) {
                 Some(Form::Acquisition(token)) => (token, VARIABLE),
+                Some(Form::Empty) => return Err(no_token(format!("{VARIABLE} is set and empty"))),
                 _ => {
-                    return Err(Failure::usage(
-                        format!("{VARIABLE} has no token of an acquisition"),
-                        format!("unset {VARIABLE}, or take the second word of acquire -o token"),
-                    ));
+                    return Err(no_token(format!(
+                        "{VARIABLE} has no token of an acquisition"
+                    )));
                 }
             },
         };
@@ -60,14 +62,21 @@ impl TokenArgs {
         Ok(Some(token))
     }
 
-    fn read(typed: &[String], verb: Option<&str>) -> Result<Self, &'static str> {
+    /// Reads what was typed; each word with whether it stands behind the verb.
+    fn read(typed: &[(String, bool)], verb: Option<&str>) -> Result<Self, &'static str> {
         let demanding = verb.is_some_and(|verb| DEMANDING.contains(&verb));
         let mut args = Self::default();
-        for word in typed {
+        for (word, is_behind) in typed {
             match Form::of(word) {
                 Form::Mistyped => {
                     return Err("it looks like the token of an acquisition and is none: \
                                 give the second word of acquire -o token");
+                }
+                Form::Bearer if demanding && *is_behind => {
+                    return Err(
+                        "it is not the token of an acquisition\nhint: that is the second \
+                                word of acquire -o token; a bearer token goes before the verb",
+                    );
                 }
                 Form::Empty if demanding => {
                     return Err("it is empty: without a token this would be for whichever \
@@ -86,6 +95,13 @@ impl TokenArgs {
         }
         Ok(args)
     }
+}
+
+fn no_token(message: String) -> Failure {
+    Failure::usage(
+        message,
+        format!("unset {VARIABLE}, or take the second word of acquire -o token"),
+    )
 }
 
 /// What a word is, going by its looks.
@@ -121,14 +137,15 @@ fn ends_in_uid(text: &str) -> bool {
 
 /// Gives a verb its `--token`.
 pub(crate) fn on_verb(verb: Command) -> Command {
-    let arg = if DEMANDING.contains(&verb.get_name()) {
-        bearer().help_heading(None::<&str>).hide_short_help(false).help(
-            "Only the acquisition of this token, as acquire -o token printed it; a bearer token \
-             for the API server is told from it by its form [env: MAINT_TOKEN]",
+    let arg =
+        if DEMANDING.contains(&verb.get_name()) {
+            bearer().help_heading(None::<&str>).hide_short_help(false).help(
+            "Only the acquisition of this token, the second word of acquire -o token; a bearer \
+             token for the API server goes before the verb [env: MAINT_TOKEN]",
         )
-    } else {
-        bearer()
-    };
+        } else {
+            bearer()
+        };
     verb.arg(arg)
 }
 
@@ -156,11 +173,16 @@ impl Args for TokenArgs {
 impl FromArgMatches for TokenArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let verb = matches.subcommand();
-        let levels = std::iter::once(matches).chain(verb.map(|(_, matches)| matches));
-        let typed: Vec<String> = levels
-            .filter_map(|level| level.try_get_many::<String>(ID).ok()?)
-            .flatten()
-            .cloned()
+        let levels = [
+            (Some(matches), false),
+            (verb.map(|(_, matches)| matches), true),
+        ];
+        let typed: Vec<(String, bool)> = levels
+            .into_iter()
+            .filter_map(|(level, is_behind)| {
+                Some((level?.try_get_many::<String>(ID).ok()??, is_behind))
+            })
+            .flat_map(|(words, is_behind)| words.map(move |word| (word.clone(), is_behind)))
             .collect();
         Self::read(&typed, verb.map(|(name, _)| name)).map_err(|problem| {
             clap::Error::raw(
@@ -203,16 +225,27 @@ mod tests {
     }
 
     #[test]
-    fn bearer_and_acquisition_are_told_apart_wherever_they_stand() {
+    fn bearer_and_acquisition_may_both_be_given() {
         for verb in DEMANDING {
             for line in [
                 ["--token", "secret", verb, "n", "--token", ACQUISITION],
-                ["--token", ACQUISITION, verb, "n", "--token", "secret"],
-                [verb, "n", "--token", "secret", "--token", ACQUISITION],
-                [verb, "--token", ACQUISITION, "n", "--token", "secret"],
+                ["--token", "secret", "--token", ACQUISITION, verb, "n"],
             ] {
                 assert_eq!(read(&line), both("secret", ACQUISITION), "{line:?}");
             }
+        }
+    }
+
+    #[test]
+    fn behind_a_verb_that_demands_nothing_but_an_acquisition_will_do() {
+        for verb in DEMANDING {
+            for word in ["garbage", "worker-1", "0f8fad5b", "7.k3v9"] {
+                let error = read(&[verb, "n", "--token", word]).expect_err(word);
+                assert!(error.contains("not the token of an acquisition"), "{error}");
+                assert!(!error.contains(word), "it may be a secret: {error}");
+            }
+            let error = read(&["--token", ACQUISITION, verb, "n", "--token", "secret"]);
+            assert!(error.is_err(), "{error:?}");
         }
     }
 
@@ -227,7 +260,7 @@ mod tests {
             both("", ACQUISITION)
         );
         assert_eq!(
-            read(&["release", "n", "--token", "secret"]),
+            read(&["--token", "secret", "release", "n"]),
             both("secret", "")
         );
         assert_eq!(read(&["release", "n"]), both("", ""));
@@ -243,7 +276,7 @@ mod tests {
             "31ada4fd-adec-460c-809a-9e56ceb75269",
             "k8s-aws-v1.aHR0cHM6Ly9zdHM",
         ] {
-            assert_eq!(read(&["release", "n", "--token", bearer]), both(bearer, ""));
+            assert_eq!(read(&["--token", bearer, "release", "n"]), both(bearer, ""));
             assert_eq!(read(&["acquire", "n", "--token", bearer]), both(bearer, ""));
         }
         assert_eq!(
@@ -314,7 +347,17 @@ mod tests {
         let token = |token: &str| Ok(Some(token.to_owned()));
         assert_eq!(demanded(None, ACQUISITION, &one), token(ACQUISITION));
         assert_eq!(demanded(Some(OTHER), ACQUISITION, &one), token(OTHER));
-        assert_eq!(demanded(None, "", &two), Ok(None));
+        assert_eq!(
+            demanded(None, "", &one),
+            Err("MAINT_TOKEN is set and empty".into())
+        );
+        let unset = Environment::of_variables::<&str, &str>([]);
+        assert_eq!(
+            TokenArgs::default()
+                .acquisition(&unset, &two)
+                .map_err(|failure| failure.to_string()),
+            Ok(None)
+        );
         assert_eq!(
             demanded(None, "secret", &one),
             Err("MAINT_TOKEN has no token of an acquisition".into())

@@ -58,7 +58,7 @@ pub(crate) struct AcquireArgs {
 }
 
 pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.nodes.selection(false, std::io::stdin())?;
+    let selection = args.change.selection(false)?;
     let mut options = Acquire::new()
         .duration(args.duration)
         .reentry(args.reentry)
@@ -89,10 +89,17 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         taking.give_back().await;
     }
 
-    let mut report = Report::new(work).then(format!(
-        "then anyone may take it; longer: {program} renew, or {program} hold",
-        program = session.program
-    ));
+    let program = session.program;
+    let then = match &nodes[..] {
+        [node] => format!(
+            "after that anyone may take it; longer: {program} renew {node}, \
+             or {program} hold {node} -m WHY"
+        ),
+        _ => format!(
+            "after that anyone may take them; longer: {program} renew, or {program} hold -m WHY"
+        ),
+    };
+    let mut report = Report::new(work).asked_for(Some(args.duration)).then(then);
     let interrupted = taking.is_interrupted();
     let mut results = taking.into_results();
     for node in nodes {

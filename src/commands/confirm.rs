@@ -37,8 +37,8 @@ pub(crate) fn many_nodes(
         Selection::Labelled(_) if verb == Verb::Hold && count > HELD_UNASKED => nodes(count),
         _ => return Ok(()),
     };
-    let facts = [format!("{}: {nodes}", session.place())];
     let verb = verb.name();
+    let facts = [format!("{}: {verb} {nodes}", session.place())];
     let first = verb[..1].to_uppercase();
     ask(
         session,
@@ -49,26 +49,27 @@ pub(crate) fn many_nodes(
 }
 
 /// Asks before the locks of others are broken: shows who, since when, until when and why.
-/// `consequence` is what happens to them, as a question.
 ///
 /// # Errors
 /// Where the answer is no, or nobody can be asked.
 pub(crate) fn breaking(
     session: &Session<'_>,
     args: &ChangingArgs,
+    verb: Verb,
     leases: &[&NodeLease],
-    consequence: &str,
 ) -> Result<(), Failure> {
-    if leases.is_empty() {
-        return Ok(());
-    }
+    let question = match leases {
+        [] => return Ok(()),
+        [lease] => verb.breaks_one(lease.node(), &person(lease)),
+        leases => verb.breaks_many(leases.len()),
+    };
     let now = session.locks.server_time().now();
     let mut facts = vec![format!("{}: {}", session.place(), nodes(leases.len()))];
     facts.extend(leases.iter().take(SHOWN).map(|lease| fact(lease, now)));
     if leases.len() > SHOWN {
         facts.push(format!("  and {} more", leases.len() - SHOWN));
     }
-    ask(session, args, &facts, consequence)
+    ask(session, args, &facts, &question)
 }
 
 /// Who has a node, since when and until when, here and in UTC, and why.
@@ -101,24 +102,29 @@ fn fact(lease: &NodeLease, now: Now) -> String {
     )
 }
 
-/// A dry run changes nothing, so that there is nothing to confirm.
+/// A dry run changes nothing, so that there is nothing to confirm: it says what would be asked.
 fn ask(
     session: &Session<'_>,
     args: &ChangingArgs,
     facts: &[String],
     question: &str,
 ) -> Result<(), Failure> {
+    let yes = args.write.yes;
     if args.write.dry_run != DryRunMode::None {
+        if !yes {
+            session
+                .terminal
+                .remark(format!("without --dry-run it asks first: {question}"));
+        }
         return Ok(());
     }
-    let yes = args.write.yes;
     if args.nodes.reads_stdin() && !yes {
         for fact in facts {
             session.terminal.raw_stderr(fact);
         }
-        return Err(Failure::Unconfirmed(format!(
-            "{question} This needs a confirmation, and --nodes-from - never asks: use --yes"
-        )));
+        return Err(Failure::Unconfirmed(
+            "not confirmed: --nodes-from - leaves nothing to ask on".to_owned(),
+        ));
     }
     session.terminal.confirm(facts, question, yes)
 }

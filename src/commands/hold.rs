@@ -52,7 +52,7 @@ fn given_reason(typed: &str) -> Result<String, String> {
 }
 
 pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.nodes.selection(false, std::io::stdin())?;
+    let selection = args.change.selection(false)?;
     let session = start
         .writing(&args.change.holder, &args.change.write)
         .await?;
@@ -70,11 +70,15 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     }
     if args.take_over {
         let is_broken = |lease: &NodeLease| is_in_the_way(&session, lease);
-        work.confirm_breaking(&targets, is_broken, "Take over?")?;
+        work.confirm_breaking(&targets, is_broken)?;
     }
 
+    let node = match &targets.nodes[..] {
+        [target] => format!(" {}", target.node),
+        _ => String::new(),
+    };
     let report = Report::new(work).because(Some(&args.message)).then(format!(
-        "a hold does not end by itself: {} unhold ends it",
+        "a hold does not end by itself: {} unhold{node} ends it",
         session.program
     ));
     let (session, options) = (&session, &options);

@@ -28,6 +28,7 @@ pub(crate) struct Problems<'a> {
     worst: Cell<Code>,
     /// Nodes that don't exist, as they were named; only the first are told.
     unknown: RefCell<Vec<String>>,
+    /// Messages and hints.
     told: RefCell<HashSet<String>>,
 }
 
@@ -69,10 +70,13 @@ impl<'a> Problems<'a> {
         }
         let terminal = self.session.terminal;
         terminal.error(&message);
-        if let Some(hint) = hint {
+        let mut told = self.told.borrow_mut();
+        told.insert(message);
+        if let Some(hint) = hint
+            && told.insert(hint.clone())
+        {
             terminal.hint(hint);
         }
-        self.told.borrow_mut().insert(message);
     }
 
     /// The code of a failure. One's own hold keeps an acquisition off as any other holder does; for
@@ -115,9 +119,13 @@ impl<'a> Problems<'a> {
             for typed in &unknown {
                 let near = near_misses(typed, rows.iter().map(|row| row.name.as_str()));
                 if !near.is_empty() {
-                    self.session
-                        .terminal
-                        .hint(format!("did you mean {}?", near.join(", ")));
+                    let whose = match &unknown[..] {
+                        [_] => String::new(),
+                        _ => format!("{typed}: "),
+                    };
+                    let near = near.join(", ");
+                    let hint = format!("{whose}did you mean {near}?");
+                    self.session.terminal.hint(hint);
                 }
             }
         }
@@ -168,6 +176,11 @@ fn words(
             )
         }
         (_, Some((message, prefix, hint))) => (format!("{prefix}{}", escape(&message)), hint),
+        (Failure::NothingFound { hint, .. }, None) => (failure.to_string(), hint.clone()),
+        (Failure::Unconfirmed(_), None) => (
+            escape(&failure.to_string()),
+            Some("--yes answers it".to_owned()),
+        ),
         (Failure::Usage { message, hint }, None) => (message.clone(), Some(hint.clone())),
         (Failure::Lock(Error::Refused(refused)), None) => match session.zip(verb) {
             Some((session, verb)) => {

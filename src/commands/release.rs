@@ -2,10 +2,10 @@
 
 use clap::Args;
 use maintenance_lease::protocol::State;
-use maintenance_lease::{Change, Done, Error, NodeLease, Release, Sight};
+use maintenance_lease::{Change, Done, NodeLease, Release};
 
 use super::targets::Target;
-use super::work::{Report, Work, is_anothers};
+use super::work::{Report, Work, is_anothers, must_exist};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::writing::reason;
 use crate::exit::Code;
@@ -46,7 +46,7 @@ pub(crate) struct ReleaseArgs {
 }
 
 pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.nodes.selection(args.mine, std::io::stdin())?;
+    let selection = args.change.selection(args.mine)?;
     let demanded = start
         .connection
         .token
@@ -78,10 +78,12 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
     if args.force {
         targets = work.look(targets, false).await?;
         let is_broken = |lease: &NodeLease| is_anothers_lease(&session, lease);
-        work.confirm_breaking(&targets, is_broken, "Break the lease?")?;
+        work.confirm_breaking(&targets, is_broken)?;
     }
 
-    let report = Report::new(work).because(args.message.as_deref());
+    let report = Report::new(work)
+        .of(&selection)
+        .because(args.message.as_deref());
     let (session, options) = (&session, &options);
     work.each(targets, report, |target| {
         release(args, session, options, target)
@@ -103,12 +105,8 @@ async fn release(
     let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
     let change = session.locks.release_seen(&node, options, seen).await?;
     let never_locked = change.done == Done::AlreadyFree && change.lease.is_none();
-    if never_locked
-        && !exists
-        && !args.ignore_not_found
-        && session.locks.see_node(&node).await? == Sight::Missing
-    {
-        return Err(Error::NodeNotFound(node).into());
+    if never_locked && !exists && !args.ignore_not_found {
+        must_exist(session, &node).await?;
     }
     Ok(change)
 }

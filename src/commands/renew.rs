@@ -1,9 +1,11 @@
 //! `renew`: hold what is held for longer.
 
 use clap::Args;
-use maintenance_lease::{NodeLease, Renew};
+use maintenance_lease::protocol::Refusal;
+use maintenance_lease::{Error, NodeLease, Renew};
 
-use super::work::{Report, Work};
+use super::targets::Target;
+use super::work::{Report, Work, must_exist};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::duration;
 use crate::cli::writing::reason;
@@ -45,7 +47,7 @@ pub(crate) struct RenewArgs {
 }
 
 pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.nodes.selection(args.mine, std::io::stdin())?;
+    let selection = args.change.selection(args.mine)?;
     let demanded = start
         .connection
         .token
@@ -72,8 +74,17 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
     let is_mine = |lease: &NodeLease| lease.holder() == Some(session.locks.identity());
     let targets = work.targets(&selection, false, &is_mine).await?;
     let (locks, options) = (&session.locks, &options);
-    work.each(targets, Report::new(work), |target| async move {
-        Ok(locks.renew_seen(&target.node, options, target.seen).await?)
+    let (session, report) = (&session, Report::new(work).asked_for(args.duration));
+    work.each(targets, report, |Target { node, seen }| async move {
+        match locks.renew_seen(&node, options, seen).await {
+            Err(Error::Refused(refused))
+                if refused.refusal == Refusal::NotHeld && refused.lease.is_none() =>
+            {
+                must_exist(session, &node).await?;
+                Err(Error::Refused(refused).into())
+            }
+            result => Ok(result?),
+        }
     })
     .await
 }

@@ -6,8 +6,11 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use maintenance_lease::{Error, NodeLease, NodeRow, RowDetail, Seen, Sight};
 
 use crate::cli::nodes::Selection;
+use crate::cli::typed::shown;
 use crate::failure::Failure;
+use crate::report::verb::Verb;
 use crate::session::Session;
+use crate::terminal::escape;
 
 /// A node to work on.
 #[derive(Clone, Debug)]
@@ -53,16 +56,17 @@ pub(crate) async fn find(
     selection: Selection,
     with_nodes: bool,
     is_mine: IsMine<'_>,
+    verb: Verb,
 ) -> Result<Targets, Failure> {
     let locks = &session.locks;
-    let nodes = match selection {
+    let (nodes, nothing) = match selection {
         Selection::Named(names) => {
             return named(session, names, with_nodes).await;
         }
         Selection::Mine => {
-            let mut mine: Vec<Target> = locks
-                .list()
-                .await?
+            let leases = locks.list().await?;
+            let nothing = none_mine(session, verb, leases.values());
+            let mut mine: Vec<Target> = leases
                 .into_values()
                 .filter(|lease| is_mine(lease))
                 .map(|lease| Target {
@@ -75,18 +79,45 @@ pub(crate) async fn find(
                 })
                 .collect();
             mine.sort_by(|one, other| one.node.cmp(&other.node));
-            mine
+            (mine, nothing)
         }
-        Selection::All => listed(session, None, with_nodes).await?,
-        Selection::Labelled(selector) => listed(session, Some(&selector), with_nodes).await?,
+        Selection::All => (
+            listed(session, None, with_nodes).await?,
+            Failure::nothing_found("there is no node"),
+        ),
+        Selection::Labelled(selector) => (
+            listed(session, Some(&selector), with_nodes).await?,
+            Failure::nothing_found(format!(
+                "no node has labels that match -l {}",
+                shown(&selector)
+            )),
+        ),
     };
     if nodes.is_empty() {
-        return Err(Failure::NothingFound);
+        return Err(nothing);
     }
     Ok(Targets {
         nodes,
         single: false,
     })
+}
+
+/// Says that nothing of `leases` is the caller's as `verb` needs it, and what else is.
+fn none_mine<'a>(
+    session: &Session<'_>,
+    verb: Verb,
+    leases: impl IntoIterator<Item = &'a NodeLease>,
+) -> Failure {
+    let caller = escape(session.locks.identity());
+    let (nothing, (has, verb)) = match verb {
+        Verb::Unhold => ("have no node on hold", ("you hold leases", "release")),
+        _ => ("hold no lease", ("you have nodes on hold", "unhold")),
+    };
+    let has_other = leases.into_iter().any(|lease| session.locks.is_own(lease));
+    Failure::NothingFound {
+        what: format!("you ({caller}) {nothing}"),
+        hint: has_other.then(|| format!("{has}: {} {verb} --mine", session.program)),
+    }
 }
 
 /// Reads of `targets` what was not read yet: the Leases, and the Nodes where `with_nodes`.

@@ -1,11 +1,11 @@
 //! `unhold`: end an administrator's hold.
 
 use clap::Args;
-use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{State, identity};
+use maintenance_lease::{Done, NodeLease};
 
 use super::targets::Target;
-use super::work::{Report, Work, is_anothers};
+use super::work::{Report, Work, is_anothers, must_exist};
 use crate::cli::changing::ChangingArgs;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -31,7 +31,7 @@ pub(crate) struct UnholdArgs {
 }
 
 pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.nodes.selection(args.mine, std::io::stdin())?;
+    let selection = args.change.selection(args.mine)?;
     let session = start
         .writing(&args.change.holder, &args.change.write)
         .await?;
@@ -45,19 +45,25 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
     let targets = work.targets(&selection, false, &is_mine).await?;
     let targets = work.look(targets, false).await?;
     let is_broken = |lease: &NodeLease| is_anothers_hold(&session, lease);
-    work.confirm_breaking(&targets, is_broken, "End the hold?")?;
+    work.confirm_breaking(&targets, is_broken)?;
 
     let session = &session;
-    work.each(targets, Report::new(work), |target| async move {
+    let report = Report::new(work).of(&selection);
+    work.each(targets, report, |target| async move {
         let Target { node, seen } = target;
         let confirmed = seen
             .as_ref()
             .and_then(|seen| seen.lease.clone())
             .filter(|lease| is_anothers_hold(session, lease));
-        Ok(session
+        let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
+        let change = session
             .locks
             .unhold_seen(&node, confirmed.as_ref(), seen)
-            .await?)
+            .await?;
+        if change.done == Done::AlreadyFree && change.lease.is_none() && !exists {
+            must_exist(session, &node).await?;
+        }
+        Ok(change)
     })
     .await
 }

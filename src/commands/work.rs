@@ -2,9 +2,10 @@
 //! in the order in which the nodes went in.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use maintenance_lease::protocol::State;
-use maintenance_lease::{Aside, Change, Done, NodeEvent, NodeLease};
+use maintenance_lease::{Aside, Change, Done, Error, NodeEvent, NodeLease, Sight};
 
 use super::many::{self, Course};
 use super::problems::Problems;
@@ -16,6 +17,7 @@ use crate::cli::output::Format;
 use crate::cli::writing::DryRunMode;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::report::change::Telling;
 use crate::report::item::Item;
 use crate::report::verb::Verb;
 use crate::report::{change, print};
@@ -40,7 +42,13 @@ impl<'a> Work<'a> {
         with_nodes: bool,
         is_mine: IsMine<'_>,
     ) -> Result<Targets, Failure> {
-        let finding = targets::find(self.session, selection.clone(), with_nodes, is_mine);
+        let finding = targets::find(
+            self.session,
+            selection.clone(),
+            with_nodes,
+            is_mine,
+            self.verb,
+        );
         let found = many::or_interrupted(finding).await;
         let targets = self.told(found)?;
         confirm::many_nodes(self.session, self.args, self.verb, selection, &targets)?;
@@ -68,10 +76,9 @@ impl<'a> Work<'a> {
         &self,
         targets: &Targets,
         is_broken: impl Fn(&NodeLease) -> bool,
-        consequence: &str,
     ) -> Result<(), Failure> {
         let broken: Vec<&NodeLease> = targets.leases().filter(|lease| is_broken(lease)).collect();
-        confirm::breaking(self.session, self.args, &broken, consequence)
+        confirm::breaking(self.session, self.args, self.verb, &broken)
     }
 
     /// Works on each of `targets`, tells the results and returns the code.
@@ -117,6 +124,17 @@ pub(crate) fn is_anothers(session: &Session<'_>, lease: &NodeLease) -> bool {
     lease.state(now) != State::Free && !session.locks.is_own(lease)
 }
 
+/// Tells a node that nobody ever locked from one that does not exist.
+///
+/// # Errors
+/// Where it does not exist, or can't be asked about.
+pub(crate) async fn must_exist(session: &Session<'_>, node: &str) -> Result<(), Failure> {
+    match session.locks.see_node(node).await? {
+        Sight::Missing => Err(Error::NodeNotFound(node.to_owned()).into()),
+        _ => Ok(()),
+    }
+}
+
 /// What became of the nodes, told as it comes.
 pub(crate) struct Report<'a> {
     work: Work<'a>,
@@ -125,6 +143,10 @@ pub(crate) struct Report<'a> {
     because: Option<&'a str>,
     /// What comes next, where something began or goes on.
     then: Option<String>,
+    /// The nodes were not named.
+    unnamed: bool,
+    /// The length that was asked for.
+    duration: Option<Duration>,
     goes_on: bool,
     done: Vec<String>,
     left: Vec<String>,
@@ -140,6 +162,8 @@ impl<'a> Report<'a> {
             problems: Problems::changing(work.session, work.verb),
             because: None,
             then: None,
+            unnamed: false,
+            duration: None,
             goes_on: false,
             done: Vec::new(),
             left: Vec::new(),
@@ -158,6 +182,18 @@ impl<'a> Report<'a> {
     /// Says, after something began or goes on, what comes next.
     pub(crate) fn then(mut self, then: String) -> Self {
         self.then = Some(then);
+        self
+    }
+
+    /// Says what is given back, where `selection` did not name it.
+    pub(crate) fn of(mut self, selection: &Selection) -> Self {
+        self.unnamed = *selection == Selection::Mine;
+        self
+    }
+
+    /// Says where a lock holds on for longer than this already.
+    pub(crate) fn asked_for(mut self, duration: Option<Duration>) -> Self {
+        self.duration = duration;
         self
     }
 
@@ -190,8 +226,18 @@ impl<'a> Report<'a> {
         if let Some(expired) = change::expired(change, now) {
             terminal.warn(expired);
         }
-        if matches!(args.output.format(), Format::Text | Format::Wide) {
-            terminal.result(change::line(change, broken, now, args.write.dry_run));
+        if is_for_people(args.output.format()) {
+            let telling = Telling {
+                now,
+                dry_run: args.write.dry_run,
+                broken,
+                unnamed: self.unnamed,
+                duration: self.duration,
+            };
+            terminal.result(change::line(change, telling));
+        }
+        if let Some(stays) = change::stays(change, self.duration, session.program) {
+            terminal.remark(stays);
         }
         self.items.push(Item::of_change(change, now));
         if self.work.is_dry_run() {
@@ -242,17 +288,27 @@ impl<'a> Report<'a> {
         if let Some(text) = print::items(self.items, single, args.output.format())? {
             terminal.data(text);
         }
-        if let Some(then) = self.then.filter(|_| self.goes_on) {
+        let dry_run = self.work.is_dry_run();
+        let is_for_people = is_for_people(args.output.format());
+        if let Some(then) = self
+            .then
+            .filter(|_| self.goes_on && !dry_run && is_for_people)
+        {
             terminal.remark(then);
         }
-        if !single {
-            let summary = verb.summary(&names(&self.done), &names(&self.left));
+        let summary = verb.summary(&names(&self.done), &names(&self.left), dry_run);
+        if let Some(summary) = summary {
             terminal.remark(format!("{summary}{}", args.write.dry_run.suffix()));
         }
         many::exit_at_interrupt();
         events::post(session, &self.events).await;
         Ok(self.problems.end().await)
     }
+}
+
+/// Words, as opposed to data for scripts.
+fn is_for_people(format: Format) -> bool {
+    matches!(format, Format::Text | Format::Wide)
 }
 
 fn names(nodes: &[String]) -> Vec<&str> {

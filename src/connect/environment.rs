@@ -37,12 +37,16 @@ impl Environment {
         }
     }
 
-    /// A variable's value; an empty one counts as unset, as it does for kubectl.
-    pub(crate) fn get_os(&self, name: &str) -> Option<&OsStr> {
+    /// A variable's value, which may be empty.
+    pub(crate) fn set_os(&self, name: &str) -> Option<&OsStr> {
         self.variables
             .get(OsStr::new(name))
             .map(OsString::as_os_str)
-            .filter(|value| !value.is_empty())
+    }
+
+    /// A variable's value; an empty one counts as unset, as it does for kubectl.
+    pub(crate) fn get_os(&self, name: &str) -> Option<&OsStr> {
+        self.set_os(name).filter(|value| !value.is_empty())
     }
 
     /// A variable's value where it is text.

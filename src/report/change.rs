@@ -1,23 +1,39 @@
 //! What a verb did to a node, in words.
 
+use std::time::Duration;
+
 use maintenance_lease::protocol::{Instant, Now, Span, State};
 use maintenance_lease::{Aside, Change, Done, NodeLease};
 
-use super::refusal::{about, person};
-use super::time::{clock, span};
+use super::refusal::{about, person, why};
+use super::time::{clock, length};
 use crate::cli::writing::DryRunMode;
 
-/// The result, in a line; `broken` where it was another's lock.
-pub(crate) fn line(change: &Change, broken: bool, now: Now, dry_run: DryRunMode) -> String {
+/// What to know of a change to tell it, beside the change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Telling {
+    pub(crate) now: Now,
+    pub(crate) dry_run: DryRunMode,
+    /// It was another's lock.
+    pub(crate) broken: bool,
+    /// The node was not named: what was given back has to be said.
+    pub(crate) unnamed: bool,
+    /// The length that was asked for.
+    pub(crate) duration: Option<Duration>,
+}
+
+/// The result, in a line.
+pub(crate) fn line(change: &Change, telling: Telling) -> String {
     format!(
         "node/{} {}{}",
         change.node,
-        what(change, broken, now),
-        dry_run.suffix()
+        what(change, telling),
+        telling.dry_run.suffix()
     )
 }
 
-fn what(change: &Change, broken: bool, now: Now) -> String {
+fn what(change: &Change, telling: Telling) -> String {
+    let Telling { now, broken, .. } = telling;
     let holder = |lease: &Option<NodeLease>| lease.as_ref().map(person).unwrap_or_default();
     let is_hold = change
         .lease
@@ -25,11 +41,24 @@ fn what(change: &Change, broken: bool, now: Now) -> String {
         .is_some_and(|lease| lease.state(now) == State::AdminHold);
     match change.done {
         Done::Acquired if is_hold => {
-            format!("on hold by {}{}", holder(&change.lease), until(change, now))
+            format!(
+                "on hold by {}{}{}",
+                holder(&change.lease),
+                until(change, now),
+                instead_of(change, broken, now)
+            )
         }
         Done::Renewed if is_hold => {
             format!(
-                "hold updated by {}{}",
+                "hold updated by {}{}{}",
+                holder(&change.lease),
+                until(change, now),
+                date_before(change, now)
+            )
+        }
+        Done::Renewed if is_shorter(change, telling.duration) => {
+            format!(
+                "stays held by {}{}",
                 holder(&change.lease),
                 until(change, now)
             )
@@ -44,11 +73,77 @@ fn what(change: &Change, broken: bool, now: Now) -> String {
         Done::Released if change.state_before == State::AdminHold && broken => {
             format!("hold of {} ended", holder(&change.before))
         }
-        Done::Released if change.state_before == State::AdminHold => "hold ended".to_owned(),
+        Done::Released if change.state_before == State::AdminHold => {
+            format!("hold ended{}", had(change, telling))
+        }
         Done::Released if broken => format!("released, lease of {} broken", holder(&change.before)),
-        Done::Released => "released".to_owned(),
+        Done::Released => format!("released{}", had(change, telling)),
         Done::AlreadyFree => "already free".to_owned(),
     }
+}
+
+/// What was given back, where the node was not named.
+fn had(change: &Change, telling: Telling) -> String {
+    let Some(before) = change.before.as_ref().filter(|_| telling.unnamed) else {
+        return String::new();
+    };
+    let since = before
+        .acquired()
+        .map(|acquired| format!(" since {}", clock(acquired.into(), telling.now.latest)))
+        .unwrap_or_default();
+    let held = match change.state_before {
+        State::AdminHold => "on hold",
+        _ => "held",
+    };
+    format!(" ({held}{since}{})", why(before))
+}
+
+/// What a hold took the place of: another's lock, or the caller's own lease.
+fn instead_of(change: &Change, broken: bool, now: Now) -> String {
+    match (&change.before, change.state_before) {
+        (Some(before), _) if broken => format!(", taken from {}", person(before)),
+        (_, State::Held { until }) => {
+            format!(", instead of your lease until {}", clock(until, now.latest))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The date that a hold had, where it has another now or none.
+fn date_before(change: &Change, now: Now) -> String {
+    let date = |lease: &Option<NodeLease>| lease.as_ref().and_then(NodeLease::hold_until);
+    match (date(&change.before), date(&change.lease)) {
+        (Some(before), after) if after != Some(before) => {
+            let no_date = if after.is_none() {
+                ", without a date"
+            } else {
+                ""
+            };
+            format!("{no_date} (was {})", clock(before.into(), now.latest))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Whether `asked` would end earlier than what stands, which then stays.
+fn is_shorter(change: &Change, asked: Option<Duration>) -> bool {
+    let written = change.lease.as_ref().map(NodeLease::duration_seconds);
+    asked
+        .zip(written)
+        .is_some_and(|(asked, written)| asked.as_secs() < written.into())
+}
+
+/// Why a renewal did not do what was asked, and how to get it.
+pub(crate) fn stays(change: &Change, asked: Option<Duration>, program: &str) -> Option<String> {
+    let asked =
+        asked.filter(|&asked| change.done == Done::Renewed && is_shorter(change, Some(asked)))?;
+    let node = &change.node;
+    Some(format!(
+        "node/{node}: {} from now would be earlier; to end it now: {program} release {node}",
+        length(Span::seconds(
+            u32::try_from(asked.as_secs()).unwrap_or(u32::MAX)
+        ))
+    ))
 }
 
 /// Until when it is held, or on hold.
@@ -63,15 +158,15 @@ fn until(change: &Change, now: Now) -> String {
         (false, _, Some(until)) => format!(
             " until {} ({})",
             clock(until, now.latest),
-            span(rounded(until - now.latest))
+            length(rounded(until - now.latest))
         ),
         _ => String::new(),
     }
 }
 
 /// A length as it was asked for, not a few milliseconds less.
-fn rounded(length: Span) -> Span {
-    Span::micros((length.as_micros() + 500_000).div_euclid(1_000_000) * 1_000_000)
+fn rounded(span: Span) -> Span {
+    Span::micros((span.as_micros() + 500_000).div_euclid(1_000_000) * 1_000_000)
 }
 
 /// Who did not finish: whose expired lease was taken, or one's own that was renewed late. `None`
@@ -90,7 +185,7 @@ pub(crate) fn expired(change: &Change, now: Now) -> Option<String> {
             node_words(change)
         )),
         Done::Renewed => Some(format!(
-            "node/{}: you held it{about}; nobody took it meanwhile",
+            "node/{} had expired while you held it{about}; nobody took it meanwhile",
             change.node
         )),
         Done::AlreadyHeld | Done::Released | Done::AlreadyFree => None,

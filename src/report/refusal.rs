@@ -38,7 +38,7 @@ fn message(refused: &Refused, asked: Asked<'_>) -> String {
     match refused.refusal {
         Refusal::Held => format!("node/{node} is held by {holder}{about}"),
         Refusal::HeldByCaller => {
-            format!("node/{node} is held already by {holder}, you or your namesake,{about}")
+            format!("node/{node} is held already by {holder}, you or your namesake{about}")
         }
         Refusal::Expired => format!("node/{node} has an expired lease of {holder}{about}"),
         Refusal::AdminHold => format!("node/{node} is on hold by {holder}{about}"),
@@ -46,13 +46,24 @@ fn message(refused: &Refused, asked: Asked<'_>) -> String {
         Refusal::NotHolder => match refused.state {
             State::AdminHold => format!("node/{node} is on hold by {holder}{about}"),
             State::Expired { .. } => {
-                format!("node/{node} has an expired lease of {holder}, not of {caller},{about}")
+                format!("node/{node} has an expired lease of {holder}{about}; you are {caller}")
             }
-            _ => format!("node/{node} is held by {holder}, not by {caller},{about}"),
+            _ => format!("node/{node} is held by {holder}{about}; you are {caller}"),
         },
-        Refusal::NotHeld => format!(
-            "node/{node} is held by nobody: your lease was released, or deleted with its node"
-        ),
+        Refusal::NotHeld => match &refused.lease {
+            None => format!(
+                "node/{node} has no Lease: nobody held it, or your lease was deleted with its node"
+            ),
+            Some(lease) if lease.last_holder() == Some(asked.caller) => {
+                let released = lease.released_at().map(Instant::from);
+                let at = released.map(|at| format!(" at {}", clock(at, asked.now.latest)));
+                format!(
+                    "node/{node} is free: your lease was released{}",
+                    at.unwrap_or_default()
+                )
+            }
+            Some(_) => format!("node/{node} is free: there is nothing to renew"),
+        },
         Refusal::NotAHold => {
             format!("node/{node} is not on hold: {holder} has a lease on it{about}")
         }
@@ -87,7 +98,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         (Refusal::Held | Refusal::AdminHold, Verb::Hold) => take_over,
         (Refusal::AdminHold, _) => by_unhold(asked, node),
         (Refusal::NotHolder, _) if refused.state == State::AdminHold => by_unhold(asked, node),
-        (Refusal::NotHolder, Verb::Release) => format!("if it must go all the same: {by_force}"),
+        (Refusal::NotHolder, Verb::Release) => format!("to break it anyway: {by_force}"),
         (Refusal::Held | Refusal::NotHolder, _) => match free_from(refused, asked.now) {
             Some(from) => format!(
                 "ask them, or from {} on: {program} acquire {node}",
@@ -108,13 +119,11 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
             format!("{program} unhold {node} ends it; acquire {node} --reentry goes on under it")
         }
         (Refusal::OwnHold, _) => format!("this is a hold: {program} unhold {node}"),
-        (Refusal::ChangedHands, Verb::Renew) => {
-            "the acquisition that was meant is over: stop what relied on it".to_owned()
-        }
+        (Refusal::ChangedHands, Verb::Renew) => "yours is over: stop what relied on it".to_owned(),
         (Refusal::ChangedHands, _) => {
-            format!("the one that was meant is over; the other: {program} status {node}")
+            format!("the one you named or confirmed is over; to see: {program} status {node}")
         }
-        (Refusal::NotHeld, _) => format!("to take it anew: {program} acquire {node}"),
+        (Refusal::NotHeld, _) => format!("to take it: {program} acquire {node}"),
         (Refusal::NotAHold, _) if holder == Some(asked.caller) => {
             format!("this is a lease: {program} release {node}")
         }
@@ -128,10 +137,11 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
 }
 
 fn by_unhold(asked: Asked<'_>, node: &str) -> String {
-    format!(
-        "ask them, or end it after a confirmation: {} unhold {node}",
-        asked.program
-    )
+    let unhold = format!("{} unhold {node}", asked.program);
+    match asked.verb {
+        Verb::Release => format!("release and --force are for leases, not holds: {unhold}"),
+        _ => format!("ask them, or end it after a confirmation: {unhold}"),
+    }
 }
 
 /// What to do as the holder that one is on another host.
@@ -144,43 +154,48 @@ fn as_that_holder(verb: Verb, state: State) -> &'static str {
     }
 }
 
-/// Since when, until when and why.
+/// Why, and in parentheses since when and until when: what a person looks for first comes first.
 pub(crate) fn about(lease: &NodeLease, state: State, now: Now) -> String {
+    format!("{}{}", why(lease), times(lease, state, now))
+}
+
+fn times(lease: &NodeLease, state: State, now: Now) -> String {
     let at = |instant: Instant| clock(instant, now.latest);
-    let mut about = String::new();
-    if let Some(acquired) = lease.acquired().map(Instant::from) {
-        about.push_str(&format!(" since {}", at(acquired)));
-    }
-    about.push_str(&match state {
+    let since = lease
+        .acquired()
+        .map(|acquired| format!("since {}", at(acquired.into())));
+    let until = match state {
         State::Held { until } if until == Instant::UNREADABLE => {
-            " until a time that can't be read".to_owned()
+            Some("until a time that can't be read".to_owned())
         }
-        State::Held { until } => {
-            format!(" until {}, {} left", at(until), span(until - now.earliest))
-        }
-        State::Expired { since: Some(since) } => format!(
-            ", expired at {}, {} ago",
+        State::Held { until } => Some(format!(
+            "until {}, {} left",
+            at(until),
+            span(until - now.earliest)
+        )),
+        State::Expired { since: Some(since) } => Some(format!(
+            "expired at {}, {} ago",
             at(since),
             span(now.latest - since)
-        ),
-        State::Expired { since: None } => " without any times".to_owned(),
-        State::AdminHold => match lease.hold_until().map(Instant::from) {
-            Some(until) if until < now.earliest => format!(
-                ", meant until {}, overdue by {}",
-                at(until),
-                span(now.earliest - until)
-            ),
-            Some(until) => format!(", meant until {}", at(until)),
-            None => String::new(),
-        },
-        State::Free => String::new(),
-    });
+        )),
+        State::Expired { since: None } => Some("without any times".to_owned()),
+        State::AdminHold => lease.hold_until().map(Instant::from).map(|until| {
+            if until < now.earliest {
+                let overdue = span(now.earliest - until);
+                format!("meant until {}, overdue by {overdue}", at(until))
+            } else {
+                format!("meant until {}", at(until))
+            }
+        }),
+        State::Free => None,
+    };
     let flags = super::item::flag_words(lease, now);
-    if !flags.is_empty() {
-        about.push_str(&format!(" ({})", flags.join(", ")));
+    let flags = flags.into_iter().map(ToOwned::to_owned);
+    let parts: Vec<String> = since.into_iter().chain(until).chain(flags).collect();
+    match &parts[..] {
+        [] => String::new(),
+        parts => format!(" ({})", parts.join(", ")),
     }
-    about.push_str(&why(lease));
-    about
 }
 
 /// The reason, quoted.

@@ -30,6 +30,15 @@ pub(crate) fn span(span: Span) -> String {
     }
 }
 
+/// A length as people set one: `1h` and `2h` where those are exact, else as [`span`].
+pub(crate) fn length(length: Span) -> String {
+    match length.as_micros() / 1_000_000 {
+        seconds if seconds > 0 && seconds % 3600 == 0 => format!("{}h", seconds / 3600),
+        60 => "1m".to_owned(),
+        _ => span(length),
+    }
+}
+
 /// A point in time in the local zone: the clock time, with the date where it is another day than
 /// `now`.
 pub(crate) fn clock(instant: Instant, now: Instant) -> String {
@@ -97,6 +106,9 @@ mod tests {
             assert_eq!(span(Span::seconds(seconds)), words, "{seconds} s");
         }
         assert_eq!(span(Span::micros(-1_000_000)), "0s");
+        for (seconds, words) in [(60, "1m"), (90, "90s"), (1800, "30m"), (3600, "1h")] {
+            assert_eq!(length(Span::seconds(seconds)), words, "{seconds} s");
+        }
     }
 
     #[test]

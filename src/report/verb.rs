@@ -45,22 +45,52 @@ impl Verb {
         }
     }
 
-    /// What is held now, after it succeeded with `done` and not with `left`.
-    pub(crate) fn summary(self, done: &[&str], left: &[&str]) -> String {
-        let (state, all) = (self.state(), done.len() + left.len());
-        match (self, done, left) {
-            (_, _, []) => format!("all {all} nodes are {state} now"),
-            (_, [], _) => format!("none of the {all} nodes was {}", self.participle()),
+    /// The question before it breaks the lock that `person` has on `node`.
+    pub(crate) fn breaks_one(self, node: &str, person: &str) -> String {
+        match self {
+            Self::Hold => format!("Take node/{node} from {person}?"),
+            Self::Unhold => format!("End the hold of {person} on node/{node}?"),
+            Self::Acquire | Self::Renew | Self::Release => {
+                format!("Break the lease of {person} on node/{node}?")
+            }
+        }
+    }
+
+    /// The question before it breaks the locks of so many nodes.
+    pub(crate) fn breaks_many(self, nodes: usize) -> String {
+        match self {
+            Self::Hold => format!("Take these {nodes} nodes from their holders?"),
+            Self::Unhold => format!("End these {nodes} holds?"),
+            Self::Acquire | Self::Renew | Self::Release => format!("Break these {nodes} leases?"),
+        }
+    }
+
+    /// What is held now, or would be in a `dry_run`, after it succeeded with `done` and not with
+    /// `left`; `None` where the result of a single node said it.
+    pub(crate) fn summary(self, done: &[&str], left: &[&str], dry_run: bool) -> Option<String> {
+        let all = done.len() + left.len();
+        if all < 2 {
+            return None;
+        }
+        let state = match dry_run {
+            true => format!("would be {}", self.state()),
+            false => format!("{} now", self.state()),
+        };
+        let be = if dry_run { "would be" } else { "was" };
+        Some(match (self, done, left) {
+            (_, _, []) if dry_run => format!("all {all} nodes {state}"),
+            (_, _, []) => format!("all {all} nodes are {state}"),
+            (_, [], _) => format!("none of the {all} nodes {be} {}", self.participle()),
             (Self::Acquire | Self::Renew | Self::Hold, ..) => {
-                format!("{state} now, {} of {all} nodes: {}", done.len(), list(done))
+                format!("{state}, {} of {all} nodes: {}", done.len(), list(done))
             }
             (Self::Release | Self::Unhold, ..) => format!(
-                "{state} now, {} of {all} nodes; not {}: {}",
+                "{state}, {} of {all} nodes; not {}: {}",
                 done.len(),
                 self.participle(),
                 list(left)
             ),
-        }
+        })
     }
 }
 
@@ -79,7 +109,14 @@ mod tests {
 
     #[test]
     fn the_last_line_says_what_is_held() {
-        let summary = |verb: Verb, done: &[&str], left: &[&str]| verb.summary(done, left);
+        let summary = |verb: Verb, done: &[&str], left: &[&str]| {
+            verb.summary(done, left, false).unwrap_or_default()
+        };
+        assert_eq!(summary(Verb::Release, &["a"], &[]), "");
+        assert_eq!(
+            Verb::Acquire.summary(&["a", "b"], &[], true).as_deref(),
+            Some("all 2 nodes would be held")
+        );
         assert_eq!(
             summary(Verb::Acquire, &["a", "b"], &[]),
             "all 2 nodes are held now"

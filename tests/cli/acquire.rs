@@ -13,23 +13,23 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
         assert_snapshot!(
             cluster.maint(["acquire", &node, "-m", "new kernel"]).run(),
             @r#"
-            $ kubectl maint acquire worker-1 -m "new kernel"
-            node/worker-1 acquired by alice@bastion until [time] (30m)
-            -- stderr
-            lease/worker-1 created
-            then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
-            -- exit code 0
-            "#
+        $ kubectl maint acquire worker-1 -m "new kernel"
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        lease/worker-1 created
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        -- exit code 0
+        "#
         );
         assert_snapshot!(
             cluster.maint(["acquire", &node]).holder("bob@laptop").run(),
             @r#"
-            $ kubectl maint acquire worker-1
-            -- stderr
-            error: node/worker-1 is held by alice@bastion since [time] until [time], [length] left: "new kernel"
-            hint: ask them, or from [time] on: kubectl maint acquire worker-1
-            -- exit code 3
-            "#
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: node/worker-1 is held by alice@bastion: "new kernel" (since [time], until [time], [length] left)
+        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        -- exit code 3
+        "#
         );
     });
 }
@@ -40,22 +40,22 @@ fn who_has_it_already_is_told_how_to_go_on() {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["acquire", &node]).succeeds();
-        assert_snapshot!(cluster.maint(["acquire", &node]).run(), @r"
+        assert_snapshot!(cluster.maint(["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: node/worker-1 is held already by alice@bastion, you or your namesake, since [time] until [time], [length] left
+        error: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left)
         hint: kubectl maint renew worker-1 extends it; acquire worker-1 --reentry goes on under it
         -- exit code 3
         ");
         assert_snapshot!(
             cluster.maint(["acquire", &node]).holder("alice@laptop").run(),
-            @r"
-            $ kubectl maint acquire worker-1
-            -- stderr
-            error: node/worker-1 is held by alice@bastion since [time] until [time], [length] left
-            hint: if that is you on another host: kubectl maint renew worker-1 --holder alice@bastion
-            -- exit code 3
-            "
+            @"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: node/worker-1 is held by alice@bastion (since [time], until [time], [length] left)
+        hint: if that is you on another host: kubectl maint renew worker-1 --holder alice@bastion
+        -- exit code 3
+        "
         );
         let token = cluster
             .maint(["acquire", &node, "--reentry", "-o", "token"])
@@ -74,7 +74,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
         assert_snapshot!(cluster.maint(["acquire", &node]).run(), @r#"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: node/worker-1 is on your own hold since [time]: "disk"
+        error: node/worker-1 is on your own hold: "disk" (since [time])
         hint: kubectl maint unhold worker-1 ends it; acquire worker-1 --reentry goes on under it
         -- exit code 3
         "#);
@@ -86,12 +86,12 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
         assert_snapshot!(
             cluster.maint(["acquire", &node]).holder("bob@laptop").run(),
             @r#"
-            $ kubectl maint acquire worker-1
-            -- stderr
-            error: node/worker-1 is on hold by alice@bastion since [time]: "disk"
-            hint: ask them, or end it after a confirmation: kubectl maint unhold worker-1
-            -- exit code 3
-            "#
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: node/worker-1 is on hold by alice@bastion: "disk" (since [time])
+        hint: ask them, or end it after a confirmation: kubectl maint unhold worker-1
+        -- exit code 3
+        "#
         );
     });
 }
@@ -101,21 +101,51 @@ fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
     on_both("acquire-expired", |cluster| {
         let node = cluster.node_with("worker-1", &json!({}), &json!({"unschedulable": true}));
         cluster.lease(&node, &expired_lease());
-        assert_snapshot!(cluster.maint(["acquire", &node, "--free-only"]).run(), @r"
+        assert_snapshot!(cluster.maint(["acquire", &node, "--free-only"]).run(), @"
         $ kubectl maint acquire worker-1 --free-only
         -- stderr
-        error: node/worker-1 has an expired lease of bob@laptop since [time], expired at [time], [length] ago
+        error: node/worker-1 has an expired lease of bob@laptop (since [time], expired at [time], [length] ago)
         hint: find out what is unfinished, then: kubectl maint acquire worker-1
         -- exit code 3
         ");
-        assert_snapshot!(cluster.maint(["acquire", &node]).run(), @r"
+        assert_snapshot!(cluster.maint(["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: node/worker-1 was left unfinished by bob@laptop since [time], expired at [time], [length] ago; the node is still cordoned
-        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        Warning: node/worker-1 was left unfinished by bob@laptop (since [time], expired at [time], [length] ago); the node is still cordoned
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
         -- exit code 0
         ");
+    });
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_and_has_no_token() {
+    on_both("acquire-would", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|node| cluster.node(node));
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        let dry_run = |arguments: &[&str]| {
+            let maint = cluster.maint(["acquire", "--dry-run", &nodes[0], &nodes[1]]);
+            maint.args(arguments).run()
+        };
+        assert_snapshot!(dry_run(&[]), @"
+        $ kubectl maint acquire --dry-run worker-1 worker-2
+        node/worker-1 acquired by alice@bastion until [time] (30m) (dry run)
+        node/worker-2 acquired by alice@bastion until [time] (30m) (dry run)
+        -- stderr
+        all 2 nodes would be held (dry run)
+        -- exit code 0
+        ");
+        assert_snapshot!(dry_run(&["-o", "token"]), @"
+        $ kubectl maint acquire --dry-run worker-1 worker-2 -o token
+        -- stderr
+        error: a dry run acquires nothing, so that there is no token for -o token
+        hint: do without one of them
+        -- exit code 2
+        ");
+        assert_eq!(holder_of(cluster, &nodes[0]), None);
     });
 }
 
@@ -131,10 +161,10 @@ fn of_several_nodes_all_are_taken_or_none() {
             .maint(["acquire", two])
             .holder("bob@laptop")
             .succeeds();
-        assert_snapshot!(cluster.maint(["acquire", three, one, two]).run(), @r"
+        assert_snapshot!(cluster.maint(["acquire", three, one, two]).run(), @"
         $ kubectl maint acquire worker-3 worker-1 worker-2
         -- stderr
-        error: node/worker-2 is held by bob@laptop since [time] until [time], [length] left
+        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
         hint: ask them, or from [time] on: kubectl maint acquire worker-2
         none of the 3 nodes was acquired
         -- exit code 3
@@ -148,30 +178,30 @@ fn of_several_nodes_all_are_taken_or_none() {
         }
         assert_snapshot!(
             cluster.maint(["acquire", three, one, two, "--partial"]).run(),
-            @r"
-            $ kubectl maint acquire worker-3 worker-1 worker-2 --partial
-            node/worker-3 acquired by alice@bastion until [time] (30m)
-            node/worker-1 acquired by alice@bastion until [time] (30m)
-            -- stderr
-            error: node/worker-2 is held by bob@laptop since [time] until [time], [length] left
-            hint: ask them, or from [time] on: kubectl maint acquire worker-2
-            then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
-            held now, 2 of 3 nodes: worker-3, worker-1
-            -- exit code 3
-            "
+            @"
+        $ kubectl maint acquire worker-3 worker-1 worker-2 --partial
+        node/worker-3 acquired by alice@bastion until [time] (30m)
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
+        hint: ask them, or from [time] on: kubectl maint acquire worker-2
+        after that anyone may take them; longer: kubectl maint renew, or kubectl maint hold -m WHY
+        held now, 2 of 3 nodes: worker-3, worker-1
+        -- exit code 3
+        "
         );
         cluster.maint(["release", "--mine"]).succeeds();
         cluster
             .maint(["release", two])
             .holder("bob@laptop")
             .succeeds();
-        assert_snapshot!(cluster.maint(["acquire", three, one, two]).run(), @r"
+        assert_snapshot!(cluster.maint(["acquire", three, one, two]).run(), @"
         $ kubectl maint acquire worker-3 worker-1 worker-2
         node/worker-3 acquired by alice@bastion until [time] (30m)
         node/worker-1 acquired by alice@bastion until [time] (30m)
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
-        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        after that anyone may take them; longer: kubectl maint renew, or kubectl maint hold -m WHY
         all 3 nodes are held now
         -- exit code 0
         ");

@@ -46,7 +46,7 @@ fn yes_breaks_the_lease() {
     on_real("confirm-yes", |cluster| {
         let node = held_by_bob(cluster);
         let terminal = asked(cluster, &["release", &node, "--force"]);
-        let (said, code) = answered(terminal, "y");
+        let (said, code) = answered(terminal, "yes\r");
         assert_eq!(code, 0, "{said}");
         assert!(said.contains("lease of bob@laptop broken"), "{said}");
         assert_eq!(holder_of(cluster, &node), None);
@@ -57,7 +57,7 @@ fn yes_breaks_the_lease() {
 fn no_and_a_bare_return_leave_everything_as_it_is() {
     on_real("confirm-no", |cluster| {
         let node = held_by_bob(cluster);
-        for answer in ["n", "\r"] {
+        for answer in ["n\r", "\r"] {
             let terminal = asked(cluster, &["hold", &node, "-m", "fire", "--take-over"]);
             let (said, code) = answered(terminal, answer);
             assert_eq!(code, 6, "{said}");
@@ -95,7 +95,7 @@ fn a_lease_that_changed_hands_before_the_answer_is_not_broken() {
                 .maint(["acquire", &node])
                 .holder("carol@desk")
                 .succeeds();
-            let (said, code) = answered(terminal, "y");
+            let (said, code) = answered(terminal, "yes\r");
             assert_eq!(code, 3, "{said}");
             assert!(said.contains("changed hands: carol@desk"), "{said}");
             assert_eq!(holder_of(cluster, &node).as_deref(), Some("carol@desk"));
@@ -122,7 +122,7 @@ fn the_next_lease_of_the_same_holder_is_another() {
         let terminal = asked(cluster, &["release", &node, "--force"]);
         bob("release");
         bob("acquire");
-        let (said, code) = answered(terminal, "y");
+        let (said, code) = answered(terminal, "yes\r");
         assert_eq!(code, 3, "{said}");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
     });
@@ -137,7 +137,7 @@ fn a_lease_that_was_renewed_before_the_answer_is_the_one_that_was_shown() {
             .maint(["renew", &node])
             .holder("bob@laptop")
             .succeeds();
-        let (said, code) = answered(terminal, "y");
+        let (said, code) = answered(terminal, "yes\r");
         assert_eq!(code, 0, "{said}");
         assert_eq!(holder_of(cluster, &node), None);
     });
@@ -157,7 +157,7 @@ fn a_hold_that_changed_hands_before_the_answer_is_not_ended() {
             .maint(["hold", &node, "-m", "fire", "--take-over", "--yes"])
             .holder("carol@desk")
             .succeeds();
-        let (said, code) = answered(terminal, "y");
+        let (said, code) = answered(terminal, "yes\r");
         assert_eq!(code, 3, "{said}");
         assert_eq!(
             holder_of(cluster, &node).as_deref(),

@@ -12,23 +12,23 @@ fn a_node_is_held_until_further_notice() {
         cluster.namespace();
         assert_snapshot!(
             cluster.maint(["hold", &node, "-m", "disk", "--until", "2d"]).run(),
-            @r"
-            $ kubectl maint hold worker-1 -m disk --until 2d
-            node/worker-1 on hold by alice@bastion, meant until [time]
-            -- stderr
-            lease/worker-1 created
-            a hold does not end by itself: kubectl maint unhold ends it
-            -- exit code 0
-            "
+            @"
+        $ kubectl maint hold worker-1 -m disk --until 2d
+        node/worker-1 on hold by alice@bastion, meant until [time]
+        -- stderr
+        lease/worker-1 created
+        a hold does not end by itself: kubectl maint unhold worker-1 ends it
+        -- exit code 0
+        "
         );
         let spec = &cluster.lease_of(&node)["spec"];
         assert_eq!(spec["holderIdentity"], "kubeadm:alice@bastion");
         assert_eq!(spec["leaseDurationSeconds"], i32::MAX);
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "two disks"]).run(), @r#"
         $ kubectl maint hold worker-1 -m "two disks"
-        node/worker-1 hold updated by alice@bastion
+        node/worker-1 hold updated by alice@bastion, without a date (was [time])
         -- stderr
-        a hold does not end by itself: kubectl maint unhold ends it
+        a hold does not end by itself: kubectl maint unhold worker-1 ends it
         -- exit code 0
         "#);
         assert_snapshot!(events_of(cluster, &node), @r#"
@@ -46,9 +46,9 @@ fn ones_own_lease_becomes_a_hold() {
         cluster.maint(["acquire", &node]).succeeds();
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "takes longer"]).run(), @r#"
         $ kubectl maint hold worker-1 -m "takes longer"
-        node/worker-1 on hold by alice@bastion
+        node/worker-1 on hold by alice@bastion, instead of your lease until [time]
         -- stderr
-        a hold does not end by itself: kubectl maint unhold ends it
+        a hold does not end by itself: kubectl maint unhold worker-1 ends it
         -- exit code 0
         "#);
     });
@@ -66,7 +66,7 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "fire"]).run(), @r#"
         $ kubectl maint hold worker-1 -m fire
         -- stderr
-        error: node/worker-1 is held by bob@laptop since [time] until [time], [length] left: "kernel"
+        error: node/worker-1 is held by bob@laptop: "kernel" (since [time], until [time], [length] left)
         hint: to take it over: kubectl maint hold worker-1 --take-over -m WHY
         -- exit code 3
         "#);
@@ -75,20 +75,31 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         -- stderr
         context [context], server [server], user [user]: 1 node
           node/worker-1 is held by bob@laptop since [time] until [time]: "kernel"
-        error: Take over? This needs a confirmation, and there is no terminal to ask: use --yes
+        error: not confirmed: there is no terminal to ask on
+        hint: --yes answers it
         -- exit code 6
         "#);
+        assert_snapshot!(
+            cluster.maint(["hold", &node, "-m", "fire", "--take-over", "--dry-run"]).run(),
+            @"
+        $ kubectl maint hold worker-1 -m fire --take-over --dry-run
+        node/worker-1 on hold by alice@bastion, taken from bob@laptop (dry run)
+        -- stderr
+        without --dry-run it asks first: Take node/worker-1 from bob@laptop?
+        -- exit code 0
+        "
+        );
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
         assert_snapshot!(
             cluster.maint(["hold", &node, "-m", "fire", "--take-over", "--yes"]).run(),
-            @r"
-            $ kubectl maint hold worker-1 -m fire --take-over --yes
-            node/worker-1 on hold by alice@bastion
-            -- stderr
-            Warning: bob@laptop may still act on node/worker-1 until [time], or until they notice
-            a hold does not end by itself: kubectl maint unhold ends it
-            -- exit code 0
-            "
+            @"
+        $ kubectl maint hold worker-1 -m fire --take-over --yes
+        node/worker-1 on hold by alice@bastion, taken from bob@laptop
+        -- stderr
+        Warning: bob@laptop may still act on node/worker-1 until [time], or until they notice
+        a hold does not end by itself: kubectl maint unhold worker-1 ends it
+        -- exit code 0
+        "
         );
         assert_snapshot!(events_of(cluster, &node), @r#"
         Warning MaintenanceLockBroken: alice@bastion broke the maintenance lease of bob@laptop: "fire"
@@ -97,26 +108,26 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         assert_snapshot!(
             cluster.maint(["hold", &node, "-m", "flood"]).holder("carol@desk").run(),
             @r#"
-            $ kubectl maint hold worker-1 -m flood
-            -- stderr
-            error: node/worker-1 is on hold by alice@bastion since [time]: "fire"
-            hint: to take it over: kubectl maint hold worker-1 --take-over -m WHY
-            -- exit code 3
-            "#
+        $ kubectl maint hold worker-1 -m flood
+        -- stderr
+        error: node/worker-1 is on hold by alice@bastion: "fire" (since [time])
+        hint: to take it over: kubectl maint hold worker-1 --take-over -m WHY
+        -- exit code 3
+        "#
         );
         assert_snapshot!(
             cluster
                 .maint(["hold", &node, "-m", "flood", "--take-over", "--yes"])
                 .holder("carol@desk")
                 .run(),
-            @r"
-            $ kubectl maint hold worker-1 -m flood --take-over --yes
-            node/worker-1 on hold by carol@desk
-            -- stderr
-            Warning: alice@bastion may still act on node/worker-1 until they notice: a hold has no end
-            a hold does not end by itself: kubectl maint unhold ends it
-            -- exit code 0
-            "
+            @"
+        $ kubectl maint hold worker-1 -m flood --take-over --yes
+        node/worker-1 on hold by carol@desk, taken from alice@bastion
+        -- stderr
+        Warning: alice@bastion may still act on node/worker-1 until they notice: a hold has no end
+        a hold does not end by itself: kubectl maint unhold worker-1 ends it
+        -- exit code 0
+        "
         );
     });
 }
@@ -192,8 +203,9 @@ fn more_than_ten_by_selector_take_a_confirmation() {
         assert_snapshot!(hold().run(), @r#"
         $ kubectl maint hold -l rack=rack -m "rack moves"
         -- stderr
-        context [context], server [server], user [user]: 11 nodes
-        error: Hold 11 nodes? This needs a confirmation, and there is no terminal to ask: use --yes
+        context [context], server [server], user [user]: hold 11 nodes
+        error: not confirmed: there is no terminal to ask on
+        hint: --yes answers it
         -- exit code 6
         "#);
         let run = hold().args(["--yes"]).succeeds();

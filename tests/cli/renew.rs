@@ -15,20 +15,24 @@ fn ones_own_lease_is_extended_and_never_shortened() {
             .succeeds();
         assert_snapshot!(
             cluster.maint(["renew", &node, "--duration", "1h", "-m", "firmware"]).run(),
-            @r"
-            $ kubectl maint renew worker-1 --duration 1h -m firmware
-            node/worker-1 renewed by alice@bastion until [time] (60m)
-            -- exit code 0
-            "
+            @"
+        $ kubectl maint renew worker-1 --duration 1h -m firmware
+        node/worker-1 renewed by alice@bastion until [time] (1h)
+        -- exit code 0
+        "
         );
         let lease = cluster.lease_of(&node);
         assert_eq!(
             lease["metadata"]["annotations"]["kubectl-maint.dev/reason"],
             "firmware"
         );
-        cluster
-            .maint(["renew", &node, "--duration", "1m"])
-            .succeeds();
+        assert_snapshot!(cluster.maint(["renew", &node, "--duration", "1m"]).run(), @"
+        $ kubectl maint renew worker-1 --duration 1m
+        node/worker-1 stays held by alice@bastion until [time] (1h)
+        -- stderr
+        node/worker-1: 1m from now would be earlier; to end it now: kubectl maint release worker-1
+        -- exit code 0
+        ");
         let duration = cluster.lease_of(&node)["spec"]["leaseDurationSeconds"].as_u64();
         assert!(duration > Some(3500), "{duration:?}");
     });
@@ -39,33 +43,40 @@ fn what_is_not_ones_own_is_refused() {
     on_both("renew-other", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        assert_snapshot!(cluster.maint(["renew", &node]).run(), @r"
+        assert_snapshot!(cluster.maint(["renew", &node]).run(), @"
         $ kubectl maint renew worker-1
         -- stderr
-        error: node/worker-1 is held by nobody: your lease was released, or deleted with its node
-        hint: to take it anew: kubectl maint acquire worker-1
+        error: node/worker-1 is free: there is nothing to renew
+        hint: to take it: kubectl maint acquire worker-1
         -- exit code 3
         ");
+        let gone = cluster.name("decommissioned");
+        assert_snapshot!(cluster.maint(["renew", &gone]).run(), @r#"
+        $ kubectl maint renew decommissioned
+        -- stderr
+        Error from server (NotFound): nodes "decommissioned" not found
+        -- exit code 1
+        "#);
         cluster
             .maint(["acquire", &node])
             .holder("bob@laptop")
             .succeeds();
-        assert_snapshot!(cluster.maint(["renew", &node]).run(), @r"
+        assert_snapshot!(cluster.maint(["renew", &node]).run(), @"
         $ kubectl maint renew worker-1
         -- stderr
-        error: node/worker-1 is held by bob@laptop, not by alice@bastion, since [time] until [time], [length] left
+        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
         hint: ask them, or from [time] on: kubectl maint acquire worker-1
         -- exit code 3
         ");
         assert_snapshot!(
             cluster.maint(["renew", &node]).holder("bob@desktop").run(),
-            @r"
-            $ kubectl maint renew worker-1
-            -- stderr
-            error: node/worker-1 is held by bob@laptop, not by bob@desktop, since [time] until [time], [length] left
-            hint: if that is you on another host: kubectl maint renew worker-1 --holder bob@laptop
-            -- exit code 3
-            "
+            @"
+        $ kubectl maint renew worker-1
+        -- stderr
+        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); you are bob@desktop
+        hint: if that is you on another host: kubectl maint renew worker-1 --holder bob@laptop
+        -- exit code 3
+        "
         );
     });
 }
@@ -97,11 +108,11 @@ fn ones_own_lease_that_ran_out_is_renewed_with_a_warning() {
                 "leaseTransitions": 4,
             }),
         );
-        assert_snapshot!(cluster.maint(["renew", &node]).run(), @r"
+        assert_snapshot!(cluster.maint(["renew", &node]).run(), @"
         $ kubectl maint renew worker-1
         node/worker-1 renewed by alice@bastion until [time] (30m)
         -- stderr
-        Warning: node/worker-1: you held it since [time], expired at [time], [length] ago; nobody took it meanwhile
+        Warning: node/worker-1 had expired while you held it (since [time], expired at [time], [length] ago); nobody took it meanwhile
         -- exit code 0
         ");
     });
@@ -122,11 +133,11 @@ fn a_token_demands_that_very_acquisition() {
 
         cluster.maint(["release", &node]).succeeds();
         cluster.maint(["acquire", &node]).succeeds();
-        assert_snapshot!(cluster.maint(["renew", &node, "--token", token]).run(), @r"
+        assert_snapshot!(cluster.maint(["renew", &node, "--token", token]).run(), @"
         $ kubectl maint renew worker-1 --token [token]
         -- stderr
-        error: node/worker-1 changed hands: alice@bastion has another acquisition of it since [time] until [time], [length] left
-        hint: the acquisition that was meant is over: stop what relied on it
+        error: node/worker-1 changed hands: alice@bastion has another acquisition of it (since [time], until [time], [length] left)
+        hint: yours is over: stop what relied on it
         -- exit code 3
         ");
         let run = cluster
@@ -162,11 +173,26 @@ fn mine_are_those_that_the_caller_holds_as_a_lease() {
         all 2 nodes are held now
         -- exit code 0
         ");
-        cluster.maint(["release", "--mine"]).holder(&me).succeeds();
-        assert_snapshot!(cluster.maint(["renew", "--mine"]).holder(&me).run(), @r"
+        assert_snapshot!(cluster.maint(["release", "--mine"]).holder(&me).run(), @"
+        $ kubectl maint release --mine
+        node/worker-1 released (held since [time])
+        node/worker-2 released (held since [time])
+        -- stderr
+        all 2 nodes are free now
+        -- exit code 0
+        ");
+        assert_snapshot!(cluster.maint(["renew", &nodes[0]]).holder(&me).run(), @"
+        $ kubectl maint renew worker-1
+        -- stderr
+        error: node/worker-1 is free: your lease was released at [time]
+        hint: to take it: kubectl maint acquire worker-1
+        -- exit code 3
+        ");
+        assert_snapshot!(cluster.maint(["renew", "--mine"]).holder(&me).run(), @"
         $ kubectl maint renew --mine
         -- stderr
-        error: no matching resources found
+        error: no matching resources found: you (me) hold no lease
+        hint: you have nodes on hold: kubectl maint unhold --mine
         -- exit code 1
         ");
     });

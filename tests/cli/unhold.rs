@@ -30,6 +30,19 @@ fn ones_own_hold_ends_and_a_free_node_is_no_error() {
 }
 
 #[test]
+fn a_node_that_does_not_exist_is_not_free() {
+    on_both("unhold-gone", |cluster| {
+        let gone = cluster.name("decommissioned");
+        assert_snapshot!(cluster.maint(["unhold", &gone]).run(), @r#"
+        $ kubectl maint unhold decommissioned
+        -- stderr
+        Error from server (NotFound): nodes "decommissioned" not found
+        -- exit code 1
+        "#);
+    });
+}
+
+#[test]
 fn anothers_hold_takes_a_confirmation() {
     on_both("unhold-other", |cluster| {
         let node = cluster.node("worker-1");
@@ -43,7 +56,8 @@ fn anothers_hold_takes_a_confirmation() {
         -- stderr
         context [context], server [server], user [user]: 1 node
           node/worker-1 is on hold by bob@laptop since [time], meant until [time]: "disk"
-        error: End the hold? This needs a confirmation, and there is no terminal to ask: use --yes
+        error: not confirmed: there is no terminal to ask on
+        hint: --yes answers it
         -- exit code 6
         "#);
         assert_eq!(
@@ -66,12 +80,13 @@ fn a_hold_made_by_hand_counts_fully() {
     on_both("unhold-by-hand", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({"holderIdentity": "kubeadm-ops"}));
-        assert_snapshot!(cluster.maint(["unhold", &node]).run(), @r"
+        assert_snapshot!(cluster.maint(["unhold", &node]).run(), @"
         $ kubectl maint unhold worker-1
         -- stderr
         context [context], server [server], user [user]: 1 node
           node/worker-1 is on hold by kubeadm-ops
-        error: End the hold? This needs a confirmation, and there is no terminal to ask: use --yes
+        error: not confirmed: there is no terminal to ask on
+        hint: --yes answers it
         -- exit code 6
         ");
         cluster.maint(["unhold", &node, "--yes"]).succeeds();
@@ -85,22 +100,22 @@ fn a_lease_is_no_hold() {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["acquire", &node]).succeeds();
-        assert_snapshot!(cluster.maint(["unhold", &node]).run(), @r"
+        assert_snapshot!(cluster.maint(["unhold", &node]).run(), @"
         $ kubectl maint unhold worker-1
         -- stderr
-        error: node/worker-1 is not on hold: alice@bastion has a lease on it since [time] until [time], [length] left
+        error: node/worker-1 is not on hold: alice@bastion has a lease on it (since [time], until [time], [length] left)
         hint: this is a lease: kubectl maint release worker-1
         -- exit code 3
         ");
         assert_snapshot!(
             cluster.maint(["unhold", &node, "--yes"]).holder("bob@laptop").run(),
-            @r"
-            $ kubectl maint unhold worker-1 --yes
-            -- stderr
-            error: node/worker-1 is not on hold: alice@bastion has a lease on it since [time] until [time], [length] left
-            hint: this is a lease; to break it: kubectl maint release worker-1 --force -m WHY
-            -- exit code 3
-            "
+            @"
+        $ kubectl maint unhold worker-1 --yes
+        -- stderr
+        error: node/worker-1 is not on hold: alice@bastion has a lease on it (since [time], until [time], [length] left)
+        hint: this is a lease; to break it: kubectl maint release worker-1 --force -m WHY
+        -- exit code 3
+        "
         );
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
     });
@@ -120,15 +135,22 @@ fn mine_are_the_callers_own_holds() {
             .holder(&me)
             .succeeds();
         cluster.maint(["acquire", &nodes[2]]).holder(&me).succeeds();
-        assert_snapshot!(cluster.maint(["unhold", "--mine"]).holder(&me).run(), @r"
+        assert_snapshot!(cluster.maint(["unhold", "--mine"]).holder(&me).run(), @r#"
         $ kubectl maint unhold --mine
-        node/worker-1 hold ended
-        node/worker-2 hold ended
+        node/worker-1 hold ended (on hold since [time]: "rack")
+        node/worker-2 hold ended (on hold since [time]: "rack")
         -- stderr
         all 2 nodes are free now
         -- exit code 0
+        "#);
+        assert_eq!(holder_of(cluster, &nodes[2]).as_ref(), Some(&me));
+        assert_snapshot!(cluster.maint(["unhold", "--mine"]).holder(&me).run(), @"
+        $ kubectl maint unhold --mine
+        -- stderr
+        error: no matching resources found: you (me) have no node on hold
+        hint: you hold leases: kubectl maint release --mine
+        -- exit code 1
         ");
-        assert_eq!(holder_of(cluster, &nodes[2]), Some(me));
     });
 }
 

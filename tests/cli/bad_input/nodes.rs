@@ -53,14 +53,14 @@ fn only_nodes_have_a_lock() {
     $ kubectl maint acquire nodes/worker-1/status
     -- stderr
     error: "worker-1/status" can't be the name of a node
-    hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+    hint: names have lower-case letters, digits, - and . only, at most 253 characters
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["acquire", "Worker_1"]).run(), @r#"
     $ kubectl maint acquire Worker_1
     -- stderr
     error: "Worker_1" can't be the name of a node
-    hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+    hint: names have lower-case letters, digits, - and . only, at most 253 characters
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["acquire", "../../secrets"]).run(), @r#"
@@ -74,7 +74,7 @@ fn only_nodes_have_a_lock() {
     $ kubectl maint acquire worker-1?x=y
     -- stderr
     error: "worker-1?x=y" can't be the name of a node
-    hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+    hint: names have lower-case letters, digits, - and . only, at most 253 characters
     -- exit code 2
     "#);
 }
@@ -129,13 +129,13 @@ fn a_list_without_nodes() {
     assert_snapshot!(listed().run(), @"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: no matching resources found
+    error: no matching resources found: --nodes-from - names no node
     -- exit code 1
     ");
     assert_snapshot!(listed().stdin("\n# rack 7\n\n").run(), @"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: no matching resources found
+    error: no matching resources found: --nodes-from - names no node
     -- exit code 1
     ");
 }
@@ -148,15 +148,15 @@ fn a_list_with_a_bad_line() {
     assert_snapshot!(listed().stdin("worker-1\nnode/worker-2\nworker 3\n").run(), @r#"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: --nodes-from -, line 3: "worker 3" can't be the name of a node
-    hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+    error: --nodes-from -, line 3: "worker 3" is several words
+    hint: one node a line
     -- exit code 2
     "#);
     assert_snapshot!(listed().stdin("worker-1\n\x1b[31mred\n").run(), @r#"
     $ kubectl maint acquire --nodes-from -
     -- stderr
     error: --nodes-from -, line 2: "\u{1b}[31mred" can't be the name of a node
-    hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+    hint: names have lower-case letters, digits, - and . only, at most 253 characters
     -- exit code 2
     "#);
     assert_snapshot!(listed().stdin(&b"worker-1\nworker\xff\n"[..]).run(), @"
@@ -197,7 +197,7 @@ fn a_megabyte_of_one_node() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
         -- exit code 0
         ");
     });

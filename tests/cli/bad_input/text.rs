@@ -30,7 +30,7 @@ fn control_characters_in_a_reason() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
         -- exit code 0
         "#);
         let reason =
@@ -39,7 +39,7 @@ fn control_characters_in_a_reason() {
         assert_snapshot!(cluster.maint(["acquire", &node]).holder("bob@laptop").run(), @r#"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: node/worker-1 is held by alice@bastion since [time] until [time], [length] left: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
+        error: node/worker-1 is held by alice@bastion: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left)
         hint: ask them, or from [time] on: kubectl maint acquire worker-1
         -- exit code 3
         "#);
@@ -94,15 +94,15 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         assert_snapshot!(cluster.maint(["acquire", &held]).run(), @r#"
         $ kubectl maint acquire held
         -- stderr
-        error: node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f since [time] until [time], [length] left: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
+        error: node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left)
         hint: ask them, or from [time] on: kubectl maint acquire held
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release", &held]).run(), @r#"
         $ kubectl maint release held
         -- stderr
-        error: node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f, not by alice@bastion, since [time] until [time], [length] left: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
-        hint: if it must go all the same: kubectl maint release held --force -m WHY
+        error: node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left); you are alice@bastion
+        hint: to break it anyway: kubectl maint release held --force -m WHY
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release", &held, "--force"]).run(), @r#"
@@ -110,7 +110,8 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         -- stderr
         context [context], server [server], user [user]: 1 node
           node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f since [time] until [time]: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
-        error: Break the lease? This needs a confirmation, and there is no terminal to ask: use --yes
+        error: not confirmed: there is no terminal to ask on
+        hint: --yes answers it
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["release", &held, "--force", "--yes"]).run(), @r"
@@ -124,8 +125,8 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         $ kubectl maint acquire expired
         node/expired acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: node/expired was left unfinished by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f since [time], expired at [time], [length] ago: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
-        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        Warning: node/expired was left unfinished by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], expired at [time], [length] ago)
+        after that anyone may take it; longer: kubectl maint renew expired, or kubectl maint hold expired -m WHY
         -- exit code 0
         "#);
     });
@@ -142,7 +143,7 @@ fn a_reason_may_have_a_kibibyte() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
         -- exit code 0
         ");
         // One more is refused without asking the server, which isn't even there.
@@ -168,14 +169,14 @@ fn empty_arguments() {
         $ kubectl maint acquire ""
         -- stderr
         error: the name of a node must not be empty
-        hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+        hint: names have lower-case letters, digits, - and . only, at most 253 characters
         -- exit code 2
         "#);
         assert_snapshot!(cluster.maint(["acquire", "node/"]).run(), @"
         $ kubectl maint acquire node/
         -- stderr
         error: the name of a node must not be empty
-        hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+        hint: names have lower-case letters, digits, - and . only, at most 253 characters
         -- exit code 2
         ");
         assert_snapshot!(cluster.maint(["acquire", &node, "--holder", ""]).run(), @r#"
@@ -200,7 +201,7 @@ fn empty_arguments() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
         -- exit code 0
         "#);
         // Nor is it in the variable.
@@ -226,7 +227,7 @@ fn arguments_of_120_kib() {
         $ kubectl maint acquire xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
         -- stderr
         error: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" can't be the name of a node
-        hint: names have lower-case letters, digits, - and . only, and at most 253 of them
+        hint: names have lower-case letters, digits, - and . only, at most 253 characters
         -- exit code 2
         "#);
         assert_snapshot!(cluster.maint(["acquire", &node, "-m", &long]).run(), @"

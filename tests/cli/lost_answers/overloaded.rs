@@ -77,7 +77,7 @@ fn writes_are_throttled() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
         -- exit code 0
         ");
     });
@@ -112,7 +112,7 @@ fn the_server_is_unavailable() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
         -- exit code 0
         ");
     });

@@ -33,7 +33,7 @@ fn an_acquisition_whose_answer_was_lost_is_one() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         node/worker-1: the server's answer was lost; another read shows that it was done
-        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
         -- exit code 0
         ");
         let spec = &cluster.lease_of(&node)["spec"];
@@ -54,7 +54,7 @@ fn a_created_lease_whose_answer_was_lost_is_ours() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         node/worker-1: the server's answer was lost; another read shows that it was done
-        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
         -- exit code 0
         ");
         assert_eq!(cluster.lease_of(&node)["spec"]["leaseTransitions"], 1);
@@ -121,7 +121,7 @@ fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
         assert_snapshot!(cluster.maint(["acquire", &node]).holder("bob@laptop").run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: node/worker-1 is held by alice@bastion since [time] until [time], [length] left
+        error: node/worker-1 is held by alice@bastion (since [time], until [time], [length] left)
         hint: ask them, or from [time] on: kubectl maint acquire worker-1
         -- exit code 3
         ");
@@ -139,7 +139,7 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
         $ kubectl maint acquire worker-1 --request-timeout=1s
         node/worker-1 acquired by alice@bastion until [time] (29m)
         -- stderr
-        then anyone may take it; longer: kubectl maint renew, or kubectl maint hold
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
         -- exit code 0
         ");
         let landed = cluster.lease_of(&node);
@@ -166,7 +166,7 @@ fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
         assert_snapshot!(alice.ends(), @"
         $ kubectl maint acquire worker-1 --request-timeout=1s
         -- stderr
-        error: node/worker-1 is held by bob@laptop since [time] until [time], [length] left
+        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left)
         hint: ask them, or from [time] on: kubectl maint acquire worker-1
         -- exit code 3
         ");
