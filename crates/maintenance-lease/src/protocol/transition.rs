@@ -565,6 +565,27 @@ mod tests {
     }
 
     #[test]
+    fn the_token_of_ones_own_hold_leads_to_the_verb_for_holds() {
+        let hold = held(ADMIN, 0, HOLD_SECONDS);
+        // A token has no holder: it is read as the caller's.
+        let token = hold.acquisition().map(|meant| Acquisition {
+            holder: ALICE.id,
+            ..meant
+        });
+        let on = |verb, seen: &Lease| decide(verb, alice(), Some(seen), token, Now::at(secs(1)));
+        for verb in [Verb::Release, Verb::Renew { duration: None }] {
+            assert_eq!(on(verb, &hold), Err(Refusal::OwnHold), "{verb:?}");
+            let next = Lease {
+                transitions: 2,
+                ..hold
+            };
+            assert_eq!(on(verb, &next), Err(Refusal::ChangedHands), "{verb:?}");
+            let others = held(OTHER_ADMIN, 0, HOLD_SECONDS);
+            assert_eq!(on(verb, &others), Err(Refusal::ChangedHands), "{verb:?}");
+        }
+    }
+
+    #[test]
     fn another_acquisition_than_the_one_meant_is_never_touched() {
         let first = held(ALICE, 100, 60);
         let later = Lease {
