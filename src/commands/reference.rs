@@ -20,7 +20,11 @@ pub(crate) struct ReferenceArgs {
 }
 
 pub(crate) fn run(args: &ReferenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let mut command = Cli::command().name("kubectl-maint").bin_name(start.program);
+    // Help on a verb is that verb's own page.
+    let mut command = Cli::command()
+        .name("kubectl-maint")
+        .bin_name(start.program)
+        .disable_help_subcommand(true);
     command.build();
     match &args.man {
         None => start
