@@ -150,6 +150,30 @@ fn a_dry_run_says_what_would_be_and_has_no_token() {
 }
 
 #[test]
+fn what_is_missing_is_said_by_what_was_asked_for() {
+    on_both("acquire-missing", |cluster| {
+        assert_snapshot!(cluster.maint(["acquire", "-l", "pool=nowhere"]).run(), @"
+        $ kubectl maint acquire -l pool=nowhere
+        -- stderr
+        error: no matching resources found: no node has labels that match -l pool=nowhere
+        -- exit code 1
+        ");
+        let near = ["worker-1", "worker-2"].map(|node| cluster.node(node));
+        let typed = near.map(|node| node.replace("worker", "wroker"));
+        assert_snapshot!(cluster.maint(["acquire"]).args(&typed).run(), @r#"
+        $ kubectl maint acquire wroker-1 wroker-2
+        -- stderr
+        Error from server (NotFound): nodes "wroker-1" not found
+        Error from server (NotFound): nodes "wroker-2" not found
+        none of the 2 nodes was acquired
+        hint: wroker-1: did you mean worker-1, worker-2?
+        hint: wroker-2: did you mean worker-2, worker-1?
+        -- exit code 1
+        "#);
+    });
+}
+
+#[test]
 fn of_several_nodes_all_are_taken_or_none() {
     on_both("acquire-all", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|node| cluster.node(node));
