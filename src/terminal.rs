@@ -20,7 +20,18 @@ const HINT: Style = AnsiColor::Cyan.on_default();
 #[derive(Debug, Default)]
 pub(crate) struct Terminal {
     quiet: bool,
-    stdout_closed: Cell<bool>,
+    stdout: Cell<Stdout>,
+}
+
+/// What became of stdout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stdout {
+    #[default]
+    Open,
+    /// Its reader went away, having seen enough.
+    Closed,
+    /// Something could not be written: the disk is full, say.
+    Failed,
 }
 
 impl Terminal {
@@ -28,25 +39,35 @@ impl Terminal {
     pub(crate) fn new(quiet: bool) -> Self {
         Self {
             quiet,
-            stdout_closed: Cell::new(false),
+            stdout: Cell::default(),
         }
     }
 
     /// Prints data that was asked for.
     pub(crate) fn data(&self, text: impl fmt::Display) {
-        if self.stdout_closed.get() {
+        if !self.is_read() {
             return;
         }
         let mut stdout = anstream::stdout().lock();
         let printed = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
-        if printed.is_err() {
-            self.stdout_closed.set(true);
+        match printed {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => self.stdout.set(Stdout::Closed),
+            Err(error) => {
+                self.stdout.set(Stdout::Failed);
+                self.error(&format!("the result could not be written: {error}"));
+            }
         }
+    }
+
+    /// Whether something that was asked for could not be written.
+    pub(crate) fn lost_data(&self) -> bool {
+        self.stdout.get() == Stdout::Failed
     }
 
     /// Whether anybody still reads stdout.
     pub(crate) fn is_read(&self) -> bool {
-        !self.stdout_closed.get()
+        self.stdout.get() == Stdout::Open
     }
 
     /// Prints a result in words.
@@ -70,8 +91,9 @@ impl Terminal {
 
     /// Prints a problem as kubectl does: after `error: `, unless it says by itself where it is from.
     pub(crate) fn error(&self, text: &str) {
-        const SPEAKS_FOR_ITSELF: [&str; 4] = [
+        const SPEAKS_FOR_ITSELF: [&str; 5] = [
             "Error from server",
+            "Error in configuration: ",
             "Unable to connect",
             "The connection to the server",
             "error: ",
@@ -125,9 +147,13 @@ impl Terminal {
             .show_default(true)
             .wait_for_newline(true)
             .interact()
-            .map_err(|dialoguer::Error::IO(error)| match error.kind() {
-                ErrorKind::Interrupted => Failure::Interrupted,
-                _ => Failure::Unconfirmed(format!("nobody could be asked: {error}")),
+            .map_err(|dialoguer::Error::IO(error)| {
+                // Whoever interrupts the question would be left without a cursor.
+                let _ = dialoguer::console::Term::stderr().show_cursor();
+                match error.kind() {
+                    ErrorKind::Interrupted => Failure::Interrupted,
+                    _ => Failure::Unconfirmed(format!("nobody could be asked: {error}")),
+                }
             })?;
         if answered {
             Ok(())

@@ -104,7 +104,8 @@ pub(crate) async fn or_interrupted<T>(
     }
 }
 
-/// Completes at Ctrl-C; a second one ends the process at once.
+/// Completes at Ctrl-C, or where the process is asked to end, as by `timeout` or a cancelled job; a
+/// second time ends the process at once.
 pub(crate) async fn interrupt() {
     ctrl_c().await;
     exit_at_interrupt();
@@ -119,10 +120,32 @@ pub(crate) fn exit_at_interrupt() {
 }
 
 async fn ctrl_c() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        // Nobody can interrupt what can't be told about signals.
-        std::future::pending::<()>().await;
+    // Nobody can interrupt what can't be told about signals.
+    let interrupted = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = interrupted => {}
+        () = terminated() => {}
     }
+}
+
+#[cfg(unix)]
+async fn terminated() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            terminate.recv().await;
+        }
+        Err(_) => std::future::pending().await,
+    }
+}
+
+#[cfg(not(unix))]
+async fn terminated() {
+    std::future::pending().await
 }
 
 #[cfg(test)]

@@ -31,10 +31,15 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
         Ok(runtime) => runtime.block_on(verb(&cli.verb, start)),
         Err(error) => Err(Failure::input(format!("can't start: {error}"))),
     };
-    result.unwrap_or_else(|failure| {
+    let code = result.unwrap_or_else(|failure| {
         problems::tell(start.terminal, &failure);
         Code::of(&failure)
-    })
+    });
+    if start.terminal.lost_data() {
+        code.worse(Code::ERROR)
+    } else {
+        code
+    }
 }
 
 async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {

@@ -155,11 +155,11 @@ fn words(
     let program = session.map_or("kubectl maint", |session| session.program);
     let to_see = |node: &str| Some(format!("to see: {program} status {node}"));
     let connect = match failure {
-        Failure::Connect(error) => Some((error.to_string(), error.prefix(), error.hint())),
+        Failure::Connect(error) => Some((error.to_string(), error.hint())),
         _ => failure
             .api()
             .and_then(|error| classify(error, server))
-            .map(|error| (error.to_string(), error.prefix(), error.hint())),
+            .map(|error| (error.to_string(), error.hint())),
     };
     match (failure, connect) {
         (Failure::Lock(Error::Unknown { node, intent, .. }), cause) => {
@@ -175,7 +175,7 @@ fn words(
                 to_see(node),
             )
         }
-        (_, Some((message, prefix, hint))) => (format!("{prefix}{}", escape(&message)), hint),
+        (_, Some((message, hint))) => (escape(&message), hint),
         (Failure::NothingFound { hint, .. }, None) => (failure.to_string(), hint.clone()),
         (Failure::Unconfirmed(_), None) => (
             escape(&failure.to_string()),

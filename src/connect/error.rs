@@ -23,7 +23,7 @@ pub(crate) enum ConnectError {
     Kubeconfig { path: PathBuf, detail: String },
     #[error("context {name:?} does not exist")]
     UnknownContext { name: String },
-    #[error("context was not found for specified context: {name}")]
+    #[error("Error in configuration: context was not found for specified context: {name}")]
     CurrentContextMissing { name: String },
     #[error("cluster {name:?} does not exist")]
     UnknownCluster { name: String },
@@ -129,23 +129,6 @@ pub(crate) enum ConnectError {
 }
 
 impl ConnectError {
-    /// What kubectl puts before the message: nothing, where that says by itself where it comes from.
-    pub(crate) fn prefix(&self) -> &'static str {
-        let message = self.to_string();
-        let speaks_for_itself = [
-            "Unable to connect to the server",
-            "The connection to the server",
-        ];
-        if speaks_for_itself
-            .iter()
-            .any(|start| message.starts_with(start))
-        {
-            ""
-        } else {
-            "error: "
-        }
-    }
-
     /// What to do about it, where that isn't plain from the message.
     pub(crate) fn hint(&self) -> Option<String> {
         let hint = match self {

@@ -3,7 +3,7 @@
 use maintenance_lease::protocol::{Instant, Now, Refusal, SKEW_BUDGET, State, identity};
 use maintenance_lease::{NodeLease, Refused};
 
-use super::time::{clock, span};
+use super::time::{clock, remaining, span};
 use super::verb::Verb;
 use crate::terminal::escape;
 
@@ -171,7 +171,7 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
         State::Held { until } => Some(format!(
             "until {}, {} left",
             at(until),
-            span(until - now.earliest)
+            remaining(until - now.earliest)
         )),
         State::Expired { since: Some(since) } => Some(format!(
             "expired at {}, {} ago",

@@ -5,12 +5,12 @@ mod table;
 mod tests;
 
 use chrono::{DateTime, Utc};
-use maintenance_lease::protocol::{Instant, Now, Span, State, identity};
+use maintenance_lease::protocol::{Instant, Now, State, identity};
 use maintenance_lease::{LONGEST_REASON, NodeLease, Sight};
 
 pub(crate) use self::table::Table;
 use self::table::cut;
-use super::time::span;
+use super::time::{remaining, span};
 use crate::terminal::escape;
 
 /// No cell is longer, whatever other tools wrote: that much a reason of ours may have.
@@ -205,7 +205,7 @@ fn left(lease: &NodeLease, now: Now) -> String {
         Some(until) if Label::of(Some(lease), now).is_over() => {
             format!("{} ago", span(now.earliest - until))
         }
-        Some(until) => span(rounded(until - now.earliest)),
+        Some(until) => remaining(until - now.earliest),
     };
     let flags = lease.flags(now);
     if flags.clock_ahead {
@@ -214,23 +214,6 @@ fn left(lease: &NodeLease, now: Now) -> String {
         words.push_str(" (overlong)");
     }
     words
-}
-
-/// A length to the nearest of the units that [`span`] ends in: what was taken for 30 minutes a second
-/// ago has 30 left, not 29.
-fn rounded(length: Span) -> Span {
-    const SECOND: i64 = 1_000_000;
-    const MINUTE: i64 = 60 * SECOND;
-    const HOUR: i64 = 60 * MINUTE;
-    const DAY: i64 = 24 * HOUR;
-    let micros = length.as_micros();
-    let unit = match micros {
-        _ if micros < 10 * MINUTE => SECOND,
-        _ if micros < 8 * HOUR => MINUTE,
-        _ if micros < 8 * DAY => HOUR,
-        _ => DAY,
-    };
-    Span::micros(micros.saturating_add(unit / 2).div_euclid(unit) * unit)
 }
 
 /// How many nodes are in which state, such as `12 nodes: 9 free, 2 held, 1 on hold`.

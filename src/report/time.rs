@@ -39,6 +39,25 @@ pub(crate) fn length(length: Span) -> String {
     }
 }
 
+/// A length that is left, to the nearest of the units that [`span`] ends in: what was taken for 30
+/// minutes a second ago has 30 left, not 29.
+pub(crate) fn remaining(length: Span) -> String {
+    const SECOND: i64 = 1_000_000;
+    const MINUTE: i64 = 60 * SECOND;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    let micros = length.as_micros();
+    let unit = match micros {
+        _ if micros < 10 * MINUTE => SECOND,
+        _ if micros < 8 * HOUR => MINUTE,
+        _ if micros < 8 * DAY => HOUR,
+        _ => DAY,
+    };
+    span(Span::micros(
+        micros.saturating_add(unit / 2).div_euclid(unit) * unit,
+    ))
+}
+
 /// A point in time in the local zone: the clock time, with the date where it is another day than
 /// `now`.
 pub(crate) fn clock(instant: Instant, now: Instant) -> String {
@@ -108,6 +127,27 @@ mod tests {
         assert_eq!(span(Span::micros(-1_000_000)), "0s");
         for (seconds, words) in [(60, "1m"), (90, "90s"), (1800, "30m"), (3600, "1h")] {
             assert_eq!(length(Span::seconds(seconds)), words, "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn what_is_left_is_rounded_to_the_nearest_unit() {
+        for (micros, words) in [
+            (1_799_800_000, "30m"),
+            (1_769_000_000, "29m"),
+            (599_600_000, "10m"),
+            (59_400_000, "59s"),
+            (3_599_999_999, "60m"),
+            (10_799_000_000, "3h"),
+            (97_000_000_000, "27h"),
+            (172_799_000_000, "2d"),
+            (100_000, "0s"),
+        ] {
+            assert_eq!(
+                remaining(Span::micros(micros)),
+                words,
+                "{micros} microseconds"
+            );
         }
     }
 

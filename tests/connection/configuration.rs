@@ -104,7 +104,7 @@ fn dangling_contexts_are_refused() {
     write("y");
     Maint::version()
         .kubeconfig(&config.path())
-        .fails("error: context was not found for specified context: x");
+        .fails("Error in configuration: context was not found for specified context: x");
     write("x, context: {cluster: c}");
     Maint::version()
         .kubeconfig(&config.path())

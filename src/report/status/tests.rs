@@ -306,19 +306,3 @@ async fn a_row_that_comes_later_is_cut_to_the_terminal() {
     worker-1   Held      alice@bastion.examp…   new kernel,…   30m      60s       Ready
     ");
 }
-
-#[tokio::test]
-async fn what_is_left_is_rounded_to_the_nearest_unit() {
-    for (micros, words) in [
-        (1_799_800_000, "30m"),
-        (1_769_000_000, "29m"),
-        (599_600_000, "10m"),
-        (59_400_000, "59s"),
-        (3_599_999_999, "60m"),
-        (10_799_000_000, "3h"),
-        (97_000_000_000, "27h"),
-        (100_000, "0s"),
-    ] {
-        assert_eq!(span(rounded(Span::micros(micros))), words, "{micros}");
-    }
-}

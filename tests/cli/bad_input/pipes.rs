@@ -65,3 +65,29 @@ fn nobody_reads_stderr() {
         ");
     });
 }
+
+/// A full disk is no reader that had enough: what was asked for is lost, and it says so.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_an_error() {
+    on_both("pipes-full", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("the device");
+        let output = cluster
+            .maint(["acquire", &node, "-o", "token"])
+            .command()
+            .stdout(full)
+            .output()
+            .expect("the plugin was built");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            stderr.contains("error: the result could not be written: "),
+            "{stderr}"
+        );
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+    });
+}
