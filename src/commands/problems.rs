@@ -151,14 +151,13 @@ fn words(
     session: Option<&Session<'_>>,
     verb: Option<Verb>,
 ) -> (String, Option<String>) {
-    let server = session.map_or("", |session| session.connection.server.as_str());
     let program = session.map_or("kubectl maint", |session| session.program);
     let to_see = |node: &str| Some(format!("to see: {program} status {node}"));
     let connect = match failure {
         Failure::Connect(error) => Some((error.to_string(), error.hint())),
         _ => failure
             .api()
-            .and_then(|error| classify(error, server))
+            .and_then(classify)
             .map(|error| (error.to_string(), error.hint())),
     };
     match (failure, connect) {
@@ -227,9 +226,9 @@ fn words(
 }
 
 /// The trouble with the connection or the credentials behind an API error, if that is what it is.
-fn classify(error: &ApiError, server: &str) -> Option<ConnectError> {
+fn classify(error: &ApiError) -> Option<ConnectError> {
     match error {
-        ApiError::Transport(source) => ConnectError::classify(source, server),
+        ApiError::Transport(source) => ConnectError::classify(source),
         ApiError::TimedOut(after) => Some(ConnectError::TimedOut { after: *after }),
         ApiError::Status(status) if status.code == 401 => Some(ConnectError::Unauthorized {
             message: status.message.clone(),

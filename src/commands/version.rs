@@ -107,19 +107,17 @@ pub(crate) async fn run(args: &VersionArgs, start: &Start<'_>) -> Result<Code, F
 async fn server_version(start: &Start<'_>) -> Result<Info, Failure> {
     let connection = start.connect().await?;
     let answer = connection.client.apiserver_version().await;
-    answer.map_err(
-        |err| match (ConnectError::classify(&err, &connection.server), err) {
-            (Some(err), _) => err.into(),
-            (None, kube::Error::Api(status)) => {
-                let message = escape(&status.message);
-                start
-                    .terminal
-                    .error(&format!("Error from server ({}): {message}", status.reason));
-                Failure::Reported(Code::ERROR)
-            }
-            (None, other) => Failure::Input(format!("the server's answer is no version: {other}")),
-        },
-    )
+    answer.map_err(|err| match (ConnectError::classify(&err), err) {
+        (Some(err), _) => err.into(),
+        (None, kube::Error::Api(status)) => {
+            let message = escape(&status.message);
+            start
+                .terminal
+                .error(&format!("Error from server ({}): {message}", status.reason));
+            Failure::Reported(Code::ERROR)
+        }
+        (None, other) => Failure::Input(format!("the server's answer is no version: {other}")),
+    })
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::connect::time_limit::TimeLimitExceeded;
 impl ConnectError {
     /// Names the trouble with the connection or the credentials that a request met; `None` where the server answered
     /// and it is something else. The error itself knows which server it was.
-    pub(crate) fn classify(err: &kube::Error, _server: &str) -> Option<Self> {
+    pub(crate) fn classify(err: &kube::Error) -> Option<Self> {
         match err {
             kube::Error::Api(status) if status.code == 401 => Some(Self::Unauthorized {
                 message: status.message.clone(),
