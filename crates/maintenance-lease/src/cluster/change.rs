@@ -19,8 +19,8 @@ use crate::env::backoff;
 use crate::lease::NodeLease;
 use crate::outcome::{Aside, Change, Done, Error, Refused, Right};
 use crate::protocol::{
-    Acquisition, BootInstant, Caller, Decision, Lease, Names, Now, Outcome, Refusal, State, Token,
-    Verb, Write, deadline, decide, judge, state,
+    Acquisition, BootInstant, Caller, Decision, Lease, Names, Now, Outcome, Refusal, State, Verb,
+    Write, deadline, decide, judge, state,
 };
 
 /// Whether writes count.
@@ -90,20 +90,6 @@ impl Task<'_> {
 
     fn reduce(&mut self, lease: Option<&NodeLease>) -> Option<Lease> {
         lease.map(|lease| lease.reduced(&mut self.names))
-    }
-}
-
-/// The acquisition that `token` names, where `holder` holds it.
-pub(crate) fn acquisition_of(
-    token: &Token,
-    holder: crate::protocol::Id,
-    names: &mut Names,
-) -> Acquisition {
-    Acquisition {
-        uid: names.id(token.uid()),
-        holder,
-        transitions: token.transitions(),
-        nonce: Some(names.id(token.nonce())),
     }
 }
 

@@ -1,0 +1,209 @@
+//! The reads: Leases, Nodes and heartbeats as they are now, and as they change.
+
+use std::collections::HashMap;
+
+use futures::stream::BoxStream;
+
+use super::Maintenance;
+use crate::cluster::error::ApiError;
+use crate::cluster::nodes::NodeRow;
+use crate::cluster::reads::{RowDetail, Seen, Sight};
+use crate::cluster::watch::{LeaseEvent, NodeRowEvent};
+use crate::lease::NodeLease;
+use crate::outcome::{Error, Right};
+use crate::protocol::Instant;
+
+impl Maintenance {
+    /// The node's Lease; `None` where there is none, which means that the node is free.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::protocol::State;
+    /// use maintenance_lease::{Acquire, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// assert!(maintenance.get("worker-1").await?.is_none());
+    ///
+    /// maintenance.try_acquire("worker-1", &Acquire::new().reason("new kernel")).await?;
+    /// let lease = maintenance.get("worker-1").await?.expect("it was just made");
+    /// assert_eq!(lease.reason(), Some("new kernel"));
+    /// let now = maintenance.server_time().now();
+    /// assert!(matches!(lease.state(now), State::Held { .. }));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Where it can't be read.
+    pub async fn get(&self, node: &str) -> Result<Option<NodeLease>, Error> {
+        self.api
+            .lease(node)
+            .await
+            .map_err(|error| Right::on_leases("get").explain(error))
+    }
+
+    /// All maintenance Leases by node.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # maintenance.try_acquire("worker-1", &Acquire::new()).await?;
+    /// for (node, lease) in maintenance.list().await? {
+    ///     println!("{node}: {}", lease.holder().unwrap_or("free"));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Where they can't be listed.
+    pub async fn list(&self) -> Result<HashMap<String, NodeLease>, Error> {
+        self.api
+            .leases()
+            .await
+            .map_err(|error| Right::on_leases("list").explain(error))
+    }
+
+    /// The node's Lease and, where `with_node`, its row: two requests side by side.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::Maintenance;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let seen = maintenance.see("worker-1", true).await?;
+    /// assert!(seen.lease.is_none());
+    /// assert_eq!(seen.row.row().map(|node| node.status.as_str()), Some("Ready"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Where the Lease can't be read, or the Node for another cause than a missing right.
+    pub async fn see(&self, node: &str, with_node: bool) -> Result<Seen, Error> {
+        self.api
+            .see(node, with_node)
+            .await
+            .map_err(|error| Right::on_leases("get").explain(error))
+    }
+
+    /// The Node's row.
+    ///
+    /// # Errors
+    /// Where it can't be read for another cause than a missing right.
+    pub async fn see_node(&self, node: &str) -> Result<Sight, Error> {
+        Ok(self.api.node_row(node).await?)
+    }
+
+    /// The rows of the Nodes that match `selector`, in the server's order.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Maintenance, RowDetail};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # sandbox.add_node(sandbox::Node::named("worker-2").label("pool", "spot").cordoned());
+    /// let nodes = maintenance.nodes(Some("pool=spot"), RowDetail::Cells).await?;
+    /// assert_eq!(nodes[0].name, "worker-2");
+    /// assert!(nodes[0].is_cordoned());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Where they can't be listed.
+    pub async fn nodes(
+        &self,
+        selector: Option<&str>,
+        detail: RowDetail,
+    ) -> Result<Vec<NodeRow>, Error> {
+        self.api
+            .node_rows(selector, detail)
+            .await
+            .map_err(|error| Right::on_nodes("list").explain(error))
+    }
+
+    /// When each node's kubelet last renewed its heartbeat, by node.
+    ///
+    /// # Errors
+    /// Where the heartbeats can't be listed.
+    pub async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
+        self.api.heartbeats().await
+    }
+
+    /// When the node's kubelet last renewed its heartbeat; `None` where it has none.
+    ///
+    /// # Errors
+    /// Where the heartbeat can't be read.
+    pub async fn heartbeat(&self, node: &str) -> Result<Option<Instant>, ApiError> {
+        self.api.heartbeat(node).await
+    }
+
+    /// The maintenance Leases, or that of `node` alone, and every change of them: a list first, or
+    /// nothing but what follows the resource version `from`. What was cut or has become too old is
+    /// resumed, with another list where needed, so that nothing is missed.
+    ///
+    /// # Usage
+    /// ```no_run
+    /// use futures::StreamExt as _;
+    /// use maintenance_lease::{Error, LeaseEvent, Maintenance};
+    ///
+    /// # async fn example(maintenance: Maintenance) -> Result<(), Error> {
+    /// let mut events = maintenance.watch_leases(Some("worker-1"), None);
+    /// while let Some(event) = events.next().await {
+    ///     match event? {
+    ///         LeaseEvent::Listed(leases) => println!("{} to begin with", leases.len()),
+    ///         LeaseEvent::Changed(lease) => println!("holder: {:?}", lease.holder()),
+    ///         LeaseEvent::Deleted(lease) => println!("gone: {}", lease.node()),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The stream does not end: after an error, its next item is the result of trying again, after a
+    /// pause. Errors that no trying again mends, such as a missing right, come again and again.
+    ///
+    /// # Caveats
+    /// An event shows what was true once. Act on it only by a write on its resource version.
+    pub fn watch_leases(
+        &self,
+        node: Option<&str>,
+        from: Option<u64>,
+    ) -> BoxStream<'static, Result<LeaseEvent, Error>> {
+        self.api.watch_leases(node, from)
+    }
+
+    /// The rows of the Nodes, or of `node` alone, or of those that match `selector`, and every
+    /// change of them, as [`watch_leases`](Self::watch_leases) has it. One that does not match any
+    /// longer counts as deleted. The rows are without metadata.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn watch_nodes(
+        &self,
+        node: Option<&str>,
+        selector: Option<&str>,
+    ) -> BoxStream<'static, Result<NodeRowEvent, Error>> {
+        self.api.watch_nodes(node, selector)
+    }
+}

@@ -1,0 +1,483 @@
+//! The verbs: what a caller wants changed, made into one task for the loop that carries it out.
+
+use super::Maintenance;
+use crate::cluster::change::Task;
+use crate::cluster::patch::Extras;
+use crate::cluster::reads::{Seen, Sight};
+use crate::env::nonce;
+use crate::lease::NodeLease;
+use crate::options::{Acquire, Hold, InvalidOption, Release, Renew, check_duration, check_reason};
+use crate::outcome::{Change, Error};
+use crate::protocol::{Acquisition, Caller, Names, Token, Verb, identity};
+
+/// A verb goes on, through conflicts and lost answers, for this many times the limit of a request.
+const PATIENCE: u32 = 3;
+
+impl Maintenance {
+    /// Acquires a node that is free or whose lease expired. One write, no waiting for a holder.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Error, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "reboot-controller")?;
+    /// let options = Acquire::new().reason("new kernel");
+    /// let change = maintenance.try_acquire("worker-1", &options).await?;
+    /// println!("held until {:?}", change.until());
+    ///
+    /// // It is somebody's now, and the refusal says whose.
+    /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
+    /// match bob.try_acquire("worker-1", &options).await {
+    ///     Err(Error::Refused(refused)) => {
+    ///         assert_eq!(refused.to_string(), "node/worker-1 is held by reboot-controller");
+    ///     }
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where somebody holds it: the refusal says who, since when, until when and
+    /// why. [`Error::Unknown`] where it can't be learnt in time whether it was acquired.
+    ///
+    /// # Caveats
+    /// Dropping the future may leave a write under way, which may still land.
+    pub async fn try_acquire(&self, node: &str, options: &Acquire) -> Result<Change, Error> {
+        self.try_acquire_seen(node, options, None).await
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), on what was read already.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "reboot-controller")?;
+    /// let seen = maintenance.see("worker-1", true).await?;
+    /// if seen.row.row().is_some_and(|node| node.is_ready()) {
+    ///     let change = maintenance.try_acquire_seen("worker-1", &Acquire::new(), Some(seen)).await?;
+    ///     assert_eq!(change.lease.as_ref().and_then(|lease| lease.holder()), Some("reboot-controller"));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn try_acquire_seen(
+        &self,
+        node: &str,
+        options: &Acquire,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        let duration = check_duration(options.duration)?;
+        check_option_reason(options.reason.as_deref())?;
+        let mut names = Names::default();
+        let verb = Verb::Acquire {
+            duration,
+            nonce: names.id(&nonce(&*self.api.env)),
+            reentry: options.reentry,
+            free_only: options.free_only,
+        };
+        let extras = Extras {
+            reason: options.reason.clone(),
+            ..Extras::default()
+        };
+        self.carry_out(node, verb, names, None, extras, seen).await
+    }
+
+    /// Whether an acquisition would be refused on what was seen. Nothing is sent.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Error, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "reboot-controller")?;
+    /// let seen = maintenance.see("worker-1", true).await?;
+    /// maintenance.check_acquire(&seen, &Acquire::new())?;
+    /// # assert!(maintenance.get("worker-1").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn check_acquire(&self, seen: &Seen, options: &Acquire) -> Result<(), Error> {
+        let duration = check_duration(options.duration)?;
+        let mut names = Names::default();
+        let verb = Verb::Acquire {
+            duration,
+            nonce: names.id("unsent"),
+            reentry: options.reentry,
+            free_only: options.free_only,
+        };
+        let caller = self.caller(&mut names);
+        self.api.check(&seen.node, verb, caller, seen, &mut names)
+    }
+
+    /// Extends the caller's acquisition, also an expired one that nobody took.
+    ///
+    /// # Usage
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use maintenance_lease::{Acquire, Maintenance, Renew};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let acquired = maintenance.try_acquire("worker-1", &Acquire::new()).await?;
+    /// let token = acquired.token().expect("it was just acquired");
+    ///
+    /// let options = Renew::new().duration(Duration::from_secs(3600)).token(token);
+    /// let renewed = maintenance.renew("worker-1", &options).await?;
+    /// assert!(renewed.until() > acquired.until());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where it is no longer the caller's.
+    pub async fn renew(&self, node: &str, options: &Renew) -> Result<Change, Error> {
+        self.renew_seen(node, options, None).await
+    }
+
+    /// As [`renew`](Self::renew), on what was read already.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn renew_seen(
+        &self,
+        node: &str,
+        options: &Renew,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        let duration = options.duration.map(check_duration).transpose()?;
+        check_option_reason(options.reason.as_deref())?;
+        let mut names = Names::default();
+        let meant = self.meant(options.token.as_ref(), &mut names);
+        let extras = Extras {
+            reason: options.reason.clone(),
+            ..Extras::default()
+        };
+        self.carry_out(node, Verb::Renew { duration }, names, meant, extras, seen)
+            .await
+    }
+
+    /// Gives the caller's acquisition back. A free node is left as it is.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Done, Maintenance, Release};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// maintenance.try_acquire("worker-1", &Acquire::new()).await?;
+    ///
+    /// let change = maintenance.release("worker-1", &Release::new()).await?;
+    /// assert_eq!(change.done, Done::Released);
+    /// // Once more does no harm, which makes it fit for clean-up.
+    /// let change = maintenance.release("worker-1", &Release::new()).await?;
+    /// assert_eq!(change.done, Done::AlreadyFree);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where it is somebody else's.
+    pub async fn release(&self, node: &str, options: &Release) -> Result<Change, Error> {
+        self.release_seen(node, options, None).await
+    }
+
+    /// As [`release`](Self::release), on what was read already.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn release_seen(
+        &self,
+        node: &str,
+        options: &Release,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        check_option_reason(options.reason.as_deref())?;
+        let mut names = Names::default();
+        let meant = self.meant(options.token.as_ref(), &mut names);
+        let extras = Extras {
+            reason: options.reason.clone(),
+            ..Extras::default()
+        };
+        self.carry_out(node, Verb::Release, names, meant, extras, seen)
+            .await
+    }
+
+    /// Breaks another's acquisition: the one in `confirmed`, which somebody has looked at, and no
+    /// other.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Maintenance, Release};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
+    /// # bob.try_acquire("worker-1", &Acquire::new()).await?;
+    /// if let Some(lease) = maintenance.get("worker-1").await? {
+    ///     // Show it to somebody who can say that its holder is gone, and only then:
+    ///     let options = Release::new().reason("bob is on a plane");
+    ///     maintenance.force_release(&lease, &options).await?;
+    /// }
+    /// # let lease = maintenance.get("worker-1").await?.expect("a Lease");
+    /// # assert_eq!((lease.holder(), lease.last_holder()), (None, Some("bob@laptop")));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where another acquisition stands there by now, or it is a hold.
+    ///
+    /// # Caveats
+    /// The old holder may still act, until the end that the Lease stated or until it notices.
+    pub async fn force_release(
+        &self,
+        confirmed: &NodeLease,
+        options: &Release,
+    ) -> Result<Change, Error> {
+        check_option_reason(options.reason.as_deref())?;
+        let mut names = Names::default();
+        let meant = confirmed.reduced(&mut names).acquisition();
+        let extras = Extras {
+            reason: options.reason.clone(),
+            ..Extras::default()
+        };
+        let seen = seen_lease(confirmed);
+        self.carry_out(
+            confirmed.node(),
+            Verb::ForceRelease,
+            names,
+            meant,
+            extras,
+            Some(seen),
+        )
+        .await
+    }
+
+    /// Holds a node as an administrator, until [`unhold`](Self::unhold).
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Hold, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let change = maintenance.hold("worker-1", &Hold::new("waiting for a disk")).await?;
+    /// let lease = change.lease.expect("it was just made");
+    /// assert_eq!(lease.holder(), Some("kubeadm:alice@bastion"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where somebody else holds it.
+    pub async fn hold(&self, node: &str, options: &Hold) -> Result<Change, Error> {
+        self.hold_seen(node, options, None, None).await
+    }
+
+    /// As [`hold`](Self::hold), on what was read already, and from the holder of `confirmed`, if
+    /// any: that very acquisition and no other is taken over.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Hold, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
+    /// # bob.try_acquire("worker-1", &Acquire::new()).await?;
+    /// let lease = maintenance.get("worker-1").await?;
+    /// // Somebody has looked at the lease and wants it taken over.
+    /// let hold = Hold::new("it is on fire");
+    /// let change = maintenance.hold_seen("worker-1", &hold, lease.as_ref(), None).await?;
+    /// assert_eq!(change.before.as_ref().and_then(|lease| lease.holder()), Some("bob@laptop"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As there, and [`Error::Refused`] where another acquisition than the confirmed one stands
+    /// there by now.
+    pub async fn hold_seen(
+        &self,
+        node: &str,
+        options: &Hold,
+        confirmed: Option<&NodeLease>,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        if options.reason.is_empty() {
+            return Err(InvalidOption::NoReason.into());
+        }
+        check_option_reason(Some(&options.reason))?;
+        let mut names = Names::default();
+        let meant = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
+        let verb = Verb::Hold {
+            nonce: names.id(&nonce(&*self.api.env)),
+            take_over: meant.is_some(),
+        };
+        let extras = Extras {
+            reason: Some(options.reason.clone()),
+            hold_until: options
+                .until
+                .map(|until| until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
+            hold: true,
+            node_uid: None,
+        };
+        self.carry_out(node, verb, names, meant, extras, seen).await
+    }
+
+    /// Ends the caller's own hold.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Done, Hold, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// maintenance.hold("worker-1", &Hold::new("waiting for a disk")).await?;
+    ///
+    /// let change = maintenance.unhold("worker-1").await?;
+    /// assert_eq!(change.done, Done::Released);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where it is another's hold, or no hold.
+    pub async fn unhold(&self, node: &str) -> Result<Change, Error> {
+        self.unhold_seen(node, None, None).await
+    }
+
+    /// As [`unhold`](Self::unhold), on what was read already; another's hold where it is
+    /// `confirmed`: that very one and no other.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Done, Hold, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
+    /// # bob.hold("worker-1", &Hold::new("waiting for a disk")).await?;
+    /// let lease = maintenance.get("worker-1").await?;
+    /// // Somebody has looked at the hold and wants it ended, whoever made it.
+    /// let change = maintenance.unhold_seen("worker-1", lease.as_ref(), None).await?;
+    /// assert_eq!(change.done, Done::Released);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn unhold_seen(
+        &self,
+        node: &str,
+        confirmed: Option<&NodeLease>,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        let mut names = Names::default();
+        let meant = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
+        let verb = Verb::Unhold {
+            another: meant.is_some(),
+        };
+        self.carry_out(node, verb, names, meant, Extras::default(), seen)
+            .await
+    }
+
+    fn caller(&self, names: &mut Names) -> Caller {
+        Caller {
+            identity: names.id(&self.identity),
+            hold_identity: names.id(&identity::hold_identity(&self.identity)),
+        }
+    }
+
+    /// The acquisition of the caller's that `token` names.
+    fn meant(&self, token: Option<&Token>, names: &mut Names) -> Option<Acquisition> {
+        token.map(|token| Acquisition {
+            uid: names.id(token.uid()),
+            holder: names.id(&self.identity),
+            transitions: token.transitions(),
+            nonce: Some(names.id(token.nonce())),
+        })
+    }
+
+    async fn carry_out(
+        &self,
+        node: &str,
+        verb: Verb,
+        mut names: Names,
+        meant: Option<Acquisition>,
+        extras: Extras,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        let caller = self.caller(&mut names);
+        self.api
+            .change(Task {
+                node,
+                verb,
+                caller,
+                names,
+                meant,
+                extras,
+                seen,
+                row: None,
+                write_options: &self.write_options,
+                dry_run: self.dry_run,
+                patience: self.api.limit.map(|limit| limit * PATIENCE),
+            })
+            .await
+    }
+}
+
+/// A Lease that was read, for verbs that don't look at the Node.
+fn seen_lease(lease: &NodeLease) -> Seen {
+    Seen {
+        node: lease.node().to_owned(),
+        row: Sight::Unread,
+        lease: Some(lease.clone()),
+    }
+}
+
+fn check_option_reason(reason: Option<&str>) -> Result<(), Error> {
+    Ok(check_reason(reason.unwrap_or_default())?)
+}
