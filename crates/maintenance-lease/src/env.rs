@@ -23,6 +23,14 @@ pub trait Env: Send + Sync + 'static {
 
     /// Fills `bytes` with what nobody can guess.
     fn random(&self, bytes: &mut [u8]);
+
+    /// Runs `task` beside its caller, on the machine's own: what stops the machine stops it too.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, unless a simulation says otherwise.
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        tokio::spawn(task);
+    }
 }
 
 /// The real machine.
