@@ -80,9 +80,11 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     let single = targets.single;
 
     let mut taking = Taking::new(work, options);
-    if args.partial || targets.nodes.len() == 1 {
+    if args.partial || nodes.len() == 1 {
         taking.each(targets.nodes).await;
     } else {
+        // Where one is held already, nothing is written to the others.
+        let targets = work.look(targets, true).await?;
         taking.all_or_none(targets.nodes).await;
     }
     if taking.is_interrupted() {

@@ -80,7 +80,7 @@ impl<'a> Taking<'a> {
     /// the way, everything is given back, and tried once more one after another in name order: of
     /// callers who overlap, the one that gets the first common node then gets all.
     pub(crate) async fn all_or_none(&mut self, mut targets: Vec<Target>) {
-        self.refuse_unread(&targets);
+        self.refuse_untried(&targets);
         if !self.results.is_empty() {
             return;
         }
@@ -114,7 +114,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Refuses, on what was read, all where one would be: nothing is written then.
-    fn refuse_unread(&mut self, targets: &[Target]) {
+    fn refuse_untried(&mut self, targets: &[Target]) {
         for target in targets {
             let Some(seen) = &target.seen else {
                 continue;

@@ -57,11 +57,12 @@ pub(crate) async fn find(
     with_nodes: bool,
     is_mine: IsMine<'_>,
     verb: Verb,
+    parallel: u16,
 ) -> Result<Targets, Failure> {
     let locks = &session.locks;
     let (nodes, nothing) = match selection {
         Selection::Named(names) => {
-            return named(session, names, with_nodes).await;
+            return named(session, names, with_nodes, parallel).await;
         }
         Selection::Mine => {
             let leases = locks.list().await?;
@@ -132,9 +133,14 @@ pub(crate) async fn look(
 ) -> Result<Targets, Failure> {
     let nodes = futures::stream::iter(targets.nodes)
         .map(|target| async move {
+            let locks = &session.locks;
             let seen = match target.seen {
+                None => locks.see(&target.node, with_nodes).await?,
+                Some(seen) if with_nodes && seen.row == Sight::Unread => Seen {
+                    row: locks.see_node(&target.node).await?,
+                    ..seen
+                },
                 Some(seen) => seen,
-                None => session.locks.see(&target.node, with_nodes).await?,
             };
             Ok::<_, Failure>(Target {
                 node: target.node,
@@ -154,6 +160,7 @@ async fn named(
     session: &Session<'_>,
     names: Vec<String>,
     with_nodes: bool,
+    parallel: u16,
 ) -> Result<Targets, Failure> {
     let unread = |names: Vec<String>| Targets {
         single: names.len() == 1,
@@ -167,20 +174,16 @@ async fn named(
     }
     let rows = async {
         if with_nodes {
-            session
-                .locks
-                .nodes(None, RowDetail::Metadata)
-                .await
-                .map(Some)
+            let rows = session.locks.nodes(None, RowDetail::Metadata);
+            rows.await.map(Some)
         } else {
             Ok(None)
         }
     };
     let (leases, rows) = match futures::join!(session.locks.list(), rows) {
         (Ok(leases), Ok(rows)) => (leases, rows),
-        (Err(Error::MissingRight { .. }), _) | (_, Err(Error::MissingRight { .. })) => {
-            return Ok(unread(names));
-        }
+        (Ok(leases), Err(Error::MissingRight { .. })) => (leases, None),
+        (Err(Error::MissingRight { .. }), _) => return Ok(unread(names)),
         (Err(error), _) | (_, Err(error)) => return Err(error.into()),
     };
     let rows: Option<HashMap<String, NodeRow>> = rows.map(|rows| {
@@ -188,7 +191,7 @@ async fn named(
             .map(|row| (row.name.clone(), row))
             .collect()
     });
-    Ok(Targets {
+    let targets = Targets {
         single: false,
         nodes: names
             .into_iter()
@@ -200,7 +203,8 @@ async fn named(
                 target(node, row, &leases)
             })
             .collect(),
-    })
+    };
+    look(session, targets, with_nodes, parallel).await
 }
 
 async fn listed(

@@ -48,6 +48,7 @@ impl<'a> Work<'a> {
             with_nodes,
             is_mine,
             self.verb,
+            self.args.nodes.parallel,
         );
         let found = many::or_interrupted(finding).await;
         let targets = self.told(found)?;

@@ -1,5 +1,6 @@
 //! `acquire`.
 
+use control_plane::Rule;
 use insta::assert_snapshot;
 use serde_json::json;
 
@@ -229,6 +230,58 @@ fn of_several_nodes_all_are_taken_or_none() {
         all 3 nodes are held now
         -- exit code 0
         ");
+    });
+}
+
+#[test]
+fn all_or_none_holds_for_who_may_not_list() {
+    on_real("acquire-unlisted", |cluster| {
+        let plane = cluster.real.expect("the real server");
+        let [free, held] = ["worker-1", "worker-2"].map(|node| cluster.node(node));
+        for node in [&free, &held] {
+            cluster.lease(node, &json!({}));
+        }
+        cluster
+            .maint(["acquire", &held])
+            .holder("bob@laptop")
+            .succeeds();
+        let leases = ["get", "create", "patch"];
+        let nodes = Rule::new("", &["nodes"], &["get"]);
+        for (user, may_list, requests_sent) in [
+            ("unlisted-neither", false, 2 + 4),
+            ("unlisted-nodes", true, 2 + 2),
+        ] {
+            let kubeconfig = plane.user(user, &[]).expect("a kubeconfig");
+            let leases = [&leases[..], if may_list { &["list"] } else { &[] }].concat();
+            let leases = Rule::new("coordination.k8s.io", &["leases"], &leases);
+            plane.grant(user, &[leases, nodes.clone()]).expect("rights");
+            let acquire = |arguments: &[&str]| {
+                let maint = cluster.maint(["acquire"]).args(arguments);
+                maint.env("KUBECONFIG", &kubeconfig).run()
+            };
+            insta::allow_duplicates! {
+                assert_snapshot!(acquire(&[&free, &held]), @"
+                $ kubectl maint acquire worker-1 worker-2
+                -- stderr
+                error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
+                hint: ask them, or from [time] on: kubectl maint acquire worker-2
+                none of the 2 nodes was acquired
+                -- exit code 3
+                ");
+            }
+            let run = acquire(&["-v6", &free, &held]);
+            assert_eq!(requests(&run), vec!["GET"; requests_sent], "{run}");
+            assert_eq!(
+                cluster.lease_of(&free)["spec"]["leaseTransitions"],
+                json!(null),
+                "it was not even written to"
+            );
+            // What can't be listed is there all the same, or isn't.
+            let typo = cluster.name("wroker-1");
+            let run = acquire(&["--partial", &typo, &held]);
+            let missing = "nodes \"wroker-1\" not found";
+            assert!(run.to_string().contains(missing), "{run}");
+        }
     });
 }
 

@@ -204,7 +204,6 @@ fn a_user_without_any_rights() {
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io "worker-1" is forbidden: User "nobody" cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
         hint: it takes the right to get leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it
-        none of the 2 nodes was acquired
         -- exit code 1
         "#);
         assert_snapshot!(nobody(&["acquire", "-l", "pool=gpu"]), @r#"
