@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use crate::cluster::wire;
 use crate::protocol::identity;
 use crate::protocol::{
-    Flags, Holder, Instant, Lease, Names, Now, State, Token, Version, flags, state,
+    Flags, Holder, Instant, Lease, Names, Now, Span, State, Token, Version, flags, next_change,
+    state,
 };
 
 /// The namespace of the Node Maintenance Leases (KEP-1411).
@@ -176,6 +177,20 @@ impl NodeLease {
         flags(&self.reduced(&mut Names::default()), now)
     }
 
+    /// The first instant after the present at which the passing of time alone changes its state or
+    /// its oddities, or makes a hold overdue; `None`: it never does. Read on the earliest clock.
+    #[must_use]
+    pub fn next_change(&self, now: Now) -> Option<Instant> {
+        let lease = self.reduced(&mut Names::default());
+        match state(Some(&lease), now) {
+            State::AdminHold => self
+                .hold_until()
+                .map(|until| Instant::from(until) + Span::TICK)
+                .filter(|&at| at > now.earliest),
+            _ => next_change(&lease, now),
+        }
+    }
+
     /// The node that it is for: the Lease's name.
     #[must_use]
     pub fn node(&self) -> &str {
@@ -320,5 +335,19 @@ mod tests {
         )
         .expect("a Lease");
         assert_eq!(lease.holder(), None);
+    }
+
+    #[test]
+    fn a_hold_changes_by_itself_the_instant_it_is_overdue() {
+        let lease = NodeLease::from_json(
+            br#"{"metadata":{"name":"n","resourceVersion":"5","annotations":
+                {"kubectl-maint.dev/hold-until":"1970-01-01T00:01:00Z"}},
+                "spec":{"holderIdentity":"kubeadm:alice"}}"#,
+        )
+        .expect("a Lease");
+        let minute = Instant::from_micros(60_000_000);
+        let overdue = minute + Span::TICK;
+        assert_eq!(lease.next_change(Now::at(minute)), Some(overdue));
+        assert_eq!(lease.next_change(Now::at(overdue)), None);
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream::BoxStream;
-use maintenance_lease::protocol::{Instant, LONGEST, Now, SKEW_BUDGET, State};
-use maintenance_lease::{ApiError, Error, LeaseEvent, NodeLease, NodeRowEvent, Sight, WatchEvent};
+use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::{ApiError, Error, LeaseEvent, NodeRowEvent, Sight, WatchEvent};
 
 use super::picture::{Picture, Wanted};
 use super::read::heartbeats;
@@ -192,7 +192,7 @@ impl<'a> Follower<'a> {
         let Some(next) = self.shown.next_due() else {
             return LONGEST_WAIT;
         };
-        let left = (next - self.now().earliest).as_micros().saturating_add(1);
+        let left = (next - self.now().earliest).as_micros();
         Duration::from_micros(left.try_into().unwrap_or(0)).min(LONGEST_WAIT)
     }
 
@@ -324,7 +324,11 @@ impl Shown {
             return None;
         }
         let item = picture.facts(node, now);
-        match picture.leases.get(node).and_then(|lease| due(lease, now)) {
+        let due = picture
+            .leases
+            .get(node)
+            .and_then(|lease| lease.next_change(now));
+        match due {
             Some(due) if is_wanted => {
                 self.due.insert(node.to_owned(), due);
             }
@@ -348,28 +352,8 @@ impl Shown {
     fn due(&self, now: Now) -> BTreeSet<String> {
         self.due
             .iter()
-            .filter(|&(_, &due)| due < now.earliest)
+            .filter(|&(_, &due)| due <= now.earliest)
             .map(|(node, _)| node.clone())
             .collect()
     }
-}
-
-/// The last instant at which `lease` is what it is at `now`, as far as time alone changes it.
-fn due(lease: &NodeLease, now: Now) -> Option<Instant> {
-    let renewed = lease.renewed().or(lease.acquired()).map(Instant::from);
-    let ends = match lease.state(now) {
-        State::Held { until } => [
-            Some(until + SKEW_BUDGET),
-            // From here on it is not overlong any longer, the clock not ahead, or it is overlong.
-            Some(until - LONGEST - SKEW_BUDGET),
-            renewed.map(|renewed| renewed - SKEW_BUDGET),
-            renewed.map(|renewed| renewed + LONGEST + SKEW_BUDGET),
-        ],
-        State::AdminHold => [lease.hold_until().map(Instant::from), None, None, None],
-        State::Free | State::Expired { .. } => [None; 4],
-    };
-    ends.into_iter()
-        .flatten()
-        .filter(|&end| end >= now.earliest && end != Instant::UNREADABLE)
-        .min()
 }

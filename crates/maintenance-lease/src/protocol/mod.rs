@@ -20,7 +20,7 @@ pub use belief::{BootInstant, deadline};
 pub use lease::{Acquisition, Holder, Lease, Version};
 pub use names::{Id, Names};
 pub use outcome::{Outcome, judge};
-pub use state::{Flags, LONGEST, SKEW_BUDGET, State, flags, state, takeover};
+pub use state::{Flags, LONGEST, SKEW_BUDGET, State, flags, next_change, state, takeover};
 pub use time::{Instant, Now, Span};
 pub use token::{InvalidToken, Token};
 pub use transition::{Caller, Decision, Refusal, Verb, Write, decide};

@@ -10,6 +10,9 @@ impl Span {
     /// No time at all.
     pub const ZERO: Self = Self(0);
 
+    /// The shortest length: an instant this much later is the next one.
+    pub const TICK: Self = Self(1);
+
     /// A span of `seconds`.
     #[must_use]
     pub const fn seconds(seconds: u32) -> Self {
