@@ -1,9 +1,11 @@
 //! Events on the Nodes, left after the outcome was printed: best effort, for a moment at most.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures::future::join_all;
 use maintenance_lease::protocol::State;
-use maintenance_lease::{Change, Done, NodeEvent, NodeLease};
+use maintenance_lease::{ApiError, Change, Done, NodeEvent, NodeLease, Sight};
 
 use crate::report::refusal::{person, why};
 use crate::report::verb::Verb;
@@ -14,16 +16,47 @@ use crate::terminal::escape;
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Posts `events`, with one warning a command where that fails.
-pub(crate) async fn post(session: &Session<'_>, events: &[NodeEvent]) {
+pub(crate) async fn post(session: &Session<'_>, events: Vec<NodeEvent>) {
     if events.is_empty() {
         return;
     }
-    if let Some(error) = session.locks.post_events(events, LIMIT).await {
+    let posting = async {
+        let events = on_their_nodes(session, events).await;
+        session.locks.post_events(&events, LIMIT).await
+    };
+    let failed = tokio::time::timeout(LIMIT, posting).await;
+    if let Some(error) = failed.unwrap_or(Some(ApiError::TimedOut(LIMIT))) {
         session.terminal.warn(format!(
             "no Event was left on the node, for who looks there later: {}",
             escape(&error.to_string())
         ));
     }
+}
+
+/// `events` with the uid of their Node, which is read where the Lease does not name it, as one made
+/// by hand. Without it `kubectl describe node` does not show them; who may not read the Node leaves
+/// them all the same. What is about a Node that is gone is left out.
+async fn on_their_nodes(session: &Session<'_>, mut events: Vec<NodeEvent>) -> Vec<NodeEvent> {
+    let nameless: BTreeSet<String> = events
+        .iter()
+        .filter(|event| event.uid.is_empty())
+        .map(|event| event.node.clone())
+        .collect();
+    let sights = join_all(nameless.into_iter().map(|node| async move {
+        let sight = session.locks.see_node(&node).await;
+        (node, sight)
+    }));
+    for (node, sight) in sights.await {
+        match sight {
+            Ok(Sight::Missing) => events.retain(|event| event.node != node),
+            Ok(Sight::Row(row)) => events
+                .iter_mut()
+                .filter(|event| event.node == node)
+                .for_each(|event| event.uid.clone_from(&row.uid)),
+            _ => {}
+        }
+    }
+    events
 }
 
 /// The Events of a change by `caller`; `broken` where it took another's lock away, and the caller's

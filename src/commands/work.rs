@@ -302,7 +302,7 @@ impl<'a> Report<'a> {
             terminal.remark(format!("{summary}{}", args.write.dry_run.suffix()));
         }
         many::exit_at_interrupt();
-        events::post(session, &self.events).await;
+        events::post(session, self.events).await;
         Ok(self.problems.end().await)
     }
 }

@@ -91,6 +91,21 @@ fn a_hold_made_by_hand_counts_fully() {
         ");
         cluster.maint(["unhold", &node, "--yes"]).succeeds();
         assert_eq!(holder_of(cluster, &node), None);
+        // Also seen on the Node, which such a Lease doesn't name.
+        assert_snapshot!(
+            events_of(cluster, &node),
+            @"Warning MaintenanceUnhold: alice@bastion ended the maintenance hold of kubeadm-ops"
+        );
+    });
+}
+
+#[test]
+fn an_event_needs_a_node() {
+    on_both("unhold-nodeless", |cluster| {
+        let gone = cluster.name("decommissioned");
+        cluster.lease(&gone, &json!({"holderIdentity": "kubeadm-ops"}));
+        let run = cluster.maint(["unhold", &gone, "--yes", "-v6"]).succeeds();
+        assert_eq!(requests(&run), ["GET", "GET", "PATCH"], "{run}");
     });
 }
 
