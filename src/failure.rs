@@ -55,6 +55,17 @@ pub(crate) enum Failure {
     Reported(Code),
 }
 
+/// What is known of a node's lock after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// This command changed nothing.
+    AsBefore,
+    /// It was acquired, and is held still.
+    Kept,
+    /// Whether it changed is not known.
+    Open,
+}
+
 impl Failure {
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Usage {
@@ -82,6 +93,16 @@ impl Failure {
                 hint,
             },
             other => other,
+        }
+    }
+
+    /// What is known of the node's lock after it.
+    pub(crate) fn fate(&self) -> Fate {
+        match self {
+            Self::InterruptedWrite { .. } | Self::Lock(Error::Unknown { .. }) => Fate::Open,
+            Self::NotGivenBack { cause, .. } if cause.fate() == Fate::AsBefore => Fate::Kept,
+            Self::NotGivenBack { cause, .. } => cause.fate(),
+            _ => Fate::AsBefore,
         }
     }
 

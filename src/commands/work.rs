@@ -16,10 +16,10 @@ use crate::cli::nodes::Selection;
 use crate::cli::output::Format;
 use crate::cli::writing::DryRunMode;
 use crate::exit::Code;
-use crate::failure::Failure;
+use crate::failure::{Failure, Fate};
 use crate::report::change::Telling;
 use crate::report::item::Item;
-use crate::report::verb::Verb;
+use crate::report::verb::{Outcomes, Verb};
 use crate::report::{change, print};
 use crate::session::Session;
 
@@ -149,8 +149,7 @@ pub(crate) struct Report<'a> {
     /// The length that was asked for.
     duration: Option<Duration>,
     goes_on: bool,
-    done: Vec<String>,
-    left: Vec<String>,
+    outcomes: Outcomes,
     items: Vec<Item>,
     asides: BTreeMap<Aside, Vec<String>>,
     events: Vec<NodeEvent>,
@@ -166,8 +165,7 @@ impl<'a> Report<'a> {
             unnamed: false,
             duration: None,
             goes_on: false,
-            done: Vec::new(),
-            left: Vec::new(),
+            outcomes: Outcomes::default(),
             items: Vec::new(),
             asides: BTreeMap::new(),
             events: Vec::new(),
@@ -203,7 +201,12 @@ impl<'a> Report<'a> {
         match result {
             Ok(change) => self.succeeded(&change),
             Err(failure) => {
-                self.left.push(node.to_owned());
+                let nodes = match failure.fate() {
+                    Fate::AsBefore => &mut self.outcomes.left,
+                    Fate::Kept => &mut self.outcomes.done,
+                    Fate::Open => &mut self.outcomes.open,
+                };
+                nodes.push(node.to_owned());
                 self.problems.tell(&failure);
             }
         }
@@ -217,7 +220,7 @@ impl<'a> Report<'a> {
         } = self.work;
         let terminal = session.terminal;
         let now = session.locks.server_time().now();
-        self.done.push(change.node.clone());
+        self.outcomes.done.push(change.node.clone());
         self.goes_on |= matches!(change.done, Done::Acquired | Done::Renewed);
         for &aside in &change.asides {
             let nodes = self.asides.entry(aside).or_default();
@@ -254,7 +257,7 @@ impl<'a> Report<'a> {
 
     /// Notes a node that nothing was done to, for reasons that others brought.
     pub(crate) fn left_alone(&mut self, node: String) {
-        self.left.push(node);
+        self.outcomes.left.push(node);
     }
 
     /// Says that Ctrl-C came before the end.
@@ -297,8 +300,7 @@ impl<'a> Report<'a> {
         {
             terminal.remark(then);
         }
-        let summary = verb.summary(&names(&self.done), &names(&self.left), dry_run);
-        if let Some(summary) = summary {
+        if let Some(summary) = verb.summary(&self.outcomes, dry_run) {
             terminal.remark(format!("{summary}{}", args.write.dry_run.suffix()));
         }
         many::exit_at_interrupt();
@@ -310,10 +312,6 @@ impl<'a> Report<'a> {
 /// Words, as opposed to data for scripts.
 fn is_for_people(format: Format) -> bool {
     matches!(format, Format::Text | Format::Wide)
-}
-
-fn names(nodes: &[String]) -> Vec<&str> {
-    nodes.iter().map(String::as_str).collect()
 }
 
 /// Whether a change took a lock away from somebody else who had it.

@@ -10,6 +10,17 @@ pub(crate) enum Verb {
     Unhold,
 }
 
+/// The nodes of a command by what became of them, each in the order of the nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcomes {
+    /// They are as the verb leaves them.
+    pub(crate) done: Vec<String>,
+    /// Nothing was changed.
+    pub(crate) left: Vec<String>,
+    /// Whether something was changed is not known.
+    pub(crate) open: Vec<String>,
+}
+
 /// How many names are listed; of more, their number.
 const LISTED: usize = 10;
 
@@ -65,10 +76,11 @@ impl Verb {
         }
     }
 
-    /// What is held now, or would be in a `dry_run`, after it succeeded with `done` and not with
-    /// `left`; `None` where the result of a single node said it.
-    pub(crate) fn summary(self, done: &[&str], left: &[&str], dry_run: bool) -> Option<String> {
-        let all = done.len() + left.len();
+    /// What is held now, or would be in a `dry_run`; `None` where the result of a single node said
+    /// it.
+    pub(crate) fn summary(self, outcomes: &Outcomes, dry_run: bool) -> Option<String> {
+        let Outcomes { done, left, open } = outcomes;
+        let all = done.len() + left.len() + open.len();
         if all < 2 {
             return None;
         }
@@ -77,24 +89,36 @@ impl Verb {
             false => format!("{} now", self.state()),
         };
         let be = if dry_run { "would be" } else { "was" };
-        Some(match (self, done, left) {
-            (_, _, []) if dry_run => format!("all {all} nodes {state}"),
-            (_, _, []) => format!("all {all} nodes are {state}"),
-            (_, [], _) => format!("none of the {all} nodes {be} {}", self.participle()),
-            (Self::Acquire | Self::Renew | Self::Hold, ..) => {
-                format!("{state}, {} of {all} nodes: {}", done.len(), list(done))
+        let participle = self.participle();
+        let known = match (self, &done[..], &left[..], &open[..]) {
+            (_, _, [], []) if dry_run => format!("all {all} nodes {state}"),
+            (_, _, [], []) => format!("all {all} nodes are {state}"),
+            (_, [], _, []) => format!("none of the {all} nodes {be} {participle}"),
+            (_, [], [], _) => {
+                return Some(format!(
+                    "unknown whether any of the {all} nodes {be} {participle}"
+                ));
             }
-            (Self::Release | Self::Unhold, ..) => format!(
-                "{state}, {} of {all} nodes; not {}: {}",
-                done.len(),
-                self.participle(),
+            (_, [], ..) => format!(
+                "not {participle}, {} of {all} nodes: {}",
+                left.len(),
                 list(left)
             ),
+            (Self::Release | Self::Unhold, _, [_, ..], _) => format!(
+                "{state}, {} of {all} nodes; not {participle}: {}",
+                done.len(),
+                list(left)
+            ),
+            _ => format!("{state}, {} of {all} nodes: {}", done.len(), list(done)),
+        };
+        Some(match &open[..] {
+            [] => known,
+            open => format!("{known}; unknown: {}", list(open)),
         })
     }
 }
 
-fn list(names: &[&str]) -> String {
+fn list(names: &[String]) -> String {
     match names.split_at_checked(LISTED) {
         Some((first, rest)) if !rest.is_empty() => {
             format!("{} and {} more", first.join(", "), rest.len())
@@ -107,37 +131,76 @@ fn list(names: &[&str]) -> String {
 mod tests {
     use super::*;
 
+    fn summary(verb: Verb, done: &[&str], left: &[&str], open: &[&str]) -> String {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let outcomes = Outcomes {
+            done: names(done),
+            left: names(left),
+            open: names(open),
+        };
+        verb.summary(&outcomes, false).unwrap_or_default()
+    }
+
     #[test]
     fn the_last_line_says_what_is_held() {
-        let summary = |verb: Verb, done: &[&str], left: &[&str]| {
-            verb.summary(done, left, false).unwrap_or_default()
-        };
-        assert_eq!(summary(Verb::Release, &["a"], &[]), "");
+        assert_eq!(summary(Verb::Release, &["a"], &[], &[]), "");
         assert_eq!(
-            Verb::Acquire.summary(&["a", "b"], &[], true).as_deref(),
-            Some("all 2 nodes would be held")
-        );
-        assert_eq!(
-            summary(Verb::Acquire, &["a", "b"], &[]),
+            summary(Verb::Acquire, &["a", "b"], &[], &[]),
             "all 2 nodes are held now"
         );
         assert_eq!(
-            summary(Verb::Renew, &["a"], &["b", "c"]),
+            summary(Verb::Renew, &["a"], &["b", "c"], &[]),
             "held now, 1 of 3 nodes: a"
         );
         assert_eq!(
-            summary(Verb::Release, &["a", "b"], &["c"]),
+            summary(Verb::Release, &["a", "b"], &["c"], &[]),
             "free now, 2 of 3 nodes; not released: c"
         );
         assert_eq!(
-            summary(Verb::Hold, &[], &["a", "b"]),
+            summary(Verb::Hold, &[], &["a", "b"], &[]),
             "none of the 2 nodes was put on hold"
         );
         let many: Vec<String> = (0..12).map(|n| n.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(
-            summary(Verb::Acquire, &many, &["x"]),
+            summary(Verb::Acquire, &many, &["x"], &[]),
             "held now, 12 of 13 nodes: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
+        );
+    }
+
+    #[test]
+    fn a_dry_run_says_what_would_be_held() {
+        let outcomes = Outcomes {
+            done: vec!["a".to_owned(), "b".to_owned()],
+            ..Outcomes::default()
+        };
+        assert_eq!(
+            Verb::Acquire.summary(&outcomes, true).as_deref(),
+            Some("all 2 nodes would be held")
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_denied() {
+        assert_eq!(
+            summary(Verb::Acquire, &[], &["a"], &["b"]),
+            "not acquired, 1 of 2 nodes: a; unknown: b"
+        );
+        assert_eq!(
+            summary(Verb::Acquire, &["a"], &["b"], &["c"]),
+            "held now, 1 of 3 nodes: a; unknown: c"
+        );
+        assert_eq!(
+            summary(Verb::Acquire, &[], &[], &["a", "b"]),
+            "unknown whether any of the 2 nodes was acquired"
+        );
+        assert_eq!(
+            summary(Verb::Release, &["a"], &["b"], &["c"]),
+            "free now, 1 of 3 nodes; not released: b; unknown: c"
+        );
+        assert_eq!(
+            summary(Verb::Unhold, &["a"], &[], &["b"]),
+            "free now, 1 of 2 nodes: a; unknown: b"
         );
     }
 }

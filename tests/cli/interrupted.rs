@@ -166,7 +166,7 @@ fn while_the_second_of_two_hangs() {
         -- stderr
         error: interrupted: the write for node/worker-2 was under way and may still take effect
         hint: to see: kubectl maint status worker-2
-        none of the 2 nodes was acquired
+        not acquired, 1 of 2 nodes: worker-1; unknown: worker-2
         -- exit code 130
         ");
         assert_eq!(cluster.lease_of(&nodes[0])["spec"]["holderIdentity"], "");

@@ -1,10 +1,13 @@
 //! Writes whose answer never comes: they may have landed, or may yet.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::Method;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::Treatment::{Keep, LoseAnswer};
-use crate::support::{Cluster, Gate, Maint, Treatment, on_both};
+use crate::support::Treatment::{Answer, Keep, LoseAnswer, Pass};
+use crate::support::{Cluster, Gate, Maint, on_both};
 
 /// A run that goes through a gate, and waits for a second for every answer: three in all.
 fn through(gate: &Gate, cluster: &Cluster, words: &[&str]) -> Maint {
@@ -83,7 +86,7 @@ fn several_nodes_whose_answers_were_lost_are_held() {
     on_both("lost-several", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
         cluster.namespace();
-        let gate = cluster.gate_for_writes(&[Treatment::Pass, LoseAnswer]);
+        let gate = cluster.gate_for_writes(&[Pass, LoseAnswer]);
         // A cut connection may take the answers of others with it, too.
         let run = through(&gate, cluster, &["acquire"]).args(&nodes).run();
         assert_eq!(run.code, 0, "{run}");
@@ -94,6 +97,37 @@ fn several_nodes_whose_answers_were_lost_are_held() {
             assert_eq!(spec["holderIdentity"], "alice@bastion");
             assert_eq!(spec["leaseTransitions"], 1);
         }
+    });
+}
+
+#[test]
+fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
+    on_both("lost-summary", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        for node in &nodes {
+            held_by_nobody(cluster, node);
+        }
+        let met = AtomicUsize::new(0);
+        let gate = cluster.gate(move |method, path| match path {
+            _ if method == Method::GET => Pass,
+            path if path.contains("worker-2") => Answer(503, None),
+            // The first is acquired, and can't be given back.
+            _ if met.fetch_add(1, Ordering::Relaxed) == 0 => Pass,
+            _ => Answer(403, None),
+        });
+        let run = through(&gate, cluster, &["acquire"]).args(&nodes).run();
+        let token = cluster.maint(["status", &nodes[0], "-o", "token"]).run();
+        assert!(token.stdout.starts_with(&nodes[0]), "{token}");
+        assert_snapshot!(run, @"
+        $ kubectl maint acquire --request-timeout=1s worker-1 worker-2
+        -- stderr
+        error: node/worker-1 was acquired and could not be given back: Error from server (Forbidden): the gate says so
+        hint: to give it back: kubectl maint release worker-1 --token [token]
+        error: unknown whether node/worker-2 was acquired: the write may still take effect (Error from server (ServiceUnavailable): the gate says so)
+        hint: to see: kubectl maint status worker-2
+        held now, 1 of 2 nodes: worker-1; unknown: worker-2
+        -- exit code 1
+        ");
     });
 }
 
