@@ -10,6 +10,10 @@
 
 #![warn(missing_docs)]
 
+#[cfg(feature = "seeded-bugs")]
+pub mod bugs;
+#[cfg(not(feature = "seeded-bugs"))]
+mod bugs;
 mod cluster;
 pub mod env;
 mod lease;

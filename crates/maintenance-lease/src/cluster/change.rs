@@ -15,6 +15,7 @@ use super::nodes::NodeRow;
 use super::patch::{Extras, merge_patch, object};
 use super::reads::{Seen, Sight};
 use super::writes::WriteOptions;
+use crate::bugs::{self, Bug};
 use crate::env::backoff;
 use crate::lease::NodeLease;
 use crate::outcome::{Aside, Change, Done, Error, Refused, Right};
@@ -426,7 +427,7 @@ impl Api {
             node: task.node.to_owned(),
             row: task.row.take(),
             done,
-            deadline: held.map(|lease| deadline(sent.at, lease.duration)),
+            deadline: held.map(|lease| self.believed_until(&sent, lease.duration)),
             fencing: held
                 .filter(|_| done == Done::Acquired)
                 .map(|lease| lease.version.0),
@@ -435,6 +436,25 @@ impl Api {
             lease: after,
             asides,
         }
+    }
+}
+
+impl Api {
+    fn believed_until(&self, sent: &Sent, answered: u32) -> BootInstant {
+        let from = if bugs::active(Bug::DeadlineAfterAnswer) {
+            self.env.boot()
+        } else {
+            sent.at
+        };
+        let duration = match sent.write {
+            Write::Acquire { duration, .. } | Write::Renew { duration, .. }
+                if bugs::active(Bug::AskedDuration) =>
+            {
+                duration
+            }
+            _ => answered,
+        };
+        deadline(from, duration)
     }
 }
 

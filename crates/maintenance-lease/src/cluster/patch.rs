@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::wire;
+use crate::bugs::{self, Bug};
 use crate::lease::{NAMESPACE, NodeLease, annotation};
 use crate::protocol::{Names, Write};
 
@@ -27,10 +28,12 @@ pub(crate) fn merge_patch(
     names: &Names,
 ) -> Value {
     let mut metadata = Map::new();
-    metadata.insert(
-        "resourceVersion".to_owned(),
-        json!(seen.version.0.to_string()),
-    );
+    if !bugs::active(Bug::PatchWithoutVersion) {
+        metadata.insert(
+            "resourceVersion".to_owned(),
+            json!(seen.version.0.to_string()),
+        );
+    }
     let annotations = annotations(write, seen.holder(), extras, names);
     if !annotations.is_empty() {
         metadata.insert("annotations".to_owned(), Value::Object(annotations));

@@ -6,6 +6,7 @@
 
 use super::lease::Lease;
 use super::transition::Write;
+use crate::bugs::{self, Bug};
 
 /// What a read after an unanswered write shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,14 +37,22 @@ pub fn judge(write: &Write, on: Option<&Lease>, seen: Option<&Lease>) -> Outcome
             return Outcome::Failed;
         }
         if lease.version == on.version {
-            return Outcome::Unsettled;
+            return if bugs::active(Bug::UnchangedProvesFailure) {
+                Outcome::Failed
+            } else {
+                Outcome::Unsettled
+            };
         }
     }
     let landed = match *write {
         Write::Acquire { holder, nonce, .. } => {
-            lease.holder.map(|holder| holder.id) == Some(holder) && lease.nonce == Some(nonce)
+            lease.holder.map(|holder| holder.id) == Some(holder)
+                && (lease.nonce == Some(nonce) || bugs::active(Bug::NoNonce))
         }
-        Write::Renew { of, at, .. } => lease.acquisition() == Some(of) && lease.renewed == Some(at),
+        Write::Renew { of, at, .. } => {
+            lease.acquisition() == Some(of)
+                && (lease.renewed == Some(at) || bugs::active(Bug::NonceProvesRenewal))
+        }
         Write::Release { of, .. } => lease.acquisition() != Some(of),
     };
     if landed {

@@ -2,6 +2,7 @@
 
 use super::lease::Lease;
 use super::time::{Instant, Now, Span};
+use crate::bugs::{self, Bug};
 
 /// The clock budget of KEP-1411: estimates of the server's time that any two clients make, servers
 /// and proxies included, are assumed to differ by less. A Lease is nobody else's until this long
@@ -40,7 +41,7 @@ pub fn state(lease: Option<&Lease>, now: Now) -> State {
         None => State::Free,
         Some(holder) if holder.admin => State::AdminHold,
         Some(_) => match lease.end() {
-            Some(until) if now.earliest <= until + SKEW_BUDGET => State::Held { until },
+            Some(until) if now.earliest <= until + margin() => State::Held { until },
             since => State::Expired { since },
         },
     }
@@ -54,7 +55,16 @@ pub fn takeover(lease: &Lease) -> Option<Instant> {
     lease
         .end()
         .filter(|&end| !holder.admin && end != Instant::UNREADABLE)
-        .map(|end| end + SKEW_BUDGET + Span::TICK)
+        .map(|end| end + margin() + Span::TICK)
+}
+
+/// How long after its end a Lease is nobody else's.
+fn margin() -> Span {
+    if bugs::active(Bug::ExpiryWithoutMargin) {
+        Span::ZERO
+    } else {
+        SKEW_BUDGET
+    }
 }
 
 /// What is odd about a held Lease, for people to see.

@@ -8,6 +8,7 @@ use super::lease::{Acquisition, Holder, Lease};
 use super::names::Id;
 use super::state::{State, state};
 use super::time::{Instant, Now, Span};
+use crate::bugs::{self, Bug};
 
 /// The length that a hold writes for clients that don't know the rule about administrators.
 pub const HOLD_SECONDS: u32 = i32::MAX as u32;
@@ -172,7 +173,8 @@ pub fn decide(
         }
     }
     let standing = seen.and_then(|lease| Some((lease, lease.holder?)));
-    if let Some(meant) = meant {
+    let confirmed = meant.is_some();
+    if let Some(meant) = meant.filter(|_| !is_unchecked(verb)) {
         match standing {
             Some((lease, _)) if lease.acquisition() == Some(meant) => {}
             Some((lease, _)) if is_own_hold(caller, lease, meant) => match verb {
@@ -184,7 +186,6 @@ pub fn decide(
             None => {}
         }
     }
-    let confirmed = meant.is_some();
     match verb {
         Verb::Acquire {
             duration,
@@ -222,7 +223,9 @@ pub fn decide(
             let Some((lease, holder)) = standing else {
                 return Ok(Decision::AlreadyFree);
             };
-            owned(caller, holder)?;
+            if !is_unchecked(verb) {
+                owned(caller, holder)?;
+            }
             Ok(end(lease, holder, now))
         }
         Verb::ForceRelease => {
@@ -266,6 +269,19 @@ pub fn decide(
             }
             Ok(end(lease, holder, now))
         }
+    }
+}
+
+/// Whether a seeded bug makes `verb` overlook which acquisition it was meant for.
+fn is_unchecked(verb: Verb) -> bool {
+    match verb {
+        Verb::Release => bugs::active(Bug::ReleaseUnchecked),
+        Verb::ForceRelease
+        | Verb::Hold {
+            take_over: true, ..
+        }
+        | Verb::Unhold { another: true } => bugs::active(Bug::ConfirmationCarriedOver),
+        _ => false,
     }
 }
 

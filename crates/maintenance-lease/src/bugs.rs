@@ -1,0 +1,173 @@
+//! Mistakes that are easily made in a protocol such as this, each behind a switch, so that tests can
+//! show that the simulation and the model catch them.
+//!
+//! Built only with the feature `seeded-bugs`, which nothing that is shipped turns on. Without it
+//! [`active`] is `false` at compile time and every mistake is gone from the program.
+
+#![cfg_attr(
+    not(feature = "seeded-bugs"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        reason = "without the feature there is nothing to plant"
+    )
+)]
+
+#[cfg(not(feature = "seeded-bugs"))]
+use std::sync::Arc;
+
+#[cfg(not(feature = "seeded-bugs"))]
+use crate::env::Env;
+
+/// A mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Bug {
+    /// A holder's belief is counted from when the answer came, not from before the write was sent.
+    DeadlineAfterAnswer = 1,
+    /// Acquisitions are told apart by their holder alone.
+    NoNonce,
+    /// A patch is applied to whatever is there.
+    PatchWithoutVersion,
+    /// A release gives back whatever stands there.
+    ReleaseUnchecked,
+    /// A Lease counts as expired at its very end, without the clock budget.
+    ExpiryWithoutMargin,
+    /// The wall clock stands in for the boot clock.
+    WallForBoot,
+    /// A Lease that is unchanged after an unanswered write proves that the write failed.
+    UnchangedProvesFailure,
+    /// The acquisition's nonce proves that a renewal of it landed.
+    NonceProvesRenewal,
+    /// Belief lasts for the duration that was asked for, whatever the answer says.
+    AskedDuration,
+    /// What was confirmed for one acquisition is done to the one that took its place.
+    ConfirmationCarriedOver,
+    /// A lease that ran out is not declared lost while a request hangs.
+    LossWaitsForRequest,
+    /// A watch event from before one's own last write counts as the present.
+    StaleWatchBelieved,
+    /// A waiter that saw the Lease free takes it whatever version it has by then.
+    WaiterWithoutVersion,
+    /// An answer that comes after the release makes the keeper believe again.
+    RevivedAfterRelease,
+}
+
+impl Bug {
+    /// Every one.
+    pub const ALL: [Self; 14] = [
+        Self::DeadlineAfterAnswer,
+        Self::NoNonce,
+        Self::PatchWithoutVersion,
+        Self::ReleaseUnchecked,
+        Self::ExpiryWithoutMargin,
+        Self::WallForBoot,
+        Self::UnchangedProvesFailure,
+        Self::NonceProvesRenewal,
+        Self::AskedDuration,
+        Self::ConfirmationCarriedOver,
+        Self::LossWaitsForRequest,
+        Self::StaleWatchBelieved,
+        Self::WaiterWithoutVersion,
+        Self::RevivedAfterRelease,
+    ];
+}
+
+/// Whether the program is to make this mistake.
+#[cfg(not(feature = "seeded-bugs"))]
+pub(crate) const fn active(_: Bug) -> bool {
+    false
+}
+
+/// The machine as the library is to see it.
+#[cfg(not(feature = "seeded-bugs"))]
+pub(crate) fn machine(env: Arc<dyn Env>) -> Arc<dyn Env> {
+    env
+}
+
+#[cfg(feature = "seeded-bugs")]
+pub use planting::{Planted, plant};
+#[cfg(feature = "seeded-bugs")]
+pub(crate) use planting::{active, machine};
+
+#[cfg(feature = "seeded-bugs")]
+mod planting {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU8, Ordering};
+    use std::time::Duration;
+
+    use futures::future::BoxFuture;
+
+    use super::Bug;
+    use crate::env::Env;
+    use crate::protocol::{BootInstant, Instant, Span};
+
+    const NONE: u8 = 0;
+
+    /// The one that is planted, for every thread.
+    static PLANTED: AtomicU8 = AtomicU8::new(NONE);
+
+    pub(crate) fn active(bug: Bug) -> bool {
+        PLANTED.load(Ordering::Relaxed) == bug as u8
+    }
+
+    /// Makes the whole program make this mistake until the guard is dropped.
+    ///
+    /// # Panics
+    /// Where one is planted already: they are caught one by one.
+    #[must_use]
+    pub fn plant(bug: Bug) -> Planted {
+        PLANTED
+            .compare_exchange(NONE, bug as u8, Ordering::SeqCst, Ordering::SeqCst)
+            .expect("no other bug is planted");
+        Planted(())
+    }
+
+    pub(crate) fn machine(env: Arc<dyn Env>) -> Arc<dyn Env> {
+        if active(Bug::WallForBoot) {
+            let ahead = Span::micros(env.wall().as_micros() - env.boot().as_micros());
+            Arc::new(WallForBoot { env, ahead })
+        } else {
+            env
+        }
+    }
+
+    /// A machine that takes the steps of its wall clock for the passing of time.
+    struct WallForBoot {
+        env: Arc<dyn Env>,
+        /// How far the wall clock was ahead of the boot clock in the beginning.
+        ahead: Span,
+    }
+
+    impl Env for WallForBoot {
+        fn wall(&self) -> Instant {
+            self.env.wall()
+        }
+
+        fn boot(&self) -> BootInstant {
+            BootInstant::from_micros((self.env.wall() - self.ahead).as_micros())
+        }
+
+        fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
+            self.env.sleep(length)
+        }
+
+        fn random(&self, bytes: &mut [u8]) {
+            self.env.random(bytes);
+        }
+
+        fn spawn(&self, task: BoxFuture<'static, ()>) {
+            self.env.spawn(task);
+        }
+    }
+
+    /// See [`plant`].
+    #[derive(Debug)]
+    pub struct Planted(());
+
+    impl Drop for Planted {
+        fn drop(&mut self) {
+            PLANTED.store(NONE, Ordering::SeqCst);
+        }
+    }
+}
