@@ -6,6 +6,7 @@
 
 pub mod belief;
 pub mod identity;
+pub mod keep;
 pub mod lease;
 pub mod names;
 pub mod outcome;
@@ -15,8 +16,10 @@ pub(crate) mod testing;
 pub mod time;
 pub mod token;
 pub mod transition;
+pub mod wait;
 
 pub use belief::{BootInstant, deadline};
+pub use keep::{Clocks, Due, Keeper, Loss, Sent, Terms};
 pub use lease::{Acquisition, Holder, Lease, Version};
 pub use names::{Id, Names};
 pub use outcome::{Outcome, judge};
@@ -24,3 +27,4 @@ pub use state::{Flags, LONGEST, SKEW_BUDGET, State, flags, next_change, state, t
 pub use time::{Instant, Now, Span};
 pub use token::{InvalidToken, Token};
 pub use transition::{Caller, Decision, Refusal, Verb, Write, decide};
+pub use wait::{Expiry, SILENCE, Turn, Waiter};

@@ -1,0 +1,333 @@
+//! One contender for one Lease: what it saw, and when it may try to take it.
+//!
+//! It polls nothing: a change that it sees, or the passing of time, makes it try once, on the
+//! version that it saw. Losers of a race wait for the next change.
+
+use super::belief::BootInstant;
+use super::keep::Clocks;
+use super::lease::{Holder, Lease, Version};
+use super::state::{SKEW_BUDGET, takeover};
+use super::time::{Instant, Span};
+
+/// How long after a lost race a change must be seen; else the Lease is read.
+pub const SILENCE: Span = Span::seconds(1);
+
+/// What tells a contender that a holder's time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Expiry {
+    /// The server's time and the margin of 3 s; and, where the contender saw the Lease change before
+    /// its own eyes, as long since then by its own boot clock: free when clocks agree, safe when
+    /// they don't.
+    ServerTime,
+    /// Nothing but its own boot clock: the record was unchanged before its own eyes for as long as
+    /// it says. Holders of such Leases may have any wall clock (client-go's leader election).
+    OwnEyes,
+}
+
+/// What a contender does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Turn {
+    /// Try to take it, once, on the version that was seen.
+    Try,
+    /// Read the Lease.
+    Read,
+    /// Nothing before this instant, unless a change is seen; `None`: only a change can help.
+    Wait(Option<BootInstant>),
+}
+
+/// A contender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Waiter {
+    expiry: Expiry,
+    free_only: bool,
+    known: bool,
+    seen: Option<Lease>,
+    /// When the record was first seen as it is: only where it changed before its own eyes.
+    sight: Option<BootInstant>,
+    /// The race on this version was lost.
+    lost: Option<Option<Version>>,
+    /// Nothing is read or tried before this.
+    not_before: Option<BootInstant>,
+}
+
+impl Waiter {
+    /// A contender that has seen nothing yet. Where `free_only`, it never takes what somebody left
+    /// behind.
+    #[must_use]
+    pub const fn new(expiry: Expiry, free_only: bool) -> Self {
+        Self {
+            expiry,
+            free_only,
+            known: false,
+            seen: None,
+            sight: None,
+            lost: None,
+            not_before: None,
+        }
+    }
+
+    /// The newest that was seen of the Lease; `None`: there is none, or nothing was seen.
+    #[must_use]
+    pub const fn seen(&self) -> Option<&Lease> {
+        self.seen.as_ref()
+    }
+
+    /// Takes in what a read showed at `boot`, read before it was sent for.
+    pub fn read(&mut self, lease: Option<&Lease>, boot: BootInstant) {
+        self.take_in(lease, boot);
+        self.lost = None;
+        self.not_before = None;
+    }
+
+    /// Takes in what a watch showed (`None`: the Lease went). What is older than what is known says
+    /// nothing.
+    pub fn watched(&mut self, lease: Option<&Lease>, boot: BootInstant) {
+        let newer = match (lease, &self.seen) {
+            (Some(lease), Some(seen)) => lease.version > seen.version,
+            (None, None) => false,
+            _ => true,
+        };
+        if newer {
+            self.take_in(lease, boot);
+            self.lost = None;
+            self.not_before = None;
+        }
+    }
+
+    /// The Lease was no longer as it was seen: somebody else was first. Whatever they did, the watch
+    /// will show; where it is silent, the Lease is read.
+    pub fn conflicted(&mut self, boot: BootInstant) {
+        self.lost = Some(self.version());
+        self.not_before = Some(boot.plus(SILENCE));
+    }
+
+    /// What it asked for could not be had for a passing cause: again after `pause`.
+    pub fn failed(&mut self, pause: Span, boot: BootInstant) {
+        self.not_before = Some(boot.plus(pause));
+    }
+
+    /// What to do next.
+    #[must_use]
+    pub fn turn(&self, clocks: Clocks) -> Turn {
+        if let Some(not_before) = self.not_before
+            && clocks.boot < not_before
+        {
+            return Turn::Wait(Some(not_before));
+        }
+        if !self.known || self.lost == Some(self.version()) {
+            return Turn::Read;
+        }
+        match self.ripe(clocks) {
+            Some(at) if at <= clocks.boot => Turn::Try,
+            at => Turn::Wait(at),
+        }
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.seen.map(|lease| lease.version)
+    }
+
+    fn take_in(&mut self, lease: Option<&Lease>, boot: BootInstant) {
+        let changed = self.known && record(self.seen.as_ref()) != record(lease);
+        if changed || (!self.known && self.expiry == Expiry::OwnEyes) {
+            self.sight = Some(boot);
+        }
+        self.known = true;
+        self.seen = lease.copied();
+    }
+
+    /// When it may be tried, by the boot clock; `None` where no passing of time helps.
+    fn ripe(&self, clocks: Clocks) -> Option<BootInstant> {
+        let now = clocks.boot;
+        let Some(lease) = &self.seen else {
+            return Some(now);
+        };
+        if lease.elected || lease.deleting {
+            return None;
+        }
+        let Some(holder) = lease.holder else {
+            return Some(now);
+        };
+        if self.free_only || holder.admin {
+            return None;
+        }
+        let duration = Span::seconds(lease.duration);
+        match self.expiry {
+            Expiry::OwnEyes => Some(self.sight.unwrap_or(now).plus(duration)),
+            Expiry::ServerTime => {
+                let by_server = match lease.end() {
+                    // It can't be read when that will be, or it was never said.
+                    Some(_) => {
+                        now.plus((takeover(lease)? - clocks.server.earliest).max(Span::ZERO))
+                    }
+                    None => now,
+                };
+                let by_sight = self
+                    .sight
+                    .map_or(now, |sight| sight.plus(duration).plus(SKEW_BUDGET));
+                Some(by_server.max(by_sight))
+            }
+        }
+    }
+}
+
+/// What a holder writes and a renewal changes.
+#[derive(PartialEq, Eq)]
+struct Record {
+    holder: Option<Holder>,
+    acquired: Option<Instant>,
+    renewed: Option<Instant>,
+    duration: u32,
+    transitions: u32,
+}
+
+fn record(lease: Option<&Lease>) -> Option<Record> {
+    lease.map(|lease| Record {
+        holder: lease.holder,
+        acquired: lease.acquired,
+        renewed: lease.renewed,
+        duration: lease.duration,
+        transitions: lease.transitions,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::testing::{ADMIN, ALICE, BOB, held, secs};
+    use crate::protocol::time::Now;
+
+    fn boot(seconds: u32) -> BootInstant {
+        BootInstant::from_micros(secs(seconds).as_micros())
+    }
+
+    /// The boot clock began 1,000 s before the server's time.
+    fn at(seconds: u32) -> Clocks {
+        Clocks {
+            boot: boot(seconds + 1_000),
+            server: Now::at(secs(seconds)),
+        }
+    }
+
+    fn waiter(lease: &Lease) -> Waiter {
+        let mut waiter = Waiter::new(Expiry::ServerTime, false);
+        assert_eq!(waiter.turn(at(0)), Turn::Read);
+        waiter.read(Some(lease), boot(1_000));
+        waiter
+    }
+
+    #[test]
+    fn it_takes_what_it_found_expired_and_waits_out_the_margin() {
+        let waiter = waiter(&held(BOB, 100, 60));
+        let ripe = boot(1_163).plus(Span::micros(1));
+        assert_eq!(waiter.turn(at(110)), Turn::Wait(Some(ripe)));
+        assert_eq!(waiter.turn(at(163)), Turn::Wait(Some(ripe)));
+        assert_eq!(waiter.turn(at(164)), Turn::Try);
+    }
+
+    #[test]
+    fn what_changed_before_its_eyes_is_the_holders_for_the_duration_and_the_margin_from_then() {
+        let mut waiter = waiter(&held(BOB, 100, 60));
+        let renewed_by_a_slow_clock = Lease {
+            version: Version(2),
+            ..held(BOB, 101, 60)
+        };
+        waiter.watched(Some(&renewed_by_a_slow_clock), boot(1_150));
+        assert_eq!(waiter.turn(at(165)), Turn::Wait(Some(boot(1_213))));
+        assert_eq!(waiter.turn(at(213)), Turn::Try);
+    }
+
+    #[test]
+    fn an_annotation_is_no_change_of_the_record() {
+        let mut waiter = waiter(&held(BOB, 100, 60));
+        let annotated = Lease {
+            version: Version(2),
+            ..held(BOB, 100, 60)
+        };
+        waiter.watched(Some(&annotated), boot(1_150));
+        assert_eq!(waiter.turn(at(164)), Turn::Try);
+    }
+
+    #[test]
+    fn a_freed_lease_is_tried_at_once_and_one_that_went_too() {
+        let mut waiter = waiter(&held(BOB, 100, 60));
+        let free = Lease {
+            holder: None,
+            version: Version(2),
+            ..held(BOB, 100, 1)
+        };
+        waiter.watched(Some(&free), boot(1_110));
+        assert_eq!(waiter.turn(at(110)), Turn::Try);
+        waiter.watched(None, boot(1_110));
+        assert_eq!(waiter.turn(at(110)), Turn::Try);
+    }
+
+    #[test]
+    fn a_lost_race_is_not_run_again_before_something_newer_is_seen() {
+        let mut waiter = waiter(&held(BOB, 100, 60));
+        waiter.conflicted(boot(1_170));
+        assert_eq!(waiter.turn(at(170)), Turn::Wait(Some(boot(1_171))));
+        assert_eq!(waiter.turn(at(171)), Turn::Read, "the watch was silent");
+        let mut watching = waiter;
+        let taken = Lease {
+            version: Version(2),
+            ..held(ALICE, 170, 60)
+        };
+        watching.watched(Some(&taken), boot(1_170));
+        assert!(matches!(watching.turn(at(170)), Turn::Wait(Some(at)) if at > boot(1_230)));
+        waiter.read(Some(&held(BOB, 100, 60)), boot(1_171));
+        assert_eq!(waiter.turn(at(171)), Turn::Try, "read again, decided again");
+    }
+
+    #[test]
+    fn a_late_event_says_nothing() {
+        let mut waiter = waiter(&Lease {
+            version: Version(5),
+            ..held(BOB, 100, 60)
+        });
+        let old = Lease {
+            holder: None,
+            version: Version(4),
+            ..held(BOB, 90, 60)
+        };
+        waiter.watched(Some(&old), boot(1_110));
+        assert!(matches!(waiter.turn(at(110)), Turn::Wait(Some(_))));
+    }
+
+    #[test]
+    fn no_time_frees_a_hold_and_only_a_release_what_must_be_free() {
+        assert_eq!(
+            waiter(&held(ADMIN, 100, 60)).turn(at(90_000)),
+            Turn::Wait(None)
+        );
+        let mut strict = Waiter::new(Expiry::ServerTime, true);
+        strict.read(Some(&held(BOB, 100, 60)), boot(1_000));
+        assert_eq!(strict.turn(at(90_000)), Turn::Wait(None));
+    }
+
+    #[test]
+    fn a_lease_without_times_is_anybodys_and_one_with_unreadable_times_is_not() {
+        let mut lease = held(BOB, 100, 60);
+        lease.renewed = None;
+        lease.acquired = None;
+        assert_eq!(waiter(&lease).turn(at(0)), Turn::Try);
+        lease.renewed = Some(Instant::UNREADABLE);
+        assert_eq!(waiter(&lease).turn(at(90_000)), Turn::Wait(None));
+    }
+
+    #[test]
+    fn in_an_election_only_the_own_eyes_count() {
+        let mut waiter = Waiter::new(Expiry::OwnEyes, false);
+        waiter.read(Some(&held(BOB, 100, 15)), boot(90_000));
+        let late = Clocks {
+            boot: boot(90_014),
+            server: Now::at(secs(1_000_000)),
+        };
+        assert_eq!(waiter.turn(late), Turn::Wait(Some(boot(90_015))));
+        let due = Clocks {
+            boot: boot(90_015),
+            ..late
+        };
+        assert_eq!(waiter.turn(due), Turn::Try);
+    }
+}
