@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::cluster::wire;
+use crate::notes::Notes;
 use crate::protocol::identity;
 use crate::protocol::{
     Flags, Holder, Instant, Lease, Names, Now, Span, State, Token, Version, flags, next_change,
@@ -15,18 +16,6 @@ use crate::protocol::{
 
 /// The namespace of the Node Maintenance Leases (KEP-1411).
 pub const NAMESPACE: &str = "kube-node-maintenance";
-
-/// The prefix of every annotation that this tool writes.
-pub const ANNOTATION_PREFIX: &str = "kubectl-maint.dev/";
-
-/// The names behind the prefix.
-pub(crate) mod annotation {
-    pub(crate) const REASON: &str = "kubectl-maint.dev/reason";
-    pub(crate) const HOLD_UNTIL: &str = "kubectl-maint.dev/hold-until";
-    pub(crate) const LAST_HOLDER: &str = "kubectl-maint.dev/last-holder";
-    pub(crate) const RELEASED_AT: &str = "kubectl-maint.dev/released-at";
-    pub(crate) const ACQUISITION: &str = "kubectl-maint.dev/acquisition";
-}
 
 /// A node's maintenance Lease, as read at one resource version.
 ///
@@ -46,21 +35,6 @@ pub struct NodeLease {
     pub(crate) deleting: bool,
     pub(crate) owners: Option<Box<RawValue>>,
     pub(crate) notes: Notes,
-}
-
-/// The annotations that this tool writes.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Notes {
-    #[serde(rename = "kubectl-maint.dev/reason")]
-    pub(crate) reason: Option<String>,
-    #[serde(rename = "kubectl-maint.dev/hold-until")]
-    pub(crate) hold_until: Option<String>,
-    #[serde(rename = "kubectl-maint.dev/last-holder")]
-    pub(crate) last_holder: Option<String>,
-    #[serde(rename = "kubectl-maint.dev/released-at")]
-    pub(crate) released_at: Option<String>,
-    #[serde(rename = "kubectl-maint.dev/acquisition")]
-    pub(crate) acquisition: Option<String>,
 }
 
 /// The wire's shape, of which only what we need is read.
@@ -125,6 +99,7 @@ impl NodeLease {
             })?;
         let whole =
             |value: Option<i64>| u32::try_from(value.unwrap_or(0).max(0)).unwrap_or(u32::MAX);
+        let transitions = whole(spec.lease_transitions);
         Ok(Self {
             node: wire.metadata.name,
             uid: wire.metadata.uid,
@@ -133,11 +108,15 @@ impl NodeLease {
             acquired: spec.acquire_time.map(|time| wire::parse(&time)),
             renewed: spec.renew_time.map(|time| wire::parse(&time)),
             duration: whole(spec.lease_duration_seconds),
-            transitions: whole(spec.lease_transitions),
+            transitions,
             elected: spec.strategy.is_some_and(|strategy| !strategy.is_empty()),
             deleting: wire.metadata.deletion_timestamp.is_some(),
             owners: wire.metadata.owner_references,
-            notes: wire.metadata.annotations.unwrap_or_default(),
+            notes: wire
+                .metadata
+                .annotations
+                .unwrap_or_default()
+                .of_count(transitions),
         })
     }
 
@@ -155,11 +134,7 @@ impl NodeLease {
             renewed: self.renewed,
             duration: self.duration,
             transitions: self.transitions,
-            nonce: self
-                .notes
-                .acquisition
-                .as_deref()
-                .map(|nonce| names.id(nonce)),
+            nonce: self.notes.nonce.as_deref().map(|nonce| names.id(nonce)),
             elected: self.elected,
             deleting: self.deleting,
         }
@@ -256,6 +231,7 @@ impl NodeLease {
     }
 
     /// Why it is held, in its holder's words; anybody's text, to be escaped before it is shown.
+    /// `None` also where another tool took it over and left the words of the holder before.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.notes.reason.as_deref()
@@ -282,15 +258,11 @@ impl NodeLease {
     }
 
     /// The token of the acquisition that stands here; `None` where nobody holds it, or where it was
-    /// acquired by a client that writes no nonce.
+    /// acquired by a client that writes no nonce, whether or not it left that of somebody before.
     #[must_use]
     pub fn token(&self) -> Option<Token> {
         self.holder.as_ref()?;
-        Token::new(
-            &self.uid,
-            self.transitions,
-            self.notes.acquisition.as_deref()?,
-        )
+        Token::new(&self.uid, self.transitions, self.notes.nonce.as_deref()?)
     }
 }
 
@@ -312,7 +284,7 @@ mod tests {
     fn what_other_tools_wrote_does_not_matter() {
         let lease = NodeLease::from_json(
             br#"{"metadata":{"name":"n","uid":"u-1","resourceVersion":"5","labels":{"a":"b"},
-                "annotations":{"other":"x","kubectl-maint.dev/acquisition":"n1",
+                "annotations":{"other":"x","kubectl-maint.dev/acquisition":"3-n1",
                 "kubectl-maint.dev/reason":"new\nkernel"}},
                 "spec":{"holderIdentity":"alice","renewTime":"9999-12-31T23:59:59.000000Z",
                 "leaseTransitions":3,"new":{}}}"#,

@@ -18,6 +18,7 @@ mod cluster;
 pub mod env;
 mod lease;
 mod maintenance;
+mod notes;
 mod options;
 mod outcome;
 pub mod protocol;
@@ -29,8 +30,9 @@ pub use cluster::nodes::NodeRow;
 pub use cluster::reads::{RowDetail, Seen, Sight};
 pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, ServerTimeService};
 pub use cluster::watch::{LeaseEvent, NodeRowEvent, WatchEvent};
-pub use lease::{ANNOTATION_PREFIX, NAMESPACE, NodeLease};
+pub use lease::{NAMESPACE, NodeLease};
 pub use maintenance::{Builder, DEFAULT_REQUEST_TIMEOUT, Maintenance};
+pub use notes::ANNOTATION_PREFIX;
 pub use options::{
     Acquire, DEFAULT_DURATION, Hold, InvalidOption, LONGEST_DURATION, LONGEST_REASON, Release,
     Renew, check_duration, check_reason,

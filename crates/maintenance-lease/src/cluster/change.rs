@@ -418,7 +418,7 @@ impl Api {
             && let Some(after) = &mut after
         {
             // Nothing was acquired: no token stands for it.
-            after.notes.acquisition = None;
+            after.notes.nonce = None;
         }
         let held = after
             .as_ref()

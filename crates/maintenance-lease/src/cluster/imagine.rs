@@ -1,7 +1,8 @@
 //! What a write would leave behind, for dry runs that send none.
 
 use super::change::Task;
-use crate::lease::{NodeLease, Notes};
+use crate::lease::NodeLease;
+use crate::notes::Notes;
 use crate::protocol::{Version, Write};
 
 /// The Lease as `write` would make it of `on`.
@@ -50,7 +51,7 @@ pub(super) fn imagined(write: &Write, on: Option<&NodeLease>, task: &Task<'_>) -
             lease.notes.last_holder = lease.holder.take();
             lease.notes.reason.clone_from(&task.extras.reason);
             lease.notes.hold_until = None;
-            lease.notes.acquisition = None;
+            lease.notes.nonce = None;
             lease.renewed = Some(renewed);
             lease.duration = 1;
         }

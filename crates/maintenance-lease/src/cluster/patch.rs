@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::wire;
 use crate::bugs::{self, Bug};
-use crate::lease::{NAMESPACE, NodeLease, annotation};
+use crate::lease::{NAMESPACE, NodeLease};
+use crate::notes::{annotation, mark};
 use crate::protocol::{Names, Write};
 
 /// What a write carries besides what the rules decide.
@@ -34,7 +35,7 @@ pub(crate) fn merge_patch(
             json!(seen.version.0.to_string()),
         );
     }
-    let annotations = annotations(write, seen.holder(), extras, names);
+    let annotations = annotations(write, Some(seen), extras, names);
     if !annotations.is_empty() {
         metadata.insert("annotations".to_owned(), Value::Object(annotations));
     }
@@ -97,35 +98,49 @@ fn spec(write: &Write, names: &Names) -> Value {
 /// can't be taken for the words of the next holder.
 fn annotations(
     write: &Write,
-    before: Option<&str>,
+    seen: Option<&NodeLease>,
     extras: &Extras,
     names: &Names,
 ) -> Map<String, Value> {
+    let before = seen.and_then(NodeLease::holder);
+    let outdated = seen.is_some_and(|lease| lease.notes.outdated);
     let mut set = Map::new();
+    let mut note = |name: &str, value: Value| {
+        set.insert(name.to_owned(), value);
+    };
+    if outdated {
+        // Whatever is not written anew below would count again, as if it were of this acquisition.
+        for name in annotation::ALL {
+            note(name, Value::Null);
+        }
+    }
     match *write {
-        Write::Acquire { nonce, .. } => {
-            set.insert(annotation::ACQUISITION.to_owned(), json!(names.name(nonce)));
-            set.insert(annotation::REASON.to_owned(), json!(extras.reason));
-            set.insert(annotation::HOLD_UNTIL.to_owned(), json!(extras.hold_until));
+        Write::Acquire {
+            transitions, nonce, ..
+        } => {
+            let mark = mark(transitions, names.name(nonce));
+            note(annotation::ACQUISITION, json!(mark));
+            note(annotation::REASON, json!(extras.reason));
+            note(annotation::HOLD_UNTIL, json!(extras.hold_until));
             if let Some(before) = before {
-                set.insert(annotation::LAST_HOLDER.to_owned(), json!(before));
-                set.insert(annotation::RELEASED_AT.to_owned(), Value::Null);
+                note(annotation::LAST_HOLDER, json!(before));
+                note(annotation::RELEASED_AT, Value::Null);
             }
         }
         Write::Renew { .. } => {
             if let Some(reason) = &extras.reason {
-                set.insert(annotation::REASON.to_owned(), json!(reason));
+                note(annotation::REASON, json!(reason));
             }
             if extras.hold {
-                set.insert(annotation::HOLD_UNTIL.to_owned(), json!(extras.hold_until));
+                note(annotation::HOLD_UNTIL, json!(extras.hold_until));
             }
         }
         Write::Release { at, .. } => {
-            set.insert(annotation::LAST_HOLDER.to_owned(), json!(before));
-            set.insert(annotation::RELEASED_AT.to_owned(), wire::print(at));
-            set.insert(annotation::REASON.to_owned(), json!(extras.reason));
-            set.insert(annotation::HOLD_UNTIL.to_owned(), Value::Null);
-            set.insert(annotation::ACQUISITION.to_owned(), Value::Null);
+            note(annotation::LAST_HOLDER, json!(before));
+            note(annotation::RELEASED_AT, wire::print(at));
+            note(annotation::REASON, json!(extras.reason));
+            note(annotation::HOLD_UNTIL, Value::Null);
+            note(annotation::ACQUISITION, Value::Null);
         }
     }
     set
@@ -194,7 +209,7 @@ mod tests {
                 "metadata": {
                     "resourceVersion": "41",
                     "annotations": {
-                        "kubectl-maint.dev/acquisition": "n2",
+                        "kubectl-maint.dev/acquisition": "2-n2",
                         "kubectl-maint.dev/reason": "new kernel",
                         "kubectl-maint.dev/hold-until": null,
                         "kubectl-maint.dev/last-holder": "bob",
@@ -243,6 +258,32 @@ mod tests {
                     "renewTime": "1970-01-01T00:00:00.000000Z",
                     "leaseDurationSeconds": 60,
                 },
+            })
+        );
+    }
+
+    #[test]
+    fn a_renewal_takes_notes_of_an_earlier_acquisition_away() {
+        let mut names = Names::default();
+        let notes = r#","annotations":{"kubectl-maint.dev/acquisition":"0-n0"}"#;
+        let lease = seen(notes);
+        let write = Write::Renew {
+            of: lease.reduced(&mut names).acquisition().expect("held"),
+            at: Instant::from_micros(0),
+            duration: 60,
+        };
+        let extras = Extras {
+            reason: Some("new kernel".to_owned()),
+            ..Extras::default()
+        };
+        assert_eq!(
+            merge_patch(&write, &lease, &extras, &names)["metadata"]["annotations"],
+            json!({
+                "kubectl-maint.dev/acquisition": null,
+                "kubectl-maint.dev/reason": "new kernel",
+                "kubectl-maint.dev/hold-until": null,
+                "kubectl-maint.dev/last-holder": null,
+                "kubectl-maint.dev/released-at": null,
             })
         );
     }

@@ -112,7 +112,7 @@ pub fn next_change(lease: &Lease, now: Now) -> Option<Instant> {
     let until = lease.end()?;
     let last = lease.renewed.or(lease.acquired)?;
     let thresholds = [
-        until + SKEW_BUDGET + Span::TICK,
+        until + margin() + Span::TICK,
         last + LONGEST + SKEW_BUDGET + Span::TICK,
         until - LONGEST - SKEW_BUDGET - spread,
         last - SKEW_BUDGET - spread,

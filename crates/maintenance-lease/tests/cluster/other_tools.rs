@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use maintenance_lease::protocol::{Now, Refusal, State};
+use maintenance_lease::protocol::{Now, Refusal, State, Token};
 use maintenance_lease::{Acquire, Done, Hold, NodeLease, Release, Renew};
 use serde_json::{Value, json};
 
@@ -14,6 +14,9 @@ on_both_servers! {
     a_lease_that_client_go_released_is_free,
     a_lease_of_medik8s_is_held_by_it_and_then_expires,
     a_holder_that_writes_no_nonce_may_use_every_verb,
+    who_takes_an_expired_lease_over_does_not_get_the_words_of_the_holder_before,
+    what_the_holder_before_wrote_does_not_come_back_by_a_renewal,
+    the_reason_of_a_hold_made_by_hand_counts,
 }
 
 async fn what_others_wrote_survives_every_verb(cluster: Cluster) {
@@ -160,4 +163,97 @@ async fn a_holder_that_writes_no_nonce_may_use_every_verb(cluster: Cluster) {
     alice.unhold(&node).await.unwrap();
     let lease = cluster.lease(&node).await;
     assert_eq!(annotation(&lease, "last-holder"), "kubeadm:alice");
+}
+
+/// client-go's leader election takes what has expired as it takes everything: it writes the spec,
+/// counts, and leaves annotations as they are.
+async fn take_over_as_client_go(cluster: &Cluster, node: &str, holder: &str, time: i64) {
+    let count = cluster.lease(node).await["spec"]["leaseTransitions"].as_i64();
+    let spec = json!({
+        "holderIdentity": holder,
+        "acquireTime": micros(noon_and(time)),
+        "renewTime": micros(noon_and(time)),
+        "leaseDurationSeconds": 60,
+        "leaseTransitions": count.unwrap() + 1,
+    });
+    cluster.patch_lease(node, json!({ "spec": spec })).await;
+}
+
+/// A node that alice acquired after bob had, and both for a minute; and her token.
+async fn expired_lease_of_alice(cluster: &Cluster) -> (String, Token) {
+    let node = cluster.node("n").await;
+    let minute = Acquire::new().duration(Duration::from_secs(60));
+    let bob = cluster.holder_at(noon_and(-100), "bob");
+    bob.try_acquire(&node, &minute).await.unwrap();
+    let alice = cluster.holder_at(noon(), "alice");
+    let minute = minute.reason("new kernel");
+    let change = alice.try_acquire(&node, &minute).await.unwrap();
+    let lease = change.lease.as_ref().unwrap();
+    assert_eq!(lease.reason(), Some("new kernel"));
+    assert_eq!(lease.last_holder(), Some("bob"));
+    (node, change.token().unwrap())
+}
+
+async fn who_takes_an_expired_lease_over_does_not_get_the_words_of_the_holder_before(
+    cluster: Cluster,
+) {
+    let (node, token) = expired_lease_of_alice(&cluster).await;
+    let until = json!({"kubectl-maint.dev/hold-until": "2026-03-01T18:00:00Z"});
+    cluster
+        .patch_lease(&node, json!({"metadata": {"annotations": until}}))
+        .await;
+    take_over_as_client_go(&cluster, &node, "operator", 100).await;
+    assert_eq!(
+        annotation(&cluster.lease(&node).await, "reason"),
+        "new kernel"
+    );
+
+    let alice = cluster.holder_at(noon_and(110), "alice");
+    let lease = alice.get(&node).await.unwrap().unwrap();
+    assert_eq!(lease.holder(), Some("operator"));
+    assert_eq!(lease.reason(), None);
+    assert_eq!(lease.hold_until(), None);
+    assert_eq!(lease.last_holder(), None, "it was alice, not bob");
+    assert_eq!(lease.token(), None);
+    let renew = Renew::new().token(token);
+    let refused = refusal(alice.renew(&node, &renew).await);
+    assert_eq!(refused.refusal, Refusal::ChangedHands);
+
+    let carol = cluster.holder_at(noon_and(164), "carol");
+    let change = carol.try_acquire(&node, &Acquire::new()).await.unwrap();
+    let token = change.token().unwrap();
+    assert_eq!(token.transitions(), 4);
+    let lease = cluster.lease(&node).await;
+    let mark = format!("4-{}", token.nonce());
+    assert_eq!(annotation(&lease, "acquisition"), &mark);
+    assert_eq!(annotation(&lease, "last-holder"), "operator");
+    assert!(annotation(&lease, "reason").is_null());
+    assert!(annotation(&lease, "hold-until").is_null());
+}
+
+async fn what_the_holder_before_wrote_does_not_come_back_by_a_renewal(cluster: Cluster) {
+    let (node, _) = expired_lease_of_alice(&cluster).await;
+    take_over_as_client_go(&cluster, &node, "dave", 100).await;
+    let dave = cluster.holder_at(noon_and(110), "dave");
+
+    let renew = Renew::new().reason("disk");
+    let lease = dave.renew(&node, &renew).await.unwrap().lease.unwrap();
+    assert_eq!(lease.reason(), Some("disk"));
+    assert_eq!(lease.last_holder(), None, "it was alice, not bob");
+    assert_eq!(lease.token(), None);
+}
+
+async fn the_reason_of_a_hold_made_by_hand_counts(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let annotations = json!({
+        "kubectl-maint.dev/reason": "bad disk",
+        "kubectl-maint.dev/hold-until": "2026-03-01T18:00:00Z",
+    });
+    let metadata = json!({"name": node, "annotations": annotations});
+    let spec = json!({"holderIdentity": "kubeadm:alice", "leaseTransitions": 7});
+    cluster.write_lease_with(metadata, spec).await;
+    let lease = cluster.holder("bob").get(&node).await.unwrap().unwrap();
+    assert_eq!(lease.reason(), Some("bad disk"));
+    assert_eq!(lease.hold_until(), Some(noon_and(6 * 3600)));
+    assert_eq!(lease.token(), None);
 }

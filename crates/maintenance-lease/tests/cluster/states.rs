@@ -77,12 +77,13 @@ async fn without_a_lease_it_is_free_and_acquiring_makes_one(cluster: Cluster) {
         })
     );
     assert_eq!(annotation(&lease, "reason"), "new kernel");
-    let token = format!(
-        "{}.1.{}",
-        metadata["uid"].as_str().unwrap(),
-        annotation(&lease, "acquisition").as_str().unwrap(),
+    let token = change.token().unwrap();
+    assert_eq!(metadata["uid"], token.uid());
+    assert_eq!(token.transitions(), 1);
+    assert_eq!(
+        annotation(&lease, "acquisition"),
+        &format!("1-{}", token.nonce())
     );
-    assert_eq!(change.token().unwrap().to_string(), token);
     assert_eq!(
         change.fencing.unwrap().to_string(),
         metadata["resourceVersion"].as_str().unwrap()

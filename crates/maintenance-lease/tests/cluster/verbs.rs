@@ -73,7 +73,7 @@ impl Situation {
         let metadata = json!({
             "name": node,
             "annotations": {
-                "kubectl-maint.dev/acquisition": "n0",
+                "kubectl-maint.dev/acquisition": "7-n0",
                 "kubectl-maint.dev/reason": "because",
             },
         });
@@ -312,8 +312,12 @@ fn assert_left_behind(situation: &dyn fmt::Debug, done: Done, before: &Value, af
             assert_eq!(count(new), Some(count(old).unwrap_or(0) + 1));
             assert_eq!(new["acquireTime"], time, "{situation:?}");
             assert_eq!(new["renewTime"], time, "{situation:?}");
-            assert_ne!(annotation(after, "acquisition"), "n0", "{situation:?}");
-            assert!(annotation(after, "acquisition").is_string());
+            let mark = annotation(after, "acquisition").as_str().unwrap();
+            assert_eq!(
+                new["leaseTransitions"].to_string(),
+                mark.split_once('-').unwrap().0
+            );
+            assert_ne!(mark.split_once('-').unwrap().1, "n0", "{situation:?}");
             assert_ne!(annotation(after, "reason"), "because", "{situation:?}");
         }
         Done::Renewed => {
@@ -321,7 +325,7 @@ fn assert_left_behind(situation: &dyn fmt::Debug, done: Done, before: &Value, af
                 assert_eq!(new[field], old[field], "{situation:?}");
             }
             assert_eq!(new["renewTime"], time, "{situation:?}");
-            assert_eq!(annotation(after, "acquisition"), "n0", "{situation:?}");
+            assert_eq!(annotation(after, "acquisition"), "7-n0", "{situation:?}");
         }
         Done::Released => {
             assert_eq!(new["holderIdentity"], "", "{situation:?}");

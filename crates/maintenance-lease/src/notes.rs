@@ -1,0 +1,116 @@
+//! What a Lease says in annotations of ours, and of which acquisition.
+
+use serde::Deserialize;
+
+/// The prefix of every annotation that this tool writes.
+pub const ANNOTATION_PREFIX: &str = "kubectl-maint.dev/";
+
+/// The names behind the prefix.
+pub(crate) mod annotation {
+    pub(crate) const REASON: &str = "kubectl-maint.dev/reason";
+    pub(crate) const HOLD_UNTIL: &str = "kubectl-maint.dev/hold-until";
+    pub(crate) const LAST_HOLDER: &str = "kubectl-maint.dev/last-holder";
+    pub(crate) const RELEASED_AT: &str = "kubectl-maint.dev/released-at";
+    pub(crate) const ACQUISITION: &str = "kubectl-maint.dev/acquisition";
+
+    pub(crate) const ALL: [&str; 5] = [REASON, HOLD_UNTIL, LAST_HOLDER, RELEASED_AT, ACQUISITION];
+}
+
+/// The annotations that this tool writes, in its own words.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Notes {
+    #[serde(rename = "kubectl-maint.dev/reason")]
+    pub(crate) reason: Option<String>,
+    #[serde(rename = "kubectl-maint.dev/hold-until")]
+    pub(crate) hold_until: Option<String>,
+    #[serde(rename = "kubectl-maint.dev/last-holder")]
+    pub(crate) last_holder: Option<String>,
+    #[serde(rename = "kubectl-maint.dev/released-at")]
+    pub(crate) released_at: Option<String>,
+    /// The nonce of the acquisition; on the wire it is [marked](mark) with the count.
+    #[serde(rename = "kubectl-maint.dev/acquisition")]
+    pub(crate) nonce: Option<String>,
+    /// The Lease has notes that are about an earlier acquisition, of which nothing is kept here.
+    #[serde(skip)]
+    pub(crate) outdated: bool,
+}
+
+impl Notes {
+    /// What the annotations say of a Lease that counts `transitions`.
+    ///
+    /// Other tools, such as client-go's leader election, leave our annotations in place when they
+    /// take an expired lease: what describes the acquisition before is not to be taken for the words
+    /// of the new holder. Without a mark the notes count: people write a hold's reason by hand.
+    pub(crate) fn of_count(self, transitions: u32) -> Self {
+        let Some(acquisition) = self.nonce.as_deref() else {
+            return self;
+        };
+        match nonce(acquisition, transitions) {
+            Some(nonce) => Self {
+                nonce: Some(nonce.to_owned()),
+                ..self
+            },
+            None => Self {
+                outdated: true,
+                ..Self::default()
+            },
+        }
+    }
+}
+
+/// The value that marks an acquisition: the count that it wrote, and its nonce.
+pub(crate) fn mark(transitions: u32, nonce: &str) -> String {
+    format!("{transitions}-{nonce}")
+}
+
+/// The nonce in a mark; `None` where it marks another acquisition than the one that `transitions`
+/// counts.
+fn nonce(mark: &str, transitions: u32) -> Option<&str> {
+    mark.strip_prefix(&transitions.to_string())?
+        .strip_prefix('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notes(acquisition: Option<&str>) -> Notes {
+        Notes {
+            reason: Some("new kernel".to_owned()),
+            hold_until: Some("2026-03-01T12:00:00Z".to_owned()),
+            last_holder: Some("bob".to_owned()),
+            nonce: acquisition.map(ToOwned::to_owned),
+            ..Notes::default()
+        }
+    }
+
+    #[test]
+    fn notes_count_for_the_acquisition_that_wrote_them() {
+        let notes = notes(Some(&mark(7, "n1"))).of_count(7);
+        assert_eq!(notes.nonce.as_deref(), Some("n1"));
+        assert_eq!(notes.reason.as_deref(), Some("new kernel"));
+        assert!(!notes.outdated);
+    }
+
+    #[test]
+    fn notes_of_another_acquisition_say_nothing_of_this_one() {
+        for mark in [
+            "6-n1", "8-n1", "17-n1", "77-n1", "07-n1", "7n1", "7", "n1", "",
+        ] {
+            let notes = notes(Some(mark)).of_count(7);
+            assert!(notes.outdated, "{mark:?}");
+            assert_eq!(notes.nonce, None, "{mark:?}");
+            assert_eq!(notes.reason, None, "{mark:?}");
+            assert_eq!(notes.hold_until, None, "{mark:?}");
+            assert_eq!(notes.last_holder, None, "{mark:?}");
+        }
+    }
+
+    #[test]
+    fn notes_without_a_mark_count_whoever_wrote_them() {
+        let notes = notes(None).of_count(7);
+        assert_eq!(notes.reason.as_deref(), Some("new kernel"));
+        assert!(notes.hold_until.is_some());
+        assert!(!notes.outdated);
+    }
+}
