@@ -1,7 +1,10 @@
 //! Confirmations: what would be done, where, to whom, and the question.
 
+use std::collections::HashMap;
+
 use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::{Instant, Now, State};
+use maintenance_lease::protocol::identity::hold_identity;
+use maintenance_lease::protocol::{self, Caller, Instant, Names, Now, State, breaks};
 
 use super::targets::Targets;
 use crate::cli::changing::ChangingArgs;
@@ -48,7 +51,20 @@ pub(crate) fn many_nodes(
     )
 }
 
-/// Asks before the locks of others are broken: shows who, since when, until when and why.
+/// The locks of others that somebody has looked at and wants broken, by node: those very
+/// acquisitions and no others.
+#[derive(Debug, Default)]
+pub(crate) struct Confirmed(HashMap<String, NodeLease>);
+
+impl Confirmed {
+    /// The Lease of `node` as it was shown; `None` where no other's lock was to be broken.
+    pub(crate) fn get(&self, node: &str) -> Option<&NodeLease> {
+        self.0.get(node)
+    }
+}
+
+/// Asks before the locks of others in `targets` are broken: shows who, since when, until when and
+/// why. What was shown is what it returns.
 ///
 /// # Errors
 /// Where the answer is no, or nobody can be asked.
@@ -56,20 +72,45 @@ pub(crate) fn breaking(
     session: &Session<'_>,
     args: &ChangingArgs,
     verb: Verb,
-    leases: &[&NodeLease],
-) -> Result<(), Failure> {
-    let question = match leases {
-        [] => return Ok(()),
+    targets: &Targets,
+) -> Result<Confirmed, Failure> {
+    let now = session.locks.server_time().now();
+    let broken = broken(session.locks.identity(), verb, targets, now);
+    let question = match &broken[..] {
+        [] => return Ok(Confirmed::default()),
         [lease] => verb.breaks_one(lease.node(), &person(lease)),
         leases => verb.breaks_many(leases.len()),
     };
-    let now = session.locks.server_time().now();
-    let mut facts = vec![format!("{}: {}", session.place(), nodes(leases.len()))];
-    facts.extend(leases.iter().take(SHOWN).map(|lease| fact(lease, now)));
-    if leases.len() > SHOWN {
-        facts.push(format!("  and {} more", leases.len() - SHOWN));
+    let mut facts = vec![format!("{}: {}", session.place(), nodes(broken.len()))];
+    facts.extend(broken.iter().take(SHOWN).map(|lease| fact(lease, now)));
+    if broken.len() > SHOWN {
+        facts.push(format!("  and {} more", broken.len() - SHOWN));
     }
-    ask(session, args, &facts, &question)
+    ask(session, args, &facts, &question)?;
+    let by_node = |lease: &NodeLease| (lease.node().to_owned(), lease.clone());
+    Ok(Confirmed(broken.into_iter().map(by_node).collect()))
+}
+
+/// The Leases in `targets` that `verb` can end only as somebody else's.
+fn broken<'a>(identity: &str, verb: Verb, targets: &'a Targets, now: Now) -> Vec<&'a NodeLease> {
+    let mut names = Names::default();
+    let caller = Caller {
+        identity: names.id(identity),
+        hold_identity: names.id(&hold_identity(identity)),
+    };
+    let verb = match verb {
+        Verb::Release => protocol::Verb::ForceRelease,
+        Verb::Hold => protocol::Verb::Hold {
+            nonce: names.id("unsent"),
+            take_over: true,
+        },
+        Verb::Unhold => protocol::Verb::Unhold { another: true },
+        Verb::Acquire | Verb::Renew => return Vec::new(),
+    };
+    targets
+        .leases()
+        .filter(|lease| breaks(verb, caller, &lease.reduced(&mut names), now))
+        .collect()
 }
 
 /// Who has a node, since when and until when, here and in UTC, and why.

@@ -87,8 +87,8 @@ pub(crate) fn of(
             format!("{caller} broke the maintenance {lock} of {before}{because}"),
             true,
         ));
-    }
-    if change.done == Done::Acquired && matches!(change.state_before, State::Expired { .. }) {
+    } else if change.done == Done::Acquired && matches!(change.state_before, State::Expired { .. })
+    {
         events.push(event(
             "MaintenanceTakeover",
             format!("{caller} took the maintenance lock over the expired lease of {before}"),

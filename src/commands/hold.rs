@@ -1,18 +1,18 @@
 //! `hold`: an administrator's hold, which lasts until it is ended.
 
 use clap::Args;
-use maintenance_lease::protocol::State;
-use maintenance_lease::{Hold, NodeLease};
+use maintenance_lease::Hold;
 
+use super::confirm::Confirmed;
 use super::targets::Target;
-use super::work::{Report, Work, is_anothers};
+use super::work::{Report, Work};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::until::{Until, until};
 use crate::cli::writing::reason;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::verb::Verb;
-use crate::session::{Session, Start};
+use crate::session::Start;
 
 /// Hold nodes until you unhold them
 ///
@@ -68,36 +68,26 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     if let Some(until) = args.until {
         options = options.until(until.after(session.locks.server_time().now().latest)?);
     }
-    if args.take_over {
-        let is_broken = |lease: &NodeLease| is_in_the_way(&session, lease);
-        work.confirm_breaking(&targets, is_broken)?;
-    }
+    let confirmed = match args.take_over {
+        true => work.confirm_breaking(&targets)?,
+        false => Confirmed::default(),
+    };
 
     let node = match &targets.nodes[..] {
         [target] => format!(" {}", target.node),
         _ => String::new(),
     };
-    let report = Report::new(work).because(Some(&args.message)).then(format!(
-        "a hold does not end by itself: {} unhold{node} ends it",
-        session.program
-    ));
-    let (session, options) = (&session, &options);
-    work.each(targets, report, |target| async move {
-        let Target { node, seen } = target;
-        let confirmed = seen
-            .as_ref()
-            .and_then(|seen| seen.lease.clone())
-            .filter(|lease| args.take_over && is_in_the_way(session, lease));
-        Ok(session
-            .locks
-            .hold_seen(&node, options, confirmed.as_ref(), seen)
-            .await?)
+    let report = Report::new(work)
+        .breaking(&confirmed)
+        .because(Some(&args.message))
+        .then(format!(
+            "a hold does not end by itself: {} unhold{node} ends it",
+            session.program
+        ));
+    let (locks, options, confirmed) = (&session.locks, &options, &confirmed);
+    work.each(targets, report, |Target { node, seen }| async move {
+        let confirmed = confirmed.get(&node);
+        Ok(locks.hold_seen(&node, options, confirmed, seen).await?)
     })
     .await
-}
-
-/// Somebody else has it, and what they have has not expired.
-fn is_in_the_way(session: &Session<'_>, lease: &NodeLease) -> bool {
-    let now = session.locks.server_time().now();
-    !matches!(lease.state(now), State::Expired { .. }) && is_anothers(session, lease)
 }

@@ -1,11 +1,11 @@
 //! `release`: give a lock back, or break another's.
 
 use clap::Args;
-use maintenance_lease::protocol::State;
 use maintenance_lease::{Change, Done, NodeLease, Release};
 
+use super::confirm::Confirmed;
 use super::targets::Target;
-use super::work::{Report, Work, is_anothers, must_exist};
+use super::work::{Report, Work, must_exist};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::writing::reason;
 use crate::exit::Code;
@@ -75,18 +75,22 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
     };
     let is_mine = |lease: &NodeLease| lease.holder() == Some(session.locks.identity());
     let mut targets = work.targets(&selection, false, &is_mine).await?;
+    let mut confirmed = Confirmed::default();
     if args.force {
         targets = work.look(targets, false).await?;
-        let is_broken = |lease: &NodeLease| is_anothers_lease(&session, lease);
-        work.confirm_breaking(&targets, is_broken)?;
+        confirmed = work.confirm_breaking(&targets)?;
     }
 
     let report = Report::new(work)
         .of(&selection)
+        .breaking(&confirmed)
         .because(args.message.as_deref());
-    let (session, options) = (&session, &options);
-    work.each(targets, report, |target| {
-        release(args, session, options, target)
+    let (session, options, confirmed) = (&session, &options, &confirmed);
+    work.each(targets, report, |target| async move {
+        match confirmed.get(&target.node) {
+            Some(lease) => Ok(session.locks.force_release(lease, options).await?),
+            None => release(args, session, options, target).await,
+        }
     })
     .await
 }
@@ -98,10 +102,6 @@ async fn release(
     target: Target,
 ) -> Result<Change, Failure> {
     let Target { node, seen } = target;
-    let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
-    if let Some(lease) = lease.filter(|lease| args.force && is_anothers_lease(session, lease)) {
-        return Ok(session.locks.force_release(lease, options).await?);
-    }
     let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
     let change = session.locks.release_seen(&node, options, seen).await?;
     let never_locked = change.done == Done::AlreadyFree && change.lease.is_none();
@@ -109,10 +109,4 @@ async fn release(
         must_exist(session, &node).await?;
     }
     Ok(change)
-}
-
-/// Somebody else has a lease, and no hold, on it.
-fn is_anothers_lease(session: &Session<'_>, lease: &NodeLease) -> bool {
-    let now = session.locks.server_time().now();
-    lease.state(now) != State::AdminHold && is_anothers(session, lease)
 }

@@ -1,16 +1,16 @@
 //! `unhold`: end an administrator's hold.
 
 use clap::Args;
-use maintenance_lease::protocol::{State, identity};
+use maintenance_lease::protocol::identity;
 use maintenance_lease::{Done, NodeLease};
 
 use super::targets::Target;
-use super::work::{Report, Work, is_anothers, must_exist};
+use super::work::{Report, Work, must_exist};
 use crate::cli::changing::ChangingArgs;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::verb::Verb;
-use crate::session::{Session, Start};
+use crate::session::Start;
 
 /// End the hold of nodes
 ///
@@ -44,21 +44,16 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
     let is_mine = |lease: &NodeLease| lease.holder() == Some(&own);
     let targets = work.targets(&selection, false, &is_mine).await?;
     let targets = work.look(targets, false).await?;
-    let is_broken = |lease: &NodeLease| is_anothers_hold(&session, lease);
-    work.confirm_breaking(&targets, is_broken)?;
+    let confirmed = work.confirm_breaking(&targets)?;
 
-    let session = &session;
-    let report = Report::new(work).of(&selection);
+    let report = Report::new(work).of(&selection).breaking(&confirmed);
+    let (session, confirmed) = (&session, &confirmed);
     work.each(targets, report, |target| async move {
         let Target { node, seen } = target;
-        let confirmed = seen
-            .as_ref()
-            .and_then(|seen| seen.lease.clone())
-            .filter(|lease| is_anothers_hold(session, lease));
         let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
         let change = session
             .locks
-            .unhold_seen(&node, confirmed.as_ref(), seen)
+            .unhold_seen(&node, confirmed.get(&node), seen)
             .await?;
         if change.done == Done::AlreadyFree && change.lease.is_none() && !exists {
             must_exist(session, &node).await?;
@@ -66,9 +61,4 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
         Ok(change)
     })
     .await
-}
-
-fn is_anothers_hold(session: &Session<'_>, lease: &NodeLease) -> bool {
-    let now = session.locks.server_time().now();
-    lease.state(now) == State::AdminHold && is_anothers(session, lease)
 }

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use maintenance_lease::protocol::State;
 use maintenance_lease::{Aside, Change, Done, Error, NodeEvent, NodeLease, Sight};
 
+use super::confirm::{self, Confirmed};
+use super::events;
 use super::many::{self, Course};
 use super::problems::Problems;
 use super::targets::{self, IsMine, Target, Targets};
-use super::{confirm, events};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::nodes::Selection;
 use crate::cli::output::Format;
@@ -69,17 +69,12 @@ impl<'a> Work<'a> {
         self.told(many::or_interrupted(looking).await)
     }
 
-    /// Asks before the locks of others in `leases` are broken.
+    /// Asks before the locks of others in `targets` are broken, and returns what it showed.
     ///
     /// # Errors
     /// Where the answer is no, or nobody can be asked.
-    pub(crate) fn confirm_breaking(
-        &self,
-        targets: &Targets,
-        is_broken: impl Fn(&NodeLease) -> bool,
-    ) -> Result<(), Failure> {
-        let broken: Vec<&NodeLease> = targets.leases().filter(|lease| is_broken(lease)).collect();
-        confirm::breaking(self.session, self.args, self.verb, &broken)
+    pub(crate) fn confirm_breaking(&self, targets: &Targets) -> Result<Confirmed, Failure> {
+        confirm::breaking(self.session, self.args, self.verb, targets)
     }
 
     /// Works on each of `targets`, tells the results and returns the code.
@@ -119,12 +114,6 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Somebody else holds `lease`, as one who has a lease or an administrator.
-pub(crate) fn is_anothers(session: &Session<'_>, lease: &NodeLease) -> bool {
-    let now = session.locks.server_time().now();
-    lease.state(now) != State::Free && !session.locks.is_own(lease)
-}
-
 /// Tells a node that nobody ever locked from one that does not exist.
 ///
 /// # Errors
@@ -140,6 +129,8 @@ pub(crate) async fn must_exist(session: &Session<'_>, node: &str) -> Result<(), 
 pub(crate) struct Report<'a> {
     work: Work<'a>,
     problems: Problems<'a>,
+    /// The locks of others that are meant to be broken.
+    confirmed: Option<&'a Confirmed>,
     /// Why a lock of another is broken, in the caller's words.
     because: Option<&'a str>,
     /// What comes next, where something began or goes on.
@@ -160,6 +151,7 @@ impl<'a> Report<'a> {
         Self {
             work,
             problems: Problems::changing(work.session, work.verb),
+            confirmed: None,
             because: None,
             then: None,
             unnamed: false,
@@ -170,6 +162,12 @@ impl<'a> Report<'a> {
             asides: BTreeMap::new(),
             events: Vec::new(),
         }
+    }
+
+    /// Says of `confirmed` that they were the locks of others.
+    pub(crate) fn breaking(mut self, confirmed: &'a Confirmed) -> Self {
+        self.confirmed = Some(confirmed);
+        self
     }
 
     /// Says why a lock of another is broken.
@@ -226,7 +224,7 @@ impl<'a> Report<'a> {
             let nodes = self.asides.entry(aside).or_default();
             nodes.push(change.node.clone());
         }
-        let broken = breaks(session, change);
+        let broken = self.is_broken(change);
         if let Some(expired) = change::expired(change, now) {
             terminal.warn(expired);
         }
@@ -253,6 +251,14 @@ impl<'a> Report<'a> {
         let caller = session.locks.identity();
         let events = events::of(change, verb, caller, broken, self.because);
         self.events.extend(events);
+    }
+
+    /// Whether it ended a lock of another that still stood.
+    fn is_broken(&self, change: &Change) -> bool {
+        let confirmed = self.confirmed.and_then(|leases| leases.get(&change.node));
+        let before = change.before.as_ref().and_then(NodeLease::holder);
+        let ended = matches!(change.done, Done::Released | Done::Acquired);
+        confirmed.is_some() && before.is_some() && ended
     }
 
     /// Notes a node that nothing was done to, for reasons that others brought.
@@ -312,18 +318,4 @@ impl<'a> Report<'a> {
 /// Words, as opposed to data for scripts.
 fn is_for_people(format: Format) -> bool {
     matches!(format, Format::Text | Format::Wide)
-}
-
-/// Whether a change took a lock away from somebody else who had it.
-fn breaks(session: &Session<'_>, change: &Change) -> bool {
-    let taken = match change.done {
-        Done::Released => true,
-        Done::Acquired => !matches!(change.state_before, State::Free | State::Expired { .. }),
-        Done::Renewed | Done::AlreadyHeld | Done::AlreadyFree => false,
-    };
-    taken
-        && change
-            .before
-            .as_ref()
-            .is_some_and(|before| !session.locks.is_own(before))
 }

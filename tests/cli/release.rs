@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{events_of, holder_of, on_both, on_real, requests};
+use crate::support::{LEASES, events_of, holder_of, on_both, on_real, requests};
 
 #[test]
 fn it_is_made_for_cleanup_traps() {
@@ -273,5 +273,29 @@ fn it_takes_two_requests() {
             ["GET", "PATCH", "POST"],
             "and an Event: {run}"
         );
+    });
+}
+
+#[test]
+fn nobody_is_asked_to_break_what_is_refused_anyway() {
+    on_both("release-deleting", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster
+            .maint(["acquire", &node])
+            .holder("bob@laptop")
+            .succeeds();
+        let lease = format!("{LEASES}/{node}");
+        let keep = |finalizers| json!({"metadata": {"finalizers": finalizers}});
+        cluster.patch(&lease, &keep(json!(["example.com/kept"])));
+        cluster.delete(&lease);
+        assert_snapshot!(cluster.maint(["release", &node, "--force"]).run(), @"
+        $ kubectl maint release worker-1 --force
+        -- stderr
+        error: node/worker-1 has a Lease that is being deleted
+        hint: until it is gone: kubectl maint status worker-1
+        -- exit code 1
+        ");
+        cluster.patch(&lease, &keep(json!([])));
     });
 }

@@ -5,6 +5,7 @@
 //! ships can be explored exhaustively.
 
 pub mod belief;
+pub mod breaks;
 pub mod identity;
 pub mod keep;
 pub mod lease;
@@ -19,6 +20,7 @@ pub mod transition;
 pub mod wait;
 
 pub use belief::{BootInstant, deadline};
+pub use breaks::breaks;
 pub use keep::{Clocks, Due, Keeper, Loss, Sent, Terms};
 pub use lease::{Acquisition, Holder, Lease, Version};
 pub use names::{Id, Names};

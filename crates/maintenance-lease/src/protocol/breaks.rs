@@ -1,0 +1,94 @@
+//! Which verbs take a lock away from somebody who has it: what has to be confirmed.
+
+use super::lease::Lease;
+use super::time::Now;
+use super::transition::{Caller, Verb, decide};
+
+/// Whether `verb` would break another's lock: it is refused as long as nobody confirms it, and
+/// allowed once the very acquisition that was seen is confirmed.
+///
+/// It follows from [`decide`], so that what is asked about and what is allowed can't part ways.
+#[must_use]
+pub fn breaks(verb: Verb, caller: Caller, seen: &Lease, now: Now) -> bool {
+    let allowed = |meant| decide(verb, caller, Some(seen), meant, now).is_ok();
+    !allowed(None) && allowed(seen.acquisition())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::names::Id;
+    use crate::protocol::testing::{ADMIN, ALICE, BOB, OTHER_ADMIN, alice, held, secs};
+
+    const TAKE_OVER: Verb = Verb::Hold {
+        nonce: Id(70),
+        take_over: true,
+    };
+    const UNHOLD: Verb = Verb::Unhold { another: true };
+
+    /// Which of forced release, take-over and another's unhold would break `seen`.
+    fn broken_by(seen: &Lease, at: u32) -> [bool; 3] {
+        [Verb::ForceRelease, TAKE_OVER, UNHOLD]
+            .map(|verb| breaks(verb, alice(), seen, Now::at(secs(at))))
+    }
+
+    #[test]
+    fn it_is_the_lock_of_another_and_of_the_kind_that_the_verb_is_for() {
+        let bobs = held(BOB, 100, 60);
+        assert_eq!(broken_by(&bobs, 120), [true, true, false]);
+        // Anyone may take what expired; to release it for its holder is another matter.
+        assert_eq!(broken_by(&bobs, 900), [true, false, false]);
+        let theirs = held(OTHER_ADMIN, 100, 60);
+        assert_eq!(broken_by(&theirs, 900), [false, true, true]);
+    }
+
+    #[test]
+    fn ones_own_and_what_nobody_has_is_not_broken() {
+        let free = Lease {
+            holder: None,
+            ..held(BOB, 100, 60)
+        };
+        for seen in [held(ALICE, 100, 60), held(ADMIN, 100, 60), free] {
+            assert_eq!(broken_by(&seen, 120), [false; 3], "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_anyway_needs_no_confirmation() {
+        let elected = Lease {
+            elected: true,
+            ..held(BOB, 100, 60)
+        };
+        let deleting = Lease {
+            deleting: true,
+            ..held(OTHER_ADMIN, 100, 60)
+        };
+        for seen in [elected, deleting] {
+            assert_eq!(broken_by(&seen, 120), [false; 3], "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn verbs_that_are_for_ones_own_break_nothing() {
+        let acquire = Verb::Acquire {
+            duration: 60,
+            nonce: Id(70),
+            reentry: true,
+            free_only: false,
+        };
+        let hold = Verb::Hold {
+            nonce: Id(70),
+            take_over: false,
+        };
+        let unhold = Verb::Unhold { another: false };
+        let renew = Verb::Renew { duration: None };
+        for verb in [acquire, renew, Verb::Release, hold, unhold] {
+            for seen in [held(BOB, 100, 60), held(OTHER_ADMIN, 100, 60)] {
+                assert!(
+                    !breaks(verb, alice(), &seen, Now::at(secs(120))),
+                    "{verb:?} {seen:?}"
+                );
+            }
+        }
+    }
+}
