@@ -13,7 +13,6 @@ mod exec_plugin;
 mod kubeconfig;
 mod proxy;
 mod selection;
-mod time_limit;
 mod tls;
 mod trace;
 mod transport;

@@ -4,11 +4,10 @@ use clap::{Args, ValueEnum};
 use k8s_openapi::apimachinery::pkg::version::Info;
 use serde::Serialize;
 
-use crate::connect::ConnectError;
+use crate::cli::holder::HolderArgs;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::session::Start;
-use crate::terminal::escape;
 
 /// Print the versions of this plugin and of the API server
 ///
@@ -105,19 +104,8 @@ pub(crate) async fn run(args: &VersionArgs, start: &Start<'_>) -> Result<Code, F
 }
 
 async fn server_version(start: &Start<'_>) -> Result<Info, Failure> {
-    let connection = start.connect().await?;
-    let answer = connection.client.apiserver_version().await;
-    answer.map_err(|err| match (ConnectError::classify(&err), err) {
-        (Some(err), _) => err.into(),
-        (None, kube::Error::Api(status)) => {
-            let message = escape(&status.message);
-            start
-                .terminal
-                .error(&format!("Error from server ({}): {message}", status.reason));
-            Failure::Reported(Code::ERROR)
-        }
-        (None, other) => Failure::Input(format!("the server's answer is no version: {other}")),
-    })
+    let session = start.reading(&HolderArgs::default()).await?;
+    Ok(session.locks.server_version().await?)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The stack that requests go down: impersonation, credentials, limits, observation, decompression, and then out.
+//! The stack that requests go down: impersonation, credentials, observation, decompression, and then out. The time that
+//! a request may take is the business of who sends it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,6 @@ use super::credentials::{Credentials, CredentialsLayer};
 use super::environment::Environment;
 use super::error::ConnectError;
 use super::selection::Target;
-use super::time_limit::TimeLimitLayer;
 use super::tls::Identity;
 use super::trace::ObserveLayer;
 use super::warnings::Warnings;
@@ -60,9 +60,6 @@ pub(super) fn client(
         .layer(config.base_uri_layer())
         .layer(extra_headers)
         .layer(CredentialsLayer(credentials))
-        .layer(TimeLimitLayer {
-            limit: request_timeout,
-        })
         .layer(observe)
         .layer(DecompressionLayer::new().gzip(compress))
         .service(connections);

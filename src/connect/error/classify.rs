@@ -10,17 +10,12 @@ use rustls::{CertificateError, InvalidMessage};
 use super::{ConnectError, causes, in_words};
 use crate::connect::dial::DialError;
 use crate::connect::exec_plugin::PluginError;
-use crate::connect::time_limit::TimeLimitExceeded;
 
 impl ConnectError {
-    /// Names the trouble with the connection or the credentials that a request met; `None` where the server answered
-    /// and it is something else. The error itself knows which server it was.
+    /// Names the trouble with the connection or the credentials that a request met; `None` where it is
+    /// something else. The error itself knows which server it was.
     pub(crate) fn classify(err: &kube::Error) -> Option<Self> {
         match err {
-            kube::Error::Api(status) if status.code == 401 => Some(Self::Unauthorized {
-                message: status.message.clone(),
-            }),
-            kube::Error::Api(_) => None,
             kube::Error::Service(source) => Some(
                 Self::classify_cause(source.as_ref()).unwrap_or_else(|| Self::Broken {
                     detail: innermost(source.as_ref()),
@@ -42,8 +37,6 @@ impl ConnectError {
                 Some(of_dial(dial))
             } else if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
                 Some(of_tls(tls))
-            } else if let Some(limit) = cause.downcast_ref::<TimeLimitExceeded>() {
-                Some(Self::TimedOut { after: limit.after })
             } else if let Some(plugin) = cause.downcast_ref::<PluginError>() {
                 Some(Self::from(plugin.clone()))
             } else {

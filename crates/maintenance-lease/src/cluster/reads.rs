@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use futures::future::join;
+use k8s_openapi::apimachinery::pkg::version::Info;
 
 use super::api::{Accept, Api, Call, escape};
 use super::error::ApiError;
@@ -108,6 +109,13 @@ impl Api {
             lease: lease?,
             row: row?,
         })
+    }
+
+    /// The server's version.
+    pub(crate) async fn server_version(&self) -> Result<Info, ApiError> {
+        let call = Call::get("/version".to_owned(), Accept::Json);
+        serde_json::from_slice(&self.call(&call).await?)
+            .map_err(|error| ApiError::Unreadable(error.to_string()))
     }
 
     /// The node's Lease; `None` where there is none, or no namespace for it.

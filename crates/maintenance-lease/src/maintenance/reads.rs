@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use futures::stream::BoxStream;
+use k8s_openapi::apimachinery::pkg::version::Info;
 
 use super::Maintenance;
 use crate::cluster::error::ApiError;
@@ -205,5 +206,27 @@ impl Maintenance {
         selector: Option<&str>,
     ) -> BoxStream<'static, Result<NodeRowEvent, Error>> {
         self.api.watch_nodes(node, selector)
+    }
+
+    /// The API server's version.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::Maintenance;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let version = maintenance.server_version().await?;
+    /// assert!(version.git_version.starts_with("v1."));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Where it does not answer, or with something else.
+    pub async fn server_version(&self) -> Result<Info, ApiError> {
+        self.api.server_version().await
     }
 }
