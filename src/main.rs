@@ -9,6 +9,7 @@ mod failure;
 mod reference;
 mod report;
 mod session;
+mod signals;
 mod terminal;
 
 use std::ffi::OsString;

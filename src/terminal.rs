@@ -11,6 +11,7 @@ use anstyle::{AnsiColor, Style};
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::failure::Failure;
+use crate::signals::asked_to_end;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -121,8 +122,8 @@ impl Terminal {
     /// Asks for a yes after showing `facts`, a line each; `yes` answers it beforehand.
     ///
     /// # Errors
-    /// Where nobody can be asked, or the answer is no.
-    pub(crate) fn confirm(
+    /// Where nobody can be asked, or the answer is no; the end of input, as by Ctrl-D, is one.
+    pub(crate) async fn confirm(
         &self,
         facts: &[String],
         question: &str,
@@ -141,24 +142,26 @@ impl Terminal {
         }
         // What was typed before the question was seen answers something else.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-        let answered = dialoguer::Confirm::new()
-            .with_prompt(question)
-            .default(false)
-            .show_default(true)
-            .wait_for_newline(true)
-            .interact()
-            .map_err(|dialoguer::Error::IO(error)| {
-                // Whoever interrupts the question would be left without a cursor.
-                let _ = dialoguer::console::Term::stderr().show_cursor();
-                match error.kind() {
-                    ErrorKind::Interrupted => Failure::Interrupted,
-                    _ => Failure::Unconfirmed(format!("nobody could be asked: {error}")),
-                }
-            })?;
-        if answered {
-            Ok(())
-        } else {
-            Err(Failure::Declined)
+        // Where nobody reads stderr, nobody answers either.
+        let _ = write!(anstream::stderr().lock(), "{question} [y/N] ");
+        let answer = tokio::select! {
+            biased;
+            answer = next_line() => answer,
+            () = asked_to_end() => {
+                self.stderr(format_args!(""));
+                return Err(Failure::Interrupted);
+            }
+        };
+        match answer {
+            Ok(Some(answer)) if is_yes(&answer) => Ok(()),
+            Ok(Some(_)) => Err(Failure::Declined),
+            Ok(None) => {
+                self.stderr(format_args!(""));
+                Err(Failure::Declined)
+            }
+            Err(error) => Err(Failure::Unconfirmed(format!(
+                "nobody could be asked: {error}"
+            ))),
         }
     }
 
@@ -172,6 +175,22 @@ impl Terminal {
         // Where nobody reads stderr, there is nobody to tell.
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     }
+}
+
+/// The line that is typed next; `None` where input ends before it does.
+async fn next_line() -> std::io::Result<Option<String>> {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    // On a thread that nobody waits for: who is interrupted types no line.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = std::io::stdin().read_line(&mut line);
+        let _ = sender.send(read.map(|_| line.ends_with('\n').then_some(line)));
+    });
+    receiver.await.unwrap_or(Ok(None))
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 /// `text` with every character escaped that would move the cursor, colour the line or turn its

@@ -27,7 +27,7 @@ const HELD_UNASKED: usize = 10;
 ///
 /// # Errors
 /// Where the answer is no, or nobody can be asked.
-pub(crate) fn many_nodes(
+pub(crate) async fn many_nodes(
     session: &Session<'_>,
     args: &ChangingArgs,
     verb: Verb,
@@ -49,6 +49,7 @@ pub(crate) fn many_nodes(
         &facts,
         &format!("{first}{} {nodes}?", &verb[1..]),
     )
+    .await
 }
 
 /// The locks of others that somebody has looked at and wants broken, by node: those very
@@ -68,7 +69,7 @@ impl Confirmed {
 ///
 /// # Errors
 /// Where the answer is no, or nobody can be asked.
-pub(crate) fn breaking(
+pub(crate) async fn breaking(
     session: &Session<'_>,
     args: &ChangingArgs,
     verb: Verb,
@@ -86,7 +87,7 @@ pub(crate) fn breaking(
     if broken.len() > SHOWN {
         facts.push(format!("  and {} more", broken.len() - SHOWN));
     }
-    ask(session, args, &facts, &question)?;
+    ask(session, args, &facts, &question).await?;
     let by_node = |lease: &NodeLease| (lease.node().to_owned(), lease.clone());
     Ok(Confirmed(broken.into_iter().map(by_node).collect()))
 }
@@ -144,7 +145,7 @@ fn fact(lease: &NodeLease, now: Now) -> String {
 }
 
 /// A dry run changes nothing, so that there is nothing to confirm: it says what would be asked.
-fn ask(
+async fn ask(
     session: &Session<'_>,
     args: &ChangingArgs,
     facts: &[String],
@@ -167,7 +168,7 @@ fn ask(
             "not confirmed: --nodes-from - leaves nothing to ask on".to_owned(),
         ));
     }
-    session.terminal.confirm(facts, question, yes)
+    session.terminal.confirm(facts, question, yes).await
 }
 
 /// So many nodes.

@@ -69,7 +69,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         options = options.until(until.after(session.locks.server_time().now().latest)?);
     }
     let confirmed = match args.take_over {
-        true => work.confirm_breaking(&targets)?,
+        true => work.confirm_breaking(&targets).await?,
         false => Confirmed::default(),
     };
 

@@ -10,6 +10,7 @@ use futures::StreamExt as _;
 use super::targets::Target;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::signals::asked_to_end;
 
 /// After Ctrl-C, how long what is under way may still take.
 pub(crate) const LAST_CHANCE: Duration = Duration::from_secs(2);
@@ -104,48 +105,18 @@ pub(crate) async fn or_interrupted<T>(
     }
 }
 
-/// Completes at Ctrl-C, or where the process is asked to end, as by `timeout` or a cancelled job; a
-/// second time ends the process at once.
+/// Completes where the process is asked to end; a second time ends it at once.
 pub(crate) async fn interrupt() {
-    ctrl_c().await;
+    asked_to_end().await;
     exit_at_interrupt();
 }
 
 /// From now on Ctrl-C ends the process at once: nothing is left to be said or undone.
 pub(crate) fn exit_at_interrupt() {
     tokio::spawn(async {
-        ctrl_c().await;
+        asked_to_end().await;
         std::process::exit(Code::INTERRUPTED.number().into());
     });
-}
-
-async fn ctrl_c() {
-    // Nobody can interrupt what can't be told about signals.
-    let interrupted = async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        () = interrupted => {}
-        () = terminated() => {}
-    }
-}
-
-#[cfg(unix)]
-async fn terminated() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            terminate.recv().await;
-        }
-        Err(_) => std::future::pending().await,
-    }
-}
-
-#[cfg(not(unix))]
-async fn terminated() {
-    std::future::pending().await
 }
 
 #[cfg(test)]

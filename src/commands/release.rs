@@ -78,7 +78,7 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
     let mut confirmed = Confirmed::default();
     if args.force {
         targets = work.look(targets, false).await?;
-        confirmed = work.confirm_breaking(&targets)?;
+        confirmed = work.confirm_breaking(&targets).await?;
     }
 
     let report = Report::new(work)

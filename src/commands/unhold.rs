@@ -44,7 +44,7 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
     let is_mine = |lease: &NodeLease| lease.holder() == Some(&own);
     let targets = work.targets(&selection, false, &is_mine).await?;
     let targets = work.look(targets, false).await?;
-    let confirmed = work.confirm_breaking(&targets)?;
+    let confirmed = work.confirm_breaking(&targets).await?;
 
     let report = Report::new(work).of(&selection).breaking(&confirmed);
     let (session, confirmed) = (&session, &confirmed);

@@ -52,7 +52,7 @@ impl<'a> Work<'a> {
         );
         let found = many::or_interrupted(finding).await;
         let targets = self.told(found)?;
-        confirm::many_nodes(self.session, self.args, self.verb, selection, &targets)?;
+        confirm::many_nodes(self.session, self.args, self.verb, selection, &targets).await?;
         Ok(targets)
     }
 
@@ -73,8 +73,8 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     /// Where the answer is no, or nobody can be asked.
-    pub(crate) fn confirm_breaking(&self, targets: &Targets) -> Result<Confirmed, Failure> {
-        confirm::breaking(self.session, self.args, self.verb, targets)
+    pub(crate) async fn confirm_breaking(&self, targets: &Targets) -> Result<Confirmed, Failure> {
+        confirm::breaking(self.session, self.args, self.verb, targets).await
     }
 
     /// Works on each of `targets`, tells the results and returns the code.

@@ -1,5 +1,6 @@
 //! Confirmations, answered at a terminal.
 
+use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
 use rexpect::session::{PtySession, spawn_command};
 use serde_json::json;
@@ -22,6 +23,11 @@ fn asked(cluster: &Cluster, arguments: &[&str]) -> PtySession {
 fn answered(mut terminal: PtySession, answer: &str) -> (String, i32) {
     terminal.send(answer).expect("it listens");
     terminal.flush().expect("it listens");
+    ended(terminal)
+}
+
+/// What it says at the end, and its code.
+fn ended(mut terminal: PtySession) -> (String, i32) {
     let said = terminal.exp_eof().expect("it ends");
     match terminal.process().wait().expect("it ended") {
         WaitStatus::Exited(_, code) => (said, code),
@@ -62,6 +68,40 @@ fn no_and_a_bare_return_leave_everything_as_it_is() {
             let (said, code) = answered(terminal, answer);
             assert_eq!(code, 6, "{said}");
             assert!(said.contains("nothing was done"), "{said}");
+        }
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn the_end_of_input_is_a_no() {
+    on_real("confirm-end", |cluster| {
+        let node = held_by_bob(cluster);
+        // Ctrl-D, at once and behind half an answer.
+        for answer in ["\x04", "y\x04\x04"] {
+            let terminal = asked(cluster, &["release", &node, "--force"]);
+            let (said, code) = answered(terminal, answer);
+            assert_eq!(code, 6, "{said}");
+            // On a line of its own.
+            assert!(said.starts_with(" \r\n"), "{said:?}");
+            assert!(said.contains("nothing was done"), "{said:?}");
+        }
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn who_is_asked_to_end_waits_for_no_answer() {
+    on_real("confirm-term", |cluster| {
+        let node = held_by_bob(cluster);
+        for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+            let mut terminal = asked(cluster, &["release", &node, "--force"]);
+            terminal
+                .process_mut()
+                .signal(signal)
+                .expect("it is our child");
+            let (said, code) = ended(terminal);
+            assert_eq!(code, 130, "{said}");
         }
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
     });

@@ -1,9 +1,10 @@
-//! Ctrl-C while an answer is awaited.
+//! Ctrl-C, and other ways to be asked to end, while an answer is awaited.
 
 use std::slice;
 
 use http::Method;
 use insta::assert_snapshot;
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::Treatment::{Keep, Pass};
@@ -136,40 +137,62 @@ fn while_a_release_hangs() {
 
 #[test]
 fn while_the_second_of_two_hangs() {
-    on_both("ctrl-second", |cluster| {
-        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
-        cluster.namespace();
-        let gate = cluster.gate(|method, path| {
-            let second = path.contains("worker-2");
-            if (method == Method::PATCH || method == Method::POST) && second {
-                Keep
-            } else {
-                Pass
+    for (prefix, signal) in [
+        ("ctrl-second", Signal::INT),
+        ("term-second", Signal::TERM),
+        ("hup-second", Signal::HUP),
+    ] {
+        on_both(prefix, |cluster| {
+            let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+            for node in &nodes {
+                cluster.lease(
+                    node,
+                    &json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
+                );
             }
-        });
-        for node in &nodes {
-            cluster.lease(
-                node,
-                &json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
+            let gate = cluster.gate(|method, path| {
+                if method == Method::PATCH && path.contains("worker-2") {
+                    Keep
+                } else {
+                    Pass
+                }
+            });
+            let run = start(&gate, cluster, "acquire", &nodes);
+            let kept = gate.kept();
+            assert_eq!(
+                cluster.lease_of(&nodes[0])["spec"]["holderIdentity"],
+                "alice@bastion"
             );
-        }
-        let run = start(&gate, cluster, "acquire", &nodes);
+            run.is_sent(signal);
+            // The first is given back; the second may still take effect.
+            assert_snapshot!(run.ends(), @"
+            $ kubectl maint acquire worker-1 worker-2
+            -- stderr
+            error: interrupted: the write for node/worker-2 was under way and may still take effect
+            hint: to see: kubectl maint status worker-2
+            not acquired, 1 of 2 nodes: worker-1; unknown: worker-2
+            -- exit code 130
+            ");
+            assert_eq!(cluster.lease_of(&nodes[0])["spec"]["holderIdentity"], "");
+            drop(kept);
+        });
+    }
+}
+
+#[test]
+fn a_hangup_is_survived_where_that_is_wanted() {
+    on_both("hup-ignored", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        let gate = cluster.gate_for_writes(&[Keep]);
+        let run = cluster
+            .maint(["acquire", &node])
+            .env("KUBECONFIG", &gate.kubeconfig)
+            .without_hangups()
+            .start();
         let kept = gate.kept();
-        assert_eq!(
-            cluster.lease_of(&nodes[0])["spec"]["holderIdentity"],
-            "alice@bastion"
-        );
-        run.interrupt();
-        // The first is given back; the second may still take effect.
-        assert_snapshot!(run.ends(), @"
-        $ kubectl maint acquire worker-1 worker-2
-        -- stderr
-        error: interrupted: the write for node/worker-2 was under way and may still take effect
-        hint: to see: kubectl maint status worker-2
-        not acquired, 1 of 2 nodes: worker-1; unknown: worker-2
-        -- exit code 130
-        ");
-        assert_eq!(cluster.lease_of(&nodes[0])["spec"]["holderIdentity"], "");
-        drop(kept);
+        run.is_sent(Signal::HUP);
+        assert_eq!(kept.passes(), 201);
+        assert_eq!(run.ends().code, 0);
     });
 }

@@ -114,6 +114,23 @@ impl Maint {
         self
     }
 
+    /// With hang-ups ignored from the start, as under `nohup`.
+    pub(crate) fn without_hangups(mut self) -> Self {
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .args(["-c", r#"trap "" HUP; exec "$0" "$@""#])
+            .arg(self.command.get_program())
+            .args(self.command.get_args())
+            .env_clear()
+            .envs(
+                self.command
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            );
+        self.command = shell;
+        self
+    }
+
     /// The command as it would be run, for tests that watch it at work.
     pub(crate) fn command(self) -> Command {
         self.command
@@ -170,7 +187,11 @@ impl Reader {
 impl Running {
     /// Sends what Ctrl-C sends.
     pub(crate) fn interrupt(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::INT).expect("it is our child");
+        self.is_sent(Signal::INT);
+    }
+
+    pub(crate) fn is_sent(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it is our child");
     }
 
     /// Waits for its end.
