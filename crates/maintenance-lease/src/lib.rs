@@ -22,6 +22,7 @@ mod notes;
 mod options;
 mod outcome;
 pub mod protocol;
+mod waiting;
 
 pub use cluster::change::DryRun;
 pub use cluster::error::{ApiError, Status};
@@ -38,3 +39,4 @@ pub use options::{
     Renew, check_duration, check_reason,
 };
 pub use outcome::{Aside, Change, Done, Error, Refused, Right};
+pub use waiting::Blocked;

@@ -1,7 +1,7 @@
 //! The handle: everything that a program does with maintenance locks begins here.
 
 mod reads;
-mod verbs;
+pub(crate) mod verbs;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,9 +52,9 @@ pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// breaks nothing here, but it delays every answer: switch it off, as above.
 #[derive(Clone)]
 pub struct Maintenance {
-    api: Api,
+    pub(crate) api: Api,
     identity: String,
-    write_options: WriteOptions,
+    pub(crate) write_options: WriteOptions,
     dry_run: DryRun,
 }
 

@@ -53,6 +53,8 @@ pub(crate) struct Task<'a> {
     pub(crate) dry_run: DryRun,
     /// How long to go on; `None`: until there is a decision.
     pub(crate) patience: Option<Duration>,
+    /// A lost race ends it, as [`Error::Contended`]: a watch will tell what came of it.
+    pub(crate) once: bool,
 }
 
 /// A write that was sent, on what.
@@ -209,6 +211,14 @@ impl Api {
                 }
                 Err(error) if error.is_conflict() => {
                     conflicts += 1;
+                    if task.once && !resent {
+                        return Err(Error::Contended {
+                            node: task.node.to_owned(),
+                            intent: task.intent(),
+                            conflicts,
+                            waited: Duration::ZERO,
+                        });
+                    }
                     unsettled = resent.then_some(sent);
                     error
                 }

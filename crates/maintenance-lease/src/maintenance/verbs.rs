@@ -8,7 +8,7 @@ use crate::env::nonce;
 use crate::lease::NodeLease;
 use crate::options::{Acquire, Hold, InvalidOption, Release, Renew, check_duration, check_reason};
 use crate::outcome::{Change, Error};
-use crate::protocol::{Acquisition, Caller, Names, Token, Verb, identity};
+use crate::protocol::{Acquisition, Caller, Id, Names, Token, Verb, identity};
 
 /// A verb goes on, through conflicts and lost answers, for this many times the limit of a request.
 const PATIENCE: u32 = 3;
@@ -79,20 +79,8 @@ impl Maintenance {
         options: &Acquire,
         seen: Option<Seen>,
     ) -> Result<Change, Error> {
-        let duration = check_duration(options.duration)?;
-        check_option_reason(options.reason.as_deref())?;
-        let mut names = Names::default();
-        let verb = Verb::Acquire {
-            duration,
-            nonce: names.id(&nonce(&*self.api.env)),
-            reentry: options.reentry,
-            free_only: options.free_only,
-        };
-        let extras = Extras {
-            reason: options.reason.clone(),
-            ..Extras::default()
-        };
-        self.carry_out(node, verb, names, None, extras, seen).await
+        let plan = self.plan_acquire(options)?;
+        self.carry_out(node, plan, seen).await
     }
 
     /// Whether an acquisition would be refused on what was seen. Nothing is sent.
@@ -118,14 +106,17 @@ impl Maintenance {
     pub fn check_acquire(&self, seen: &Seen, options: &Acquire) -> Result<(), Error> {
         let duration = check_duration(options.duration)?;
         let mut names = Names::default();
-        let verb = Verb::Acquire {
-            duration,
-            nonce: names.id("unsent"),
-            reentry: options.reentry,
-            free_only: options.free_only,
-        };
+        let verb = acquire_verb(options, duration, names.id("unsent"));
         let caller = self.caller(&mut names);
         self.api.check(&seen.node, verb, caller, seen, &mut names)
+    }
+
+    /// Whether a hold would be refused on what was seen, but for a take-over. Nothing is sent.
+    pub(crate) fn check_hold(&self, seen: &Seen, options: &Hold) -> Result<(), Error> {
+        let mut plan = self.plan_hold(options, None)?;
+        let caller = self.caller(&mut plan.names);
+        self.api
+            .check(&seen.node, plan.verb, caller, seen, &mut plan.names)
     }
 
     /// Extends the caller's acquisition, also an expired one that nobody took.
@@ -175,7 +166,8 @@ impl Maintenance {
             reason: options.reason.clone(),
             ..Extras::default()
         };
-        self.carry_out(node, Verb::Renew { duration }, names, meant, extras, seen)
+        let verb = Verb::Renew { duration };
+        self.carry_out(node, Plan::new(verb, names, meant, extras), seen)
             .await
     }
 
@@ -224,7 +216,7 @@ impl Maintenance {
             reason: options.reason.clone(),
             ..Extras::default()
         };
-        self.carry_out(node, Verb::Release, names, meant, extras, seen)
+        self.carry_out(node, Plan::new(Verb::Release, names, meant, extras), seen)
             .await
     }
 
@@ -271,15 +263,8 @@ impl Maintenance {
             ..Extras::default()
         };
         let seen = seen_lease(confirmed);
-        self.carry_out(
-            confirmed.node(),
-            Verb::ForceRelease,
-            names,
-            meant,
-            extras,
-            Some(seen),
-        )
-        .await
+        let plan = Plan::new(Verb::ForceRelease, names, meant, extras);
+        self.carry_out(confirmed.node(), plan, Some(seen)).await
     }
 
     /// Holds a node as an administrator, until [`unhold`](Self::unhold).
@@ -339,25 +324,8 @@ impl Maintenance {
         confirmed: Option<&NodeLease>,
         seen: Option<Seen>,
     ) -> Result<Change, Error> {
-        if options.reason.is_empty() {
-            return Err(InvalidOption::NoReason.into());
-        }
-        check_option_reason(Some(&options.reason))?;
-        let mut names = Names::default();
-        let meant = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
-        let verb = Verb::Hold {
-            nonce: names.id(&nonce(&*self.api.env)),
-            take_over: meant.is_some(),
-        };
-        let extras = Extras {
-            reason: Some(options.reason.clone()),
-            hold_until: options
-                .until
-                .map(|until| until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
-            hold: true,
-            node_uid: None,
-        };
-        self.carry_out(node, verb, names, meant, extras, seen).await
+        let plan = self.plan_hold(options, confirmed)?;
+        self.carry_out(node, plan, seen).await
     }
 
     /// Ends the caller's own hold.
@@ -420,11 +388,11 @@ impl Maintenance {
         let verb = Verb::Unhold {
             another: meant.is_some(),
         };
-        self.carry_out(node, verb, names, meant, Extras::default(), seen)
-            .await
+        let plan = Plan::new(verb, names, meant, Extras::default());
+        self.carry_out(node, plan, seen).await
     }
 
-    fn caller(&self, names: &mut Names) -> Caller {
+    pub(crate) fn caller(&self, names: &mut Names) -> Caller {
         Caller {
             identity: names.id(&self.identity),
             hold_identity: names.id(&identity::hold_identity(&self.identity)),
@@ -441,31 +409,101 @@ impl Maintenance {
         })
     }
 
-    async fn carry_out(
+    /// What an acquisition does, once it was checked.
+    pub(crate) fn plan_acquire(&self, options: &Acquire) -> Result<Plan, InvalidOption> {
+        let duration = check_duration(options.duration)?;
+        check_reason(options.reason.as_deref().unwrap_or_default())?;
+        let mut names = Names::default();
+        let verb = acquire_verb(options, duration, names.id(&nonce(&*self.api.env)));
+        let extras = Extras {
+            reason: options.reason.clone(),
+            ..Extras::default()
+        };
+        Ok(Plan::new(verb, names, None, extras))
+    }
+
+    /// What a hold does, once it was checked.
+    pub(crate) fn plan_hold(
+        &self,
+        options: &Hold,
+        confirmed: Option<&NodeLease>,
+    ) -> Result<Plan, InvalidOption> {
+        if options.reason.is_empty() {
+            return Err(InvalidOption::NoReason);
+        }
+        check_reason(&options.reason)?;
+        let mut names = Names::default();
+        let meant = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
+        let verb = Verb::Hold {
+            nonce: names.id(&nonce(&*self.api.env)),
+            take_over: meant.is_some(),
+        };
+        let extras = Extras {
+            reason: Some(options.reason.clone()),
+            hold_until: options
+                .until
+                .map(|until| until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
+            hold: true,
+            node_uid: None,
+        };
+        Ok(Plan::new(verb, names, meant, extras))
+    }
+
+    pub(crate) async fn carry_out(
         &self,
         node: &str,
-        verb: Verb,
-        mut names: Names,
-        meant: Option<Acquisition>,
-        extras: Extras,
+        mut plan: Plan,
         seen: Option<Seen>,
     ) -> Result<Change, Error> {
-        let caller = self.caller(&mut names);
+        let caller = self.caller(&mut plan.names);
+        let patience = self.api.limit.map(|limit| limit * PATIENCE);
         self.api
             .change(Task {
                 node,
-                verb,
+                verb: plan.verb,
                 caller,
-                names,
-                meant,
-                extras,
+                names: plan.names,
+                meant: plan.meant,
+                extras: plan.extras,
                 seen,
                 row: None,
                 write_options: &self.write_options,
                 dry_run: self.dry_run,
-                patience: self.api.limit.map(|limit| limit * PATIENCE),
+                patience: patience.filter(|_| !plan.once),
+                once: plan.once,
             })
             .await
+    }
+}
+
+/// What is to be done to a Lease.
+pub(crate) struct Plan {
+    pub(crate) verb: Verb,
+    pub(crate) names: Names,
+    pub(crate) meant: Option<Acquisition>,
+    pub(crate) extras: Extras,
+    /// A lost race ends it; everything else goes on until it is decided.
+    pub(crate) once: bool,
+}
+
+impl Plan {
+    fn new(verb: Verb, names: Names, meant: Option<Acquisition>, extras: Extras) -> Self {
+        Self {
+            verb,
+            names,
+            meant,
+            extras,
+            once: false,
+        }
+    }
+}
+
+fn acquire_verb(options: &Acquire, duration: u32, nonce: Id) -> Verb {
+    Verb::Acquire {
+        duration,
+        nonce,
+        reentry: options.reentry,
+        free_only: options.free_only,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Integer time for pure rules: points of server time and the spans between them.
 
 use std::ops::{Add, Sub};
+use std::time::Duration;
 
 /// A length of time in whole microseconds, the precision of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -31,10 +32,22 @@ impl Span {
         self.0
     }
 
+    /// The span as a length of time to sleep; none where it reaches back.
+    #[must_use]
+    pub fn to_duration(self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0).unwrap_or(0))
+    }
+
     /// The span in seconds, rounded up: the shortest whole duration that covers it.
     #[must_use]
     pub const fn ceil_seconds(self) -> i64 {
         self.0.div_euclid(1_000_000) + (self.0.rem_euclid(1_000_000) != 0) as i64
+    }
+}
+
+impl From<Duration> for Span {
+    fn from(length: Duration) -> Self {
+        Self(i64::try_from(length.as_micros()).unwrap_or(i64::MAX))
     }
 }
 
