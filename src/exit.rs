@@ -4,6 +4,7 @@ use maintenance_lease::Error;
 use maintenance_lease::protocol::Refusal;
 
 use crate::failure::Failure;
+use crate::report::verb::Verb;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,20 +49,20 @@ impl Code {
         }
     }
 
-    /// The code that stands for `failure`.
-    pub(crate) fn of(failure: &Failure) -> Self {
+    /// The code that stands for `failure` of a verb that changes locks, or of something else.
+    pub(crate) fn of(failure: &Failure, verb: Option<Verb>) -> Self {
         match failure {
             Failure::Usage { .. } => Self::USAGE,
             Failure::Input(_) | Failure::NothingFound { .. } | Failure::Connect(_) => Self::ERROR,
-            Failure::Lock(error) => Self::of_lock(error),
+            Failure::Lock(error) => Self::of_lock(error, verb),
             Failure::Unconfirmed(_) | Failure::Declined => Self::UNSAFE,
             Failure::Interrupted | Failure::InterruptedWrite { .. } => Self::INTERRUPTED,
-            Failure::NotGivenBack { cause, .. } => Self::of(cause),
+            Failure::NotGivenBack { cause, .. } => Self::of(cause, verb),
             Failure::Reported(code) => *code,
         }
     }
 
-    fn of_lock(error: &Error) -> Self {
+    fn of_lock(error: &Error, verb: Option<Verb>) -> Self {
         match error {
             Error::Refused(refused) => match refused.refusal {
                 Refusal::Held
@@ -72,6 +73,9 @@ impl Code {
                 | Refusal::NotHeld
                 | Refusal::NotAHold
                 | Refusal::ChangedHands => Self::HELD,
+                // It keeps an acquisition off as any other holder does; for verbs that end
+                // something it was only named wrongly.
+                Refusal::OwnHold if verb == Some(Verb::Acquire) => Self::HELD,
                 Refusal::OwnHold | Refusal::Elected | Refusal::Deleting => Self::ERROR,
             },
             Error::Invalid(_) => Self::USAGE,
@@ -82,7 +86,28 @@ impl Code {
 
 #[cfg(test)]
 mod tests {
+    use maintenance_lease::Refused;
+    use maintenance_lease::protocol::State;
+
     use super::*;
+
+    #[test]
+    fn ones_own_hold_keeps_an_acquisition_off_and_is_a_wrong_name_elsewhere() {
+        let refused = Failure::Lock(Error::Refused(Box::new(Refused {
+            node: "worker-1".to_owned(),
+            refusal: Refusal::OwnHold,
+            lease: None,
+            state: State::AdminHold,
+        })));
+        assert_eq!(Code::of(&refused, Some(Verb::Acquire)), Code::HELD);
+        assert_eq!(Code::of(&refused, Some(Verb::Release)), Code::ERROR);
+        let kept = Failure::NotGivenBack {
+            node: "worker-1".to_owned(),
+            token: None,
+            cause: Box::new(refused),
+        };
+        assert_eq!(Code::of(&kept, Some(Verb::Acquire)), Code::HELD);
+    }
 
     #[test]
     fn of_several_the_worst_counts() {

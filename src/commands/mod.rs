@@ -33,7 +33,7 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
     };
     let code = result.unwrap_or_else(|failure| {
         problems::tell(start.terminal, &failure);
-        Code::of(&failure)
+        Code::of(&failure, None)
     });
     if start.terminal.lost_data() {
         code.worse(Code::ERROR)

@@ -55,7 +55,7 @@ impl<'a> Problems<'a> {
 
     /// Tells one.
     pub(crate) fn tell(&self, failure: &Failure) {
-        self.note(self.code(failure));
+        self.note(Code::of(failure, self.verb));
         if let Failure::Lock(Error::NodeNotFound(node)) = failure {
             let mut unknown = self.unknown.borrow_mut();
             unknown.push(node.clone());
@@ -76,19 +76,6 @@ impl<'a> Problems<'a> {
             && told.insert(hint.clone())
         {
             terminal.hint(hint);
-        }
-    }
-
-    /// The code of a failure. One's own hold keeps an acquisition off as any other holder does; for
-    /// verbs that end something it was only named wrongly.
-    fn code(&self, failure: &Failure) -> Code {
-        match failure {
-            Failure::Lock(Error::Refused(refused))
-                if refused.refusal == Refusal::OwnHold && self.verb == Some(Verb::Acquire) =>
-            {
-                Code::HELD
-            }
-            _ => Code::of(failure),
         }
     }
 

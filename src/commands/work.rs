@@ -109,7 +109,7 @@ impl<'a> Work<'a> {
         result.map_err(|failure| {
             let problems = Problems::changing(self.session, self.verb);
             problems.tell(&failure);
-            Failure::Reported(Code::of(&failure))
+            Failure::Reported(Code::of(&failure, Some(self.verb)))
         })
     }
 }
