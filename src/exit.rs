@@ -76,7 +76,9 @@ impl Code {
                 // It keeps an acquisition off as any other holder does; for verbs that end
                 // something it was only named wrongly.
                 Refusal::OwnHold if verb == Some(Verb::Acquire) => Self::HELD,
-                Refusal::OwnHold | Refusal::Elected | Refusal::Deleting => Self::ERROR,
+                Refusal::OwnHold | Refusal::Elected | Refusal::Deleting | Refusal::Foreign => {
+                    Self::ERROR
+                }
             },
             Error::Invalid(_) => Self::USAGE,
             _ => Self::ERROR,
@@ -86,14 +88,15 @@ impl Code {
 
 #[cfg(test)]
 mod tests {
-    use maintenance_lease::Refused;
     use maintenance_lease::protocol::State;
+    use maintenance_lease::{Refused, Subject};
 
     use super::*;
 
     #[test]
     fn ones_own_hold_keeps_an_acquisition_off_and_is_a_wrong_name_elsewhere() {
         let refused = Failure::Lock(Error::Refused(Box::new(Refused {
+            subject: Subject::Node,
             node: "worker-1".to_owned(),
             refusal: Refusal::OwnHold,
             lease: None,

@@ -185,7 +185,7 @@ fn words(
             escape(&source.to_string()),
             Some(format!("it takes the right to {right}: {RIGHTS} grants it")),
         ),
-        (Failure::Lock(Error::NamespaceTerminating), None) => (
+        (Failure::Lock(Error::NamespaceTerminating(_)), None) => (
             failure.to_string(),
             Some("wait until it is gone; the next acquire makes it anew".to_owned()),
         ),

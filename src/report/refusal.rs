@@ -74,6 +74,9 @@ fn message(refused: &Refused, asked: Asked<'_>) -> String {
             "node/{node} has a Lease whose strategy is set: coordinated leader election owns it"
         ),
         Refusal::Deleting => format!("node/{node} has a Lease that is being deleted"),
+        Refusal::Foreign => {
+            format!("node/{node} has a Lease that is another application's: it lacks labels")
+        }
     }
 }
 
@@ -128,7 +131,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
             format!("this is a lease: {program} release {node}")
         }
         (Refusal::NotAHold, _) => format!("this is a lease; to break it: {by_force}"),
-        (Refusal::Elected, _) => format!(
+        (Refusal::Elected | Refusal::Foreign, _) => format!(
             "kubectl get lease -n {} {node} -o yaml",
             maintenance_lease::NAMESPACE
         ),

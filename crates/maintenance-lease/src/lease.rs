@@ -1,6 +1,7 @@
 //! A node's maintenance Lease as people and programs see it: with strings and `chrono` times.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -8,14 +9,11 @@ use serde_json::value::RawValue;
 
 use crate::cluster::wire;
 use crate::notes::Notes;
-use crate::protocol::identity;
 use crate::protocol::{
     Flags, Holder, Instant, Lease, Names, Now, Span, State, Token, Version, flags, next_change,
     state,
 };
-
-/// The namespace of the Node Maintenance Leases (KEP-1411).
-pub const NAMESPACE: &str = "kube-node-maintenance";
+use crate::repository::Repository;
 
 /// A node's maintenance Lease, as read at one resource version.
 ///
@@ -33,6 +31,10 @@ pub struct NodeLease {
     pub(crate) transitions: u32,
     pub(crate) elected: bool,
     pub(crate) deleting: bool,
+    /// The holder is an administrator.
+    pub(crate) admin: bool,
+    /// It lacks a label of the repository that it was read from.
+    pub(crate) foreign: bool,
     pub(crate) owners: Option<Box<RawValue>>,
     pub(crate) notes: Notes,
 }
@@ -56,6 +58,8 @@ struct WireMetadata<'a> {
     resource_version: Cow<'a, str>,
     #[serde(borrow, default)]
     deletion_timestamp: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    labels: Option<&'a RawValue>,
     #[serde(default)]
     annotations: Option<Notes>,
     #[serde(default)]
@@ -77,11 +81,11 @@ struct WireSpec<'a> {
 }
 
 impl NodeLease {
-    /// Reads a Lease from the server's JSON.
+    /// Reads a Lease of `repository` from the server's JSON.
     ///
     /// # Errors
     /// Where it is no Lease, or its resource version is no number.
-    pub(crate) fn from_json(json: &[u8]) -> Result<Self, String> {
+    pub(crate) fn from_json(json: &[u8], repository: &Repository) -> Result<Self, String> {
         let wire: WireLease<'_> =
             serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let spec = wire.spec.unwrap_or_default();
@@ -99,18 +103,23 @@ impl NodeLease {
             })?;
         let whole =
             |value: Option<i64>| u32::try_from(value.unwrap_or(0).max(0)).unwrap_or(u32::MAX);
+        let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
         let transitions = whole(spec.lease_transitions);
         Ok(Self {
             node: wire.metadata.name,
             uid: wire.metadata.uid,
             version,
-            holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
+            admin: holder
+                .as_deref()
+                .is_some_and(|holder| repository.is_admin(holder)),
+            holder,
             acquired: spec.acquire_time.map(|time| wire::parse(&time)),
             renewed: spec.renew_time.map(|time| wire::parse(&time)),
             duration: whole(spec.lease_duration_seconds),
             transitions,
             elected: spec.strategy.is_some_and(|strategy| !strategy.is_empty()),
             deleting: wire.metadata.deletion_timestamp.is_some(),
+            foreign: !carries(wire.metadata.labels, repository.labels()),
             owners: wire.metadata.owner_references,
             notes: wire
                 .metadata
@@ -128,7 +137,7 @@ impl NodeLease {
             version: self.version,
             holder: self.holder.as_deref().map(|holder| Holder {
                 id: names.id(holder),
-                admin: identity::is_admin(holder),
+                admin: self.admin,
             }),
             acquired: self.acquired,
             renewed: self.renewed,
@@ -137,6 +146,7 @@ impl NodeLease {
             nonce: self.notes.nonce.as_deref().map(|nonce| names.id(nonce)),
             elected: self.elected,
             deleting: self.deleting,
+            foreign: self.foreign,
         }
     }
 
@@ -266,15 +276,31 @@ impl NodeLease {
     }
 }
 
+/// Whether a Lease with `labels` carries all that are `wanted`.
+fn carries(labels: Option<&RawValue>, wanted: &BTreeMap<String, String>) -> bool {
+    if wanted.is_empty() {
+        return true;
+    }
+    let labels: BTreeMap<Cow<'_, str>, Cow<'_, str>> = labels
+        .and_then(|labels| serde_json::from_str(labels.get()).ok())
+        .unwrap_or_default();
+    wanted
+        .iter()
+        .all(|(key, value)| labels.get(key.as_str()).is_some_and(|is| is == value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(json: &[u8]) -> Result<NodeLease, String> {
+        NodeLease::from_json(json, &Repository::default())
+    }
+
     #[test]
     fn a_lease_with_a_name_and_nothing_else_is_read() {
         let lease =
-            NodeLease::from_json(br#"{"metadata":{"name":"n","uid":"u","resourceVersion":"5"}}"#)
-                .expect("a Lease");
+            read(br#"{"metadata":{"name":"n","uid":"u","resourceVersion":"5"}}"#).expect("a Lease");
         assert_eq!(lease.holder(), None);
         assert_eq!(lease.resource_version(), 5);
         assert_eq!(lease.token(), None);
@@ -282,7 +308,7 @@ mod tests {
 
     #[test]
     fn what_other_tools_wrote_does_not_matter() {
-        let lease = NodeLease::from_json(
+        let lease = read(
             br#"{"metadata":{"name":"n","uid":"u-1","resourceVersion":"5","labels":{"a":"b"},
                 "annotations":{"other":"x","kubectl-maint.dev/acquisition":"3-n1",
                 "kubectl-maint.dev/reason":"new\nkernel"}},
@@ -302,7 +328,7 @@ mod tests {
 
     #[test]
     fn an_empty_holder_is_nobody() {
-        let lease = NodeLease::from_json(
+        let lease = read(
             br#"{"metadata":{"name":"n","resourceVersion":"5"},"spec":{"holderIdentity":""}}"#,
         )
         .expect("a Lease");
@@ -311,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_hold_changes_by_itself_the_instant_it_is_overdue() {
-        let lease = NodeLease::from_json(
+        let lease = read(
             br#"{"metadata":{"name":"n","resourceVersion":"5","annotations":
                 {"kubectl-maint.dev/hold-until":"1970-01-01T00:01:00Z"}},
                 "spec":{"holderIdentity":"kubeadm:alice"}}"#,
@@ -321,5 +347,38 @@ mod tests {
         let overdue = minute + Span::TICK;
         assert_eq!(lease.next_change(Now::at(minute)), Some(overdue));
         assert_eq!(lease.next_change(Now::at(overdue)), None);
+    }
+
+    #[test]
+    fn what_lacks_a_label_of_the_repository_is_foreign() {
+        let repository = Repository::new("apps")
+            .label("app", "db")
+            .label("tier", "a");
+        let is_foreign = |labels: &str| {
+            let json = format!(r#"{{"metadata":{{"name":"n","resourceVersion":"5"{labels}}}}}"#);
+            NodeLease::from_json(json.as_bytes(), &repository)
+                .expect("a Lease")
+                .foreign
+        };
+        assert!(!is_foreign(
+            r#","labels":{"app":"db","tier":"a","other":"x"}"#
+        ));
+        assert!(is_foreign(r#","labels":{"app":"db"}"#));
+        assert!(is_foreign(r#","labels":{"app":"db","tier":"b"}"#));
+        assert!(is_foreign(r#","labels":null"#));
+        assert!(is_foreign(""));
+    }
+
+    #[test]
+    fn administrators_are_those_of_nodes() {
+        let held = br#"{"metadata":{"name":"n","resourceVersion":"5"},
+            "spec":{"holderIdentity":"kubeadm-0"}}"#;
+        let is_admin = |repository| {
+            let lease = NodeLease::from_json(held, &repository).expect("a Lease");
+            let lease = lease.reduced(&mut Names::default());
+            lease.holder.expect("a holder").admin
+        };
+        assert!(is_admin(Repository::node_maintenance()));
+        assert!(!is_admin(Repository::new("apps")));
     }
 }

@@ -22,6 +22,7 @@ mod notes;
 mod options;
 mod outcome;
 pub mod protocol;
+mod repository;
 mod waiting;
 
 pub use cluster::change::DryRun;
@@ -31,7 +32,7 @@ pub use cluster::nodes::NodeRow;
 pub use cluster::reads::{RowDetail, Seen, Sight};
 pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, ServerTimeService};
 pub use cluster::watch::{LeaseEvent, NodeRowEvent, WatchEvent};
-pub use lease::{NAMESPACE, NodeLease};
+pub use lease::NodeLease;
 pub use maintenance::{Builder, DEFAULT_REQUEST_TIMEOUT, Maintenance};
 pub use notes::ANNOTATION_PREFIX;
 pub use options::{
@@ -39,4 +40,5 @@ pub use options::{
     Renew, check_duration, check_reason,
 };
 pub use outcome::{Aside, Change, Done, Error, Refused, Right};
+pub use repository::{NAMESPACE, Repository, Subject};
 pub use waiting::Blocked;

@@ -17,7 +17,8 @@ use crate::cluster::server_time::ServerTime;
 use crate::cluster::writes::WriteOptions;
 use crate::env::{Env, Machine, nonce};
 use crate::lease::NodeLease;
-use crate::protocol::identity::{self, InvalidIdentity};
+use crate::protocol::identity::InvalidIdentity;
+use crate::repository::Repository;
 
 /// The limit for one request where none is set.
 pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -64,6 +65,7 @@ pub struct Builder {
     identity: String,
     field_manager: String,
     request_timeout: Option<Duration>,
+    repository: Repository,
     dry_run: DryRun,
     env: Arc<dyn Env>,
 }
@@ -80,6 +82,13 @@ impl Builder {
     #[must_use]
     pub fn request_timeout(mut self, limit: Option<Duration>) -> Self {
         self.request_timeout = limit;
+        self
+    }
+
+    /// Which Leases it works on; the Node Maintenance Leases where nothing is said.
+    #[must_use]
+    pub fn repository(mut self, repository: Repository) -> Self {
+        self.repository = repository;
         self
     }
 
@@ -102,9 +111,9 @@ impl Builder {
     /// # Errors
     /// Where the identity can't be a holder's.
     pub fn build(self) -> Result<Maintenance, InvalidIdentity> {
-        identity::validate(&self.identity)?;
+        self.repository.check_identity(&self.identity)?;
         Ok(Maintenance {
-            api: Api::new(self.client, self.env, self.request_timeout),
+            api: Api::new(self.client, self.env, self.request_timeout, self.repository),
             identity: self.identity,
             write_options: WriteOptions {
                 field_manager: self.field_manager,
@@ -120,7 +129,7 @@ impl Maintenance {
     /// identity holds counts as one's own.
     ///
     /// # Errors
-    /// Where the identity can't be a holder's, such as one that begins with `kubeadm`.
+    /// Where the identity can't be a holder's of Nodes, such as one that begins with `kubeadm`.
     pub fn new(client: Client, identity: impl Into<String>) -> Result<Self, InvalidIdentity> {
         Self::builder(client, identity).build()
     }
@@ -132,6 +141,7 @@ impl Maintenance {
             identity: identity.into(),
             field_manager: "maintenance-lease".to_owned(),
             request_timeout: Some(DEFAULT_REQUEST_TIMEOUT),
+            repository: Repository::default(),
             dry_run: DryRun::None,
             env: Arc::new(Machine),
         }
@@ -141,6 +151,11 @@ impl Maintenance {
     #[must_use]
     pub fn identity(&self) -> &str {
         &self.identity
+    }
+
+    /// Which Leases it works on.
+    pub fn repository(&self) -> &Repository {
+        &self.api.repository
     }
 
     /// The estimate of the server's time, which every answer improves.
@@ -161,7 +176,7 @@ impl Maintenance {
     #[must_use]
     pub fn is_own(&self, lease: &NodeLease) -> bool {
         lease.holder().is_some_and(|holder| {
-            holder == self.identity || holder == identity::hold_identity(&self.identity)
+            holder == self.identity || holder == self.repository().hold_identity(&self.identity)
         })
     }
 

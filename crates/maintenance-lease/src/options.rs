@@ -27,6 +27,9 @@ pub enum InvalidOption {
     /// A hold without a reason.
     #[error("a hold needs a reason")]
     NoReason,
+    /// A hold of what is no node.
+    #[error("only nodes are held by administrators")]
+    HoldOfNoNode,
 }
 
 /// Checks the length of an acquisition.

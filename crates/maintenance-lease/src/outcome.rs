@@ -8,6 +8,7 @@ use crate::cluster::nodes::NodeRow;
 use crate::lease::NodeLease;
 use crate::options::InvalidOption;
 use crate::protocol::{BootInstant, Instant, Refusal, State, Token};
+use crate::repository::{Repository, Subject};
 
 /// What a verb did to a node's Lease.
 #[derive(Clone, Debug)]
@@ -84,7 +85,9 @@ impl Change {
 /// A refusal with what everybody wants to know: who, since when, until when and why.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// The node.
+    /// What the lock is on.
+    pub subject: Subject,
+    /// Its name.
     pub node: String,
     /// The rule that refuses.
     pub refusal: Refusal,
@@ -96,7 +99,7 @@ pub struct Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let node = &self.node;
+        let lock = format_args!("{}/{}", self.subject, self.node);
         let holder = self
             .lease
             .as_ref()
@@ -104,22 +107,26 @@ impl fmt::Display for Refused {
             .unwrap_or("nobody")
             .escape_debug();
         match self.refusal {
-            Refusal::Held => write!(f, "node/{node} is held by {holder}"),
-            Refusal::HeldByCaller => write!(f, "node/{node} is already held by {holder}"),
-            Refusal::Expired => write!(f, "node/{node} has an expired lease of {holder}"),
-            Refusal::AdminHold => write!(f, "node/{node} is on hold by {holder}"),
-            Refusal::OwnHold => write!(f, "node/{node} is on your own hold"),
-            Refusal::NotHolder => write!(f, "node/{node} is not yours but {holder}'s"),
-            Refusal::NotHeld => write!(f, "node/{node} is not held by anybody"),
-            Refusal::NotAHold => write!(f, "node/{node} is not on hold: it is {holder}'s lease"),
+            Refusal::Held => write!(f, "{lock} is held by {holder}"),
+            Refusal::HeldByCaller => write!(f, "{lock} is already held by {holder}"),
+            Refusal::Expired => write!(f, "{lock} has an expired lease of {holder}"),
+            Refusal::AdminHold => write!(f, "{lock} is on hold by {holder}"),
+            Refusal::OwnHold => write!(f, "{lock} is on your own hold"),
+            Refusal::NotHolder => write!(f, "{lock} is not yours but {holder}'s"),
+            Refusal::NotHeld => write!(f, "{lock} is not held by anybody"),
+            Refusal::NotAHold => write!(f, "{lock} is not on hold: it is {holder}'s lease"),
             Refusal::ChangedHands => {
-                write!(f, "node/{node} changed hands: it is {holder}'s now")
+                write!(f, "{lock} changed hands: it is {holder}'s now")
             }
             Refusal::Elected => write!(
                 f,
-                "node/{node} has a Lease that coordinated leader election owns (its strategy is set)"
+                "{lock} has a Lease that coordinated leader election owns (its strategy is set)"
             ),
-            Refusal::Deleting => write!(f, "node/{node} has a Lease that is being deleted"),
+            Refusal::Deleting => write!(f, "{lock} has a Lease that is being deleted"),
+            Refusal::Foreign => write!(
+                f,
+                "{lock} has a Lease without the labels of yours: it is another application's"
+            ),
         }
     }
 }
@@ -145,16 +152,15 @@ pub enum Error {
         /// What the server said.
         source: ApiError,
     },
-    /// The namespace of the Leases is being deleted, so that none can be made in it.
-    #[error(
-        "namespace {} is being deleted: no Lease can be made in it",
-        crate::NAMESPACE
-    )]
-    NamespaceTerminating,
+    /// This namespace of the Leases is being deleted, so that none can be made in it.
+    #[error("namespace {0} is being deleted: no Lease can be made in it")]
+    NamespaceTerminating(String),
     /// A write was sent whose fate could not be learnt in time: it may have taken effect, or may yet.
-    #[error("unknown whether node/{node} was {intent}: {source}; it may still take effect")]
+    #[error("unknown whether {subject}/{node} was {intent}: {source}; it may still take effect")]
     Unknown {
-        /// The node.
+        /// What the lock is on.
+        subject: Subject,
+        /// Its name.
         node: String,
         /// What would have happened to it, as a participle.
         intent: &'static str,
@@ -163,11 +169,13 @@ pub enum Error {
     },
     /// Others changed the Lease at every try; nothing was written.
     #[error(
-        "node/{node} was not {intent}: its Lease kept changing ({conflicts} conflicts in {}s)",
+        "{subject}/{node} was not {intent}: its Lease kept changing ({conflicts} conflicts in {}s)",
         .waited.as_secs()
     )]
     Contended {
-        /// The node.
+        /// What the lock is on.
+        subject: Subject,
+        /// Its name.
         node: String,
         /// What would have happened to it, as a participle.
         intent: &'static str,
@@ -185,20 +193,20 @@ pub enum Error {
 }
 
 /// A right on a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Right {
     /// Such as `patch`.
     pub verb: &'static str,
     /// Such as `leases.coordination.k8s.io`.
     pub resource: &'static str,
     /// `None` for cluster-wide resources.
-    pub namespace: Option<&'static str>,
+    pub namespace: Option<String>,
 }
 
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.resource)?;
-        match self.namespace {
+        match &self.namespace {
             Some(namespace) => write!(f, " in namespace {namespace}"),
             None => Ok(()),
         }
@@ -206,11 +214,11 @@ impl fmt::Display for Right {
 }
 
 impl Right {
-    pub(crate) const fn on_leases(verb: &'static str) -> Self {
+    pub(crate) fn on_leases(verb: &'static str, repository: &Repository) -> Self {
         Self {
             verb,
             resource: "leases.coordination.k8s.io",
-            namespace: Some(crate::NAMESPACE),
+            namespace: Some(repository.namespace().to_owned()),
         }
     }
 

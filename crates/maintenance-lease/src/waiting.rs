@@ -310,6 +310,7 @@ impl<'a> Contest<'a> {
         let reduced = self.reduced();
         let now = self.maintenance.api.time.now();
         Refused {
+            subject: self.maintenance.repository().subject(),
             node: self.seen.node.clone(),
             refusal: Refusal::Held,
             lease: self.seen.lease.clone(),
@@ -393,7 +394,8 @@ fn can_end(refusal: Refusal) -> bool {
         | Refusal::NotHeld
         | Refusal::NotAHold
         | Refusal::ChangedHands
-        | Refusal::Elected => false,
+        | Refusal::Elected
+        | Refusal::Foreign => false,
     }
 }
 

@@ -19,6 +19,8 @@ use super::open_writes::OpenWrites;
 use super::server_time::ServerTime;
 use crate::bugs;
 use crate::env::Env;
+use crate::outcome::Right;
+use crate::repository::Repository;
 
 /// What a request asks for in its answer.
 #[derive(Clone, Copy, Debug)]
@@ -69,10 +71,16 @@ pub(crate) struct Api {
     /// The limit for each request; `None`: as long as it takes.
     pub(crate) limit: Option<Duration>,
     pub(crate) open_writes: OpenWrites,
+    pub(crate) repository: Arc<Repository>,
 }
 
 impl Api {
-    pub(crate) fn new(client: Client, env: Arc<dyn Env>, limit: Option<Duration>) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        env: Arc<dyn Env>,
+        limit: Option<Duration>,
+        repository: Repository,
+    ) -> Self {
         let env = bugs::machine(env);
         Self {
             client,
@@ -80,7 +88,13 @@ impl Api {
             env,
             limit,
             open_writes: OpenWrites::default(),
+            repository: Arc::new(repository),
         }
+    }
+
+    /// The right that it takes to `verb` the Leases.
+    pub(crate) fn lease_right(&self, verb: &'static str) -> Right {
+        Right::on_leases(verb, &self.repository)
     }
 
     /// Sends `call` and reads the whole answer.

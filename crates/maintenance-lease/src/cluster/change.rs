@@ -111,7 +111,9 @@ impl Api {
         let now = self.time.now();
         decide(verb, caller, reduced.as_ref(), None, now)
             .map(drop)
-            .map_err(|refusal| refused(node, refusal, seen.lease.as_ref(), reduced.as_ref(), now))
+            .map_err(|refusal| {
+                self.refused(node, refusal, seen.lease.as_ref(), reduced.as_ref(), now)
+            })
     }
 
     /// Carries `task` out.
@@ -132,9 +134,12 @@ impl Api {
             None => self
                 .see(task.node, task.needs_node())
                 .await
-                .map_err(|error| Right::on_leases("get").explain(error))?,
+                .map_err(|error| self.lease_right("get").explain(error))?,
         };
-        check_node(&mut task, &seen.row, &mut asides)?;
+        let needs_node = task.needs_node() && self.repository.locks_nodes();
+        if needs_node {
+            check_node(&mut task, &seen.row, &mut asides)?;
+        }
         task.row = seen.row.into_row();
 
         let mut lease = seen.lease;
@@ -170,12 +175,12 @@ impl Api {
                 },
             };
             if task.dry_run == DryRun::Client {
-                let imagined = imagined(&sent.write, sent.on.as_ref(), &task);
+                let imagined = imagined(&sent.write, sent.on.as_ref(), &task, &self.repository);
                 return Ok(self.done(&mut task, sent, Some(imagined), asides));
             }
             let mut wait = backoff(&*self.env, tries);
             let problem = match self.send_write(&task, &sent).await {
-                Ok(answer) => match NodeLease::from_json(&answer) {
+                Ok(answer) => match NodeLease::from_json(&answer, &self.repository) {
                     Err(why) => {
                         unsettled = Some(sent);
                         ApiError::Unreadable(why)
@@ -185,6 +190,7 @@ impl Api {
                         let on = task.reduce(sent.on.as_ref());
                         if judge(&sent.write, on.as_ref(), Some(&reduced)) == Outcome::Failed {
                             return Err(Error::Unknown {
+                                subject: self.repository.subject(),
                                 node: task.node.to_owned(),
                                 intent: task.intent(),
                                 source: ApiError::Unreadable(
@@ -213,6 +219,7 @@ impl Api {
                     conflicts += 1;
                     if task.once && !resent {
                         return Err(Error::Contended {
+                            subject: self.repository.subject(),
                             node: task.node.to_owned(),
                             intent: task.intent(),
                             conflicts,
@@ -222,10 +229,14 @@ impl Api {
                     unsettled = resent.then_some(sent);
                     error
                 }
-                Err(error) if error.is_not_found() && sent.on.is_none() => {
+                Err(error)
+                    if error.is_not_found()
+                        && sent.on.is_none()
+                        && self.repository.locks_nodes() =>
+                {
                     if task.dry_run == DryRun::Server {
                         asides.push(Aside::NamespaceCreated);
-                        let imagined = imagined(&sent.write, None, &task);
+                        let imagined = imagined(&sent.write, None, &task, &self.repository);
                         return Ok(self.done(&mut task, sent, Some(imagined), asides));
                     }
                     let created =
@@ -247,18 +258,19 @@ impl Api {
                     error
                 }
                 // The Lease went away meanwhile: read again, decide again.
-                Err(error) if error.is_not_found() => {
+                Err(error) if error.is_not_found() && sent.on.is_some() => {
                     unsettled = resent.then_some(sent);
                     error
                 }
                 Err(error) if resent => {
                     return Err(Error::Unknown {
+                        subject: self.repository.subject(),
                         node: task.node.to_owned(),
                         intent: task.intent(),
                         source: error,
                     });
                 }
-                Err(error) => return Err(explain_write(error, sent.on.is_some())),
+                Err(error) => return Err(self.explain_write(error, sent.on.is_some())),
             };
             if unsettled.is_none() {
                 self.open_writes.settle(task.node);
@@ -275,7 +287,7 @@ impl Api {
                     conflicts,
                 )
                 .await?;
-            if lease.as_ref().map(|lease| &lease.uid) != first_uid.as_ref() && task.needs_node() {
+            if lease.as_ref().map(|lease| &lease.uid) != first_uid.as_ref() && needs_node {
                 // A Lease goes with its Node: the Node that was seen may be another by now.
                 let row = self
                     .node_row(task.node)
@@ -312,7 +324,7 @@ impl Api {
     ) -> Result<Decision, Error> {
         let now = self.time.now();
         decide(task.verb, task.caller, seen, task.meant, now)
-            .map_err(|refusal| refused(task.node, refusal, lease.as_ref(), seen, now))
+            .map_err(|refusal| self.refused(task.node, refusal, lease.as_ref(), seen, now))
     }
 
     async fn send_write(&self, task: &Task<'_>, sent: &Sent) -> Result<Bytes, ApiError> {
@@ -326,7 +338,14 @@ impl Api {
                     .await
             }
             None => {
-                let lease = object(&sent.write, task.node, &task.extras, &task.names);
+                let repository = &self.repository;
+                let lease = object(
+                    &sent.write,
+                    task.node,
+                    repository,
+                    &task.extras,
+                    &task.names,
+                );
                 self.create_lease(&lease, task.write_options).await
             }
         }
@@ -356,16 +375,19 @@ impl Api {
                 .patience
                 .is_some_and(|patience| waited.saturating_add(wait) >= patience)
             {
+                let subject = self.repository.subject();
                 let node = task.node.to_owned();
                 let intent = task.intent();
                 return Err(if unsettled {
                     Error::Unknown {
+                        subject,
                         node,
                         intent,
                         source: problem,
                     }
                 } else if problem.is_conflict() || problem.is_not_found() {
                     Error::Contended {
+                        subject,
                         node,
                         intent,
                         conflicts,
@@ -383,7 +405,7 @@ impl Api {
                     wait = backoff(&*self.env, tries);
                     problem = error;
                 }
-                Err(error) => return Err(Right::on_leases("get").explain(error)),
+                Err(error) => return Err(self.lease_right("get").explain(error)),
             }
         }
     }
@@ -447,6 +469,35 @@ impl Api {
             asides,
         }
     }
+
+    /// The refusal of `refusal` on what was seen at `now`.
+    pub(crate) fn refused(
+        &self,
+        node: &str,
+        refusal: Refusal,
+        lease: Option<&NodeLease>,
+        reduced: Option<&Lease>,
+        now: Now,
+    ) -> Error {
+        Error::Refused(Box::new(Refused {
+            subject: self.repository.subject(),
+            node: node.to_owned(),
+            refusal,
+            lease: lease.cloned(),
+            state: state(reduced, now),
+        }))
+    }
+
+    fn explain_write(&self, error: ApiError, existed: bool) -> Error {
+        if error
+            .status()
+            .is_some_and(|status| status.has_cause("NamespaceTerminating"))
+        {
+            return Error::NamespaceTerminating(self.repository.namespace().to_owned());
+        }
+        self.lease_right(if existed { "patch" } else { "create" })
+            .explain(error)
+    }
 }
 
 impl Api {
@@ -477,9 +528,6 @@ enum Settled {
 }
 
 fn check_node(task: &mut Task<'_>, row: &Sight, asides: &mut Vec<Aside>) -> Result<(), Error> {
-    if !task.needs_node() {
-        return Ok(());
-    }
     match sight(task.node, row)? {
         Some(row) => task.extras.node_uid = Some(row.uid.clone()),
         None if asides.contains(&Aside::NodeUnreadable) => {}
@@ -496,29 +544,4 @@ fn sight<'a>(node: &str, row: &'a Sight) -> Result<Option<&'a NodeRow>, Error> {
         Sight::Missing => Err(Error::NodeNotFound(node.to_owned())),
         Sight::Forbidden | Sight::Unread => Ok(None),
     }
-}
-
-fn refused(
-    node: &str,
-    refusal: Refusal,
-    lease: Option<&NodeLease>,
-    reduced: Option<&Lease>,
-    now: Now,
-) -> Error {
-    Error::Refused(Box::new(Refused {
-        node: node.to_owned(),
-        refusal,
-        lease: lease.cloned(),
-        state: state(reduced, now),
-    }))
-}
-
-fn explain_write(error: ApiError, existed: bool) -> Error {
-    if error
-        .status()
-        .is_some_and(|status| status.has_cause("NamespaceTerminating"))
-    {
-        return Error::NamespaceTerminating;
-    }
-    Right::on_leases(if existed { "patch" } else { "create" }).explain(error)
 }

@@ -4,9 +4,15 @@ use super::change::Task;
 use crate::lease::NodeLease;
 use crate::notes::Notes;
 use crate::protocol::{Version, Write};
+use crate::repository::Repository;
 
-/// The Lease as `write` would make it of `on`.
-pub(super) fn imagined(write: &Write, on: Option<&NodeLease>, task: &Task<'_>) -> NodeLease {
+/// The Lease of `repository` as `write` would make it of `on`.
+pub(super) fn imagined(
+    write: &Write,
+    on: Option<&NodeLease>,
+    task: &Task<'_>,
+    repository: &Repository,
+) -> NodeLease {
     let mut lease = on.cloned().unwrap_or_else(|| NodeLease {
         node: task.node.to_owned(),
         uid: String::new(),
@@ -18,6 +24,8 @@ pub(super) fn imagined(write: &Write, on: Option<&NodeLease>, task: &Task<'_>) -
         transitions: 0,
         elected: false,
         deleting: false,
+        admin: false,
+        foreign: false,
         owners: None,
         notes: Notes::default(),
     });
@@ -29,7 +37,9 @@ pub(super) fn imagined(write: &Write, on: Option<&NodeLease>, task: &Task<'_>) -
             transitions,
             ..
         } => {
-            lease.holder = Some(task.names.name(holder).to_owned());
+            let holder = task.names.name(holder);
+            lease.holder = Some(holder.to_owned());
+            lease.admin = repository.is_admin(holder);
             lease.acquired = Some(at);
             lease.renewed = Some(at);
             lease.duration = duration;

@@ -4,9 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::wire;
 use crate::bugs::{self, Bug};
-use crate::lease::{NAMESPACE, NodeLease};
+use crate::lease::NodeLease;
 use crate::notes::{annotation, mark};
 use crate::protocol::{Names, Write};
+use crate::repository::Repository;
 
 /// What a write carries besides what the rules decide.
 #[derive(Clone, Debug, Default)]
@@ -47,13 +48,22 @@ pub(crate) fn merge_patch(
     json!({ "metadata": metadata, "spec": spec(write, names) })
 }
 
-/// The Lease that `write` creates for `node`.
-pub(crate) fn object(write: &Write, node: &str, extras: &Extras, names: &Names) -> Value {
+/// The Lease that `write` creates for `node` in `repository`.
+pub(crate) fn object(
+    write: &Write,
+    node: &str,
+    repository: &Repository,
+    extras: &Extras,
+    names: &Names,
+) -> Value {
     let mut annotations = annotations(write, None, extras, names);
     annotations.retain(|_, value| !value.is_null());
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), json!(node));
-    metadata.insert("namespace".to_owned(), json!(NAMESPACE));
+    metadata.insert("namespace".to_owned(), json!(repository.namespace()));
+    if !repository.labels().is_empty() {
+        metadata.insert("labels".to_owned(), json!(repository.labels()));
+    }
     metadata.insert("annotations".to_owned(), Value::Object(annotations));
     if let Some(uid) = &extras.node_uid {
         metadata.insert("ownerReferences".to_owned(), json!([owner(node, uid)]));
@@ -181,7 +191,7 @@ mod tests {
             r#"{{"metadata":{{"name":"worker-1","uid":"u","resourceVersion":"41"{rest}}},
                 "spec":{{"holderIdentity":"bob","leaseTransitions":1}}}}"#
         );
-        NodeLease::from_json(json.as_bytes()).expect("a Lease")
+        NodeLease::from_json(json.as_bytes(), &Repository::default()).expect("a Lease")
     }
 
     fn acquire(names: &mut Names) -> Write {

@@ -9,11 +9,14 @@ use k8s_openapi::apimachinery::pkg::version::Info;
 use super::api::{Accept, Api, Call, escape};
 use super::error::ApiError;
 use super::nodes::{Columns, NodeRow, close_table};
-use crate::lease::{NAMESPACE, NodeLease};
+use crate::lease::NodeLease;
 use crate::protocol::Instant;
+use crate::repository::Repository;
 
 /// Where kubelets renew their heartbeats.
-const HEARTBEAT_NAMESPACE: &str = "kube-node-lease";
+fn heartbeats() -> Repository {
+    Repository::new("kube-node-lease")
+}
 
 /// A node and its Lease, as seen at one time.
 #[derive(Clone, Debug)]
@@ -77,25 +80,12 @@ impl RowDetail {
     }
 }
 
-/// The collection of the maintenance Leases, or one of them.
-pub(crate) fn lease_path(node: Option<&str>) -> String {
-    lease_path_in(NAMESPACE, node)
-}
-
-fn lease_path_in(namespace: &str, name: Option<&str>) -> String {
-    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
-    match name {
-        Some(name) => format!("{leases}/{}", escape(name)),
-        None => leases,
-    }
-}
-
 impl Api {
-    /// The node's Lease and, where `with_node`, the Node's row.
+    /// The node's Lease and, where `with_node` and there are Nodes, the Node's row.
     pub(crate) async fn see(&self, node: &str, with_node: bool) -> Result<Seen, ApiError> {
         let (row, lease) = join(
             async {
-                if with_node {
+                if with_node && self.repository.locks_nodes() {
                     self.node_row(node).await
                 } else {
                     Ok(Sight::Unread)
@@ -120,12 +110,17 @@ impl Api {
 
     /// The node's Lease; `None` where there is none, or no namespace for it.
     pub(crate) async fn lease(&self, node: &str) -> Result<Option<NodeLease>, ApiError> {
-        self.lease_at(lease_path(Some(node))).await
+        self.lease_of(&self.repository, node).await
     }
 
-    async fn lease_at(&self, path: String) -> Result<Option<NodeLease>, ApiError> {
-        match self.call(&Call::get(path, Accept::Json)).await {
-            Ok(answer) => NodeLease::from_json(&answer)
+    async fn lease_of(
+        &self,
+        repository: &Repository,
+        name: &str,
+    ) -> Result<Option<NodeLease>, ApiError> {
+        let call = Call::get(repository.path(Some(name)), Accept::Json);
+        match self.call(&call).await {
+            Ok(answer) => NodeLease::from_json(&answer, repository)
                 .map(Some)
                 .map_err(ApiError::Unreadable),
             Err(error) if error.is_not_found() => Ok(None),
@@ -184,16 +179,14 @@ impl Api {
         .map(drop)
     }
 
-    /// All maintenance Leases by node.
+    /// All Leases of the repository by name.
     pub(crate) async fn leases(&self) -> Result<HashMap<String, NodeLease>, ApiError> {
-        self.collect(NAMESPACE, |lease| lease).await
+        self.collect(&self.repository, |lease| lease).await
     }
 
     /// When each node's kubelet last renewed its heartbeat, by node; nodes without one are left out.
     pub(crate) async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
-        let renewals = self
-            .collect(HEARTBEAT_NAMESPACE, |lease| lease.renewed)
-            .await?;
+        let renewals = self.collect(&heartbeats(), |lease| lease.renewed).await?;
         Ok(renewals
             .into_iter()
             .filter_map(|(node, renewed)| Some((node, renewed?)))
@@ -202,20 +195,20 @@ impl Api {
 
     /// When the node's kubelet last renewed its heartbeat; `None` where it has none.
     pub(crate) async fn heartbeat(&self, node: &str) -> Result<Option<Instant>, ApiError> {
-        let path = lease_path_in(HEARTBEAT_NAMESPACE, Some(node));
-        Ok(self.lease_at(path).await?.and_then(|lease| lease.renewed))
+        let lease = self.lease_of(&heartbeats(), node).await?;
+        Ok(lease.and_then(|lease| lease.renewed))
     }
 
-    /// What `keep` takes of each Lease in `namespace`, by the Lease's name.
+    /// What `keep` takes of each Lease of `repository`, by the Lease's name.
     async fn collect<T: Send>(
         &self,
-        namespace: &str,
+        repository: &Repository,
         keep: impl Fn(NodeLease) -> T + Send + Sync,
     ) -> Result<HashMap<String, T>, ApiError> {
         let mut kept = HashMap::new();
-        let call = Call::get(lease_path_in(namespace, None), Accept::Json);
+        let call = Call::get(repository.list_path(), Accept::Json);
         self.list(&call, "items", |item, _| {
-            let lease = NodeLease::from_json(item).map_err(ApiError::Unreadable)?;
+            let lease = NodeLease::from_json(item, repository).map_err(ApiError::Unreadable)?;
             kept.insert(lease.node.clone(), keep(lease));
             Ok(())
         })

@@ -46,7 +46,7 @@ pub enum WatchEvent<T> {
     Deleted(T),
 }
 
-/// What a watch tells of maintenance Leases.
+/// What a watch tells of Leases.
 pub type LeaseEvent = WatchEvent<NodeLease>;
 
 /// What a watch tells of Nodes.
@@ -58,7 +58,8 @@ impl Api {
         node: Option<&str>,
         from: Option<u64>,
     ) -> BoxStream<'static, Result<LeaseEvent, Error>> {
-        Watcher::new(self.clone(), Leases::new(node), from).into_stream()
+        let leases = Leases::new(self.repository.clone(), node);
+        Watcher::new(self.clone(), leases, from).into_stream()
     }
 
     pub(crate) fn watch_nodes(

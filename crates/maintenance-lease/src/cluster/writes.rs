@@ -7,8 +7,6 @@ use serde_json::{Value, json};
 
 use super::api::{Accept, Api, Call, escape};
 use super::error::ApiError;
-use super::reads::lease_path;
-use crate::lease::NAMESPACE;
 
 /// How writes are marked and whether they count.
 #[derive(Clone, Debug)]
@@ -43,7 +41,7 @@ impl Api {
         patch: &Value,
         options: &WriteOptions,
     ) -> Result<Bytes, ApiError> {
-        let path = lease_path(Some(node));
+        let path = self.repository.path(Some(node));
         self.call(&options.call(Method::PATCH, &path, "application/merge-patch+json", patch))
             .await
     }
@@ -54,17 +52,17 @@ impl Api {
         lease: &Value,
         options: &WriteOptions,
     ) -> Result<Bytes, ApiError> {
-        let path = lease_path(None);
+        let path = self.repository.path(None);
         self.call(&options.call(Method::POST, &path, "application/json", lease))
             .await
     }
 
-    /// Creates the namespace of the maintenance Leases. Returns whether it was missing.
+    /// Creates the namespace of the Leases. Returns whether it was missing.
     pub(crate) async fn create_namespace(&self, options: &WriteOptions) -> Result<bool, ApiError> {
         let namespace = json!({
             "apiVersion": "v1",
             "kind": "Namespace",
-            "metadata": {"name": NAMESPACE},
+            "metadata": {"name": self.repository.namespace()},
         });
         let call = options.call(
             Method::POST,

@@ -12,7 +12,7 @@ use crate::cluster::reads::{RowDetail, Seen, Sight};
 use crate::cluster::watch::{LeaseEvent, NodeRowEvent};
 use crate::lease::NodeLease;
 use crate::outcome::{Error, Right};
-use crate::protocol::Instant;
+use crate::protocol::{Instant, Names, Refusal};
 
 impl Maintenance {
     /// The node's Lease; `None` where there is none, which means that the node is free.
@@ -39,12 +39,14 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// Where it can't be read.
+    /// Where it can't be read; [`Error::Refused`] where it lacks the repository's labels.
     pub async fn get(&self, node: &str) -> Result<Option<NodeLease>, Error> {
-        self.api
+        let lease = self
+            .api
             .lease(node)
             .await
-            .map_err(|error| Right::on_leases("get").explain(error))
+            .map_err(|error| self.api.lease_right("get").explain(error))?;
+        self.own(lease)
     }
 
     /// All maintenance Leases by node.
@@ -72,10 +74,10 @@ impl Maintenance {
         self.api
             .leases()
             .await
-            .map_err(|error| Right::on_leases("list").explain(error))
+            .map_err(|error| self.api.lease_right("list").explain(error))
     }
 
-    /// The node's Lease and, where `with_node`, its row: two requests side by side.
+    /// The node's Lease and, where `with_node` and it is a Node, its row: two requests side by side.
     ///
     /// # Usage
     /// ```
@@ -94,12 +96,16 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// Where the Lease can't be read, or the Node for another cause than a missing right.
+    /// Where the Lease can't be read or lacks the repository's labels, or the Node can't be read for
+    /// another cause than a missing right.
     pub async fn see(&self, node: &str, with_node: bool) -> Result<Seen, Error> {
-        self.api
+        let seen = self
+            .api
             .see(node, with_node)
             .await
-            .map_err(|error| Right::on_leases("get").explain(error))
+            .map_err(|error| self.api.lease_right("get").explain(error))?;
+        let lease = self.own(seen.lease)?;
+        Ok(Seen { lease, ..seen })
     }
 
     /// The Node's row.
@@ -228,5 +234,23 @@ impl Maintenance {
     /// Where it does not answer, or with something else.
     pub async fn server_version(&self) -> Result<Info, ApiError> {
         self.api.server_version().await
+    }
+
+    /// Refuses a Lease of another application, which is neither this one's nor free.
+    fn own(&self, lease: Option<NodeLease>) -> Result<Option<NodeLease>, Error> {
+        match lease {
+            Some(lease) if lease.foreign => {
+                let reduced = lease.reduced(&mut Names::default());
+                let now = self.api.time.now();
+                Err(self.api.refused(
+                    lease.node(),
+                    Refusal::Foreign,
+                    Some(&lease),
+                    Some(&reduced),
+                    now,
+                ))
+            }
+            lease => Ok(lease),
+        }
     }
 }

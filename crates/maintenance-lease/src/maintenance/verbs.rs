@@ -8,7 +8,7 @@ use crate::env::nonce;
 use crate::lease::NodeLease;
 use crate::options::{Acquire, Hold, InvalidOption, Release, Renew, check_duration, check_reason};
 use crate::outcome::{Change, Error};
-use crate::protocol::{Acquisition, Caller, Id, Names, Token, Verb, identity};
+use crate::protocol::{Acquisition, Caller, Id, Names, Token, Verb};
 
 /// A verb goes on, through conflicts and lost answers, for this many times the limit of a request.
 const PATIENCE: u32 = 3;
@@ -395,7 +395,7 @@ impl Maintenance {
     pub(crate) fn caller(&self, names: &mut Names) -> Caller {
         Caller {
             identity: names.id(&self.identity),
-            hold_identity: names.id(&identity::hold_identity(&self.identity)),
+            hold_identity: names.id(&self.repository().hold_identity(&self.identity)),
         }
     }
 
@@ -428,6 +428,9 @@ impl Maintenance {
         options: &Hold,
         confirmed: Option<&NodeLease>,
     ) -> Result<Plan, InvalidOption> {
+        if !self.repository().locks_nodes() {
+            return Err(InvalidOption::HoldOfNoNode);
+        }
         if options.reason.is_empty() {
             return Err(InvalidOption::NoReason);
         }

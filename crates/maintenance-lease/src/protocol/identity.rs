@@ -57,15 +57,26 @@ pub enum InvalidIdentity {
 /// The longest identity that is accepted, in bytes: that of a Kubernetes name.
 pub const LONGEST_IDENTITY: usize = 253;
 
-/// Checks an identity that somebody gave.
+/// Checks an identity that somebody gave to lock nodes with.
 ///
 /// # Errors
 /// Says what is wrong with it.
 pub fn validate(identity: &str) -> Result<(), InvalidIdentity> {
+    if is_admin(identity) {
+        Err(InvalidIdentity::Admin)
+    } else {
+        validate_holder(identity)
+    }
+}
+
+/// Checks an identity that somebody gave to hold any Lease with: outside the namespace of the node
+/// maintenance Leases, `kubeadm` is a beginning like any other.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn validate_holder(identity: &str) -> Result<(), InvalidIdentity> {
     if identity.is_empty() {
         Err(InvalidIdentity::Empty)
-    } else if is_admin(identity) {
-        Err(InvalidIdentity::Admin)
     } else if identity.len() > LONGEST_IDENTITY {
         Err(InvalidIdentity::TooLong)
     } else if identity.trim() != identity || identity.contains(char::is_control) {
@@ -103,6 +114,7 @@ mod tests {
         assert_eq!(validate("alice@bastion"), Ok(()));
         assert_eq!(validate(""), Err(InvalidIdentity::Empty));
         assert_eq!(validate("kubeadm:alice"), Err(InvalidIdentity::Admin));
+        assert_eq!(validate_holder("kubeadm-0_alice"), Ok(()));
         assert_eq!(validate(" alice"), Err(InvalidIdentity::Untypable));
         assert_eq!(validate("al\x1bice"), Err(InvalidIdentity::Untypable));
         assert_eq!(validate(&"a".repeat(254)), Err(InvalidIdentity::TooLong));

@@ -26,6 +26,8 @@ pub struct Lease {
     pub elected: bool,
     /// `metadata.deletionTimestamp` is set: it is about to be gone.
     pub deleting: bool,
+    /// It lacks the labels that the caller's Leases carry: it is another application's.
+    pub foreign: bool,
 }
 
 /// A resource version. The API server hands out numbers that grow with every write; comparing them

@@ -40,5 +40,6 @@ pub(crate) fn held(holder: Holder, at: u32, duration: u32) -> Lease {
         nonce: Some(Id(60)),
         elected: false,
         deleting: false,
+        foreign: false,
     }
 }

@@ -147,6 +147,8 @@ pub enum Refusal {
     Elected,
     /// The Lease is being deleted.
     Deleting,
+    /// The Lease lacks the labels of the caller's: it is another application's.
+    Foreign,
 }
 
 /// Decides `verb` for `caller`, on the Lease that was seen (`None`: there is none) at `now`.
@@ -165,6 +167,9 @@ pub fn decide(
     now: Now,
 ) -> Result<Decision, Refusal> {
     if let Some(lease) = seen {
+        if lease.foreign {
+            return Err(Refusal::Foreign);
+        }
         if lease.elected {
             return Err(Refusal::Elected);
         }
@@ -628,7 +633,11 @@ mod tests {
     }
 
     #[test]
-    fn leases_of_an_election_or_in_deletion_are_left_alone() {
+    fn leases_of_others_of_an_election_or_in_deletion_are_left_alone() {
+        let foreign = Lease {
+            foreign: true,
+            ..held(ALICE, 1, 1)
+        };
         let elected = Lease {
             elected: true,
             ..held(ALICE, 1, 1)
@@ -644,6 +653,7 @@ mod tests {
             Verb::ForceRelease,
             Verb::Unhold { another: true },
         ] {
+            assert_eq!(on(verb, Some(&foreign), 900), Err(Refusal::Foreign));
             assert_eq!(on(verb, Some(&elected), 900), Err(Refusal::Elected));
             assert_eq!(on(verb, Some(&deleting), 900), Err(Refusal::Deleting));
         }

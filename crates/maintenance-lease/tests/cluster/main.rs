@@ -9,6 +9,7 @@ mod nodes;
 mod one_acquisition;
 mod other_tools;
 mod race;
+mod repositories;
 mod requests;
 mod rights;
 mod server_time;

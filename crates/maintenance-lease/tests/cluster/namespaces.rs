@@ -66,7 +66,7 @@ async fn in_a_terminating_one_nothing_is_made(cluster: Cluster) {
     let alice = cluster.holder("alice");
     let error = alice.try_acquire(&node, &Acquire::new()).await;
     assert!(
-        matches!(error, Err(Error::NamespaceTerminating)),
+        matches!(error, Err(Error::NamespaceTerminating(_))),
         "{error:?}"
     );
     let error = alice.hold(&node, &Hold::new("disk")).await.unwrap_err();

@@ -24,12 +24,13 @@ fn missing<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
     match result {
         Err(Error::MissingRight { right, source }) => {
             assert!(source.is_forbidden());
+            let right_to = right.to_string();
             let text = Error::MissingRight { right, source }.to_string();
             assert!(
                 text.starts_with("Error from server (Forbidden): "),
                 "{text}"
             );
-            right.to_string()
+            right_to
         }
         other => panic!("no right is missing: {other:?}"),
     }
@@ -116,7 +117,7 @@ fn a_right_names_its_verb_its_resource_and_where() {
     let right = Right {
         verb: "patch",
         resource: "leases.coordination.k8s.io",
-        namespace: Some("kube-node-maintenance"),
+        namespace: Some("kube-node-maintenance".to_owned()),
     };
     assert_eq!(
         right.to_string(),

@@ -32,13 +32,14 @@ pub(crate) fn lease() -> impl Strategy<Value = Lease> {
         prop_oneof![0..5_u32, MOST - 1..=MOST],
         option::of(Just(Id(1_000_001))),
     );
-    (
-        fields,
+    let untouchable = (
         prop::bool::weighted(0.05),
         prop::bool::weighted(0.05),
-    )
-        .prop_map(
-            |((id, acquired, renewed, duration, transitions, nonce), elected, deleting)| Lease {
+        prop::bool::weighted(0.05),
+    );
+    (fields, untouchable).prop_map(
+        |((id, acquired, renewed, duration, transitions, nonce), (elected, deleting, foreign))| {
+            Lease {
                 uid: Id(1_000_000),
                 version: Version(1),
                 holder: id.map(holder),
@@ -49,8 +50,10 @@ pub(crate) fn lease() -> impl Strategy<Value = Lease> {
                 nonce,
                 elected,
                 deleting,
-            },
-        )
+                foreign,
+            }
+        },
+    )
 }
 
 /// A Lease that somebody holds, and that may be written to.
@@ -59,6 +62,7 @@ pub(crate) fn lease_of(holders: impl Strategy<Value = Id>) -> impl Strategy<Valu
         holder: Some(holder(id)),
         elected: false,
         deleting: false,
+        foreign: false,
         ..lease
     })
 }

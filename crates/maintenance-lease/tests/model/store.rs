@@ -92,6 +92,7 @@ pub(crate) fn applied(write: &Write, on: Option<&Lease>, uid: Id, version: Versi
         nonce: None,
         elected: false,
         deleting: false,
+        foreign: false,
     });
     let kept = Lease { version, ..before };
     match *write {

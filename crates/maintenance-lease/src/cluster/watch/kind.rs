@@ -1,13 +1,16 @@
 //! The kinds of objects that are watched: where they are, and how they are read.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::cluster::api::{Accept, escape};
 use crate::cluster::nodes::{Columns, NodeRow, close_table};
-use crate::cluster::reads::{RowDetail, lease_path};
+use crate::cluster::reads::RowDetail;
 use crate::lease::NodeLease;
 use crate::outcome::Right;
+use crate::repository::{Repository, by_name};
 
 /// A kind of objects that can be listed and watched.
 pub(super) trait Kind: Send + Sync + 'static {
@@ -40,14 +43,16 @@ pub(super) trait Kind: Send + Sync + 'static {
     fn name(object: &Self::Object) -> &str;
 }
 
-/// The maintenance Leases: all, or one node's.
+/// The Leases of a repository: all, or one node's.
 pub(super) struct Leases {
+    repository: Arc<Repository>,
     node: Option<String>,
 }
 
 impl Leases {
-    pub(super) fn new(node: Option<&str>) -> Self {
+    pub(super) fn new(repository: Arc<Repository>, node: Option<&str>) -> Self {
         Self {
+            repository,
             node: node.map(ToOwned::to_owned),
         }
     }
@@ -59,23 +64,23 @@ impl Kind for Leases {
     const ACCEPT: Accept = Accept::Json;
 
     fn collection(&self) -> String {
-        lease_path(None)
+        self.repository.path(None)
     }
 
     fn selection(&self) -> Vec<String> {
-        self.node.as_deref().map(by_name).into_iter().collect()
+        self.repository.selection(self.node.as_deref())
     }
 
     fn right(&self, verb: &'static str) -> Right {
-        Right::on_leases(verb)
+        Right::on_leases(verb, &self.repository)
     }
 
     fn element(&mut self, json: &[u8], _: &[u8]) -> Result<NodeLease, String> {
-        NodeLease::from_json(json)
+        NodeLease::from_json(json, &self.repository)
     }
 
     fn object(&mut self, json: &[u8]) -> Result<NodeLease, String> {
-        NodeLease::from_json(json)
+        NodeLease::from_json(json, &self.repository)
     }
 
     fn name(lease: &NodeLease) -> &str {
@@ -160,10 +165,4 @@ impl Kind for Rows {
     fn name(row: &NodeRow) -> &str {
         &row.name
     }
-}
-
-/// Selects one object of a collection. A right on that name alone covers lists and watches so
-/// selected.
-fn by_name(name: &str) -> String {
-    format!("fieldSelector={}", escape(&format!("metadata.name={name}")))
 }

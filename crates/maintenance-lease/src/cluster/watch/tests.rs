@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tower::{BoxError, ServiceExt as _};
 
 use super::*;
-use crate::{Maintenance, Right};
+use crate::{Maintenance, Repository, Right};
 
 type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
@@ -299,7 +299,7 @@ async fn a_missing_right_is_named() {
     let Some(Err(Error::MissingRight { right, .. })) = events.next().await else {
         panic!("it is forbidden");
     };
-    assert_eq!(right, Right::on_leases("watch"));
+    assert_eq!(right, Right::on_leases("watch", &Repository::default()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -97,12 +97,13 @@ impl Cluster {
 
     /// The handle of a holder for whom it is always `time`, whatever the server's clock says.
     pub(crate) fn holder_at(&self, time: DateTime<Utc>, identity: &str) -> Maintenance {
+        self.builder_at(time, identity).build().unwrap()
+    }
+
+    pub(crate) fn builder_at(&self, time: DateTime<Utc>, identity: &str) -> Builder {
         let clocks: Arc<dyn Env> = Arc::new(StoppedClocks(time));
         let client = Wire::clear().without_dates().client(&self.client, &clocks);
-        Maintenance::builder(client, identity)
-            .env(clocks)
-            .build()
-            .unwrap()
+        Maintenance::builder(client, identity).env(clocks)
     }
 
     /// Another connection to the server.
@@ -115,6 +116,10 @@ impl Cluster {
 
     /// The handle of a user of the real server's with these rights only.
     pub(crate) async fn user(&self, short: &str, rights: &[Rule]) -> Maintenance {
+        self.user_builder(short, rights).await.build().unwrap()
+    }
+
+    pub(crate) async fn user_builder(&self, short: &str, rights: &[Rule]) -> Builder {
         let Server::Kubernetes(plane) = &self.server else {
             panic!("the sandbox knows no users");
         };
@@ -122,7 +127,7 @@ impl Cluster {
         let kubeconfig = plane.user(&user, &[]).unwrap();
         plane.grant(&user, rights).unwrap();
         let client = kubernetes_client(&kubeconfig).await;
-        Maintenance::new(client, short).unwrap()
+        Maintenance::builder(client, short)
     }
 
     /// The node's Lease; null where there is none.
@@ -186,6 +191,12 @@ impl Cluster {
 
     pub(crate) async fn delete_lease(&self, node: &str) {
         self.delete(&format!("{LEASES}/{node}")).await;
+    }
+
+    /// The object at `path`.
+    pub(crate) async fn read(&self, path: &str) -> Value {
+        let (code, answer) = self.request("GET", path, None).await;
+        expect_success(code, answer)
     }
 
     pub(crate) async fn create(&self, path: &str, object: &Value) -> Value {
