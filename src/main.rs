@@ -17,7 +17,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::cli::{Cli, program, typed};
+use crate::cli::program::{self, Program};
+use crate::cli::{Cli, typed};
 use crate::completion::Question;
 use crate::connect::Environment;
 use crate::exit::Code;
@@ -30,17 +31,18 @@ const CALLED: &str = "kubectl maint";
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let environment = Environment::of_this_process();
-    let program = program::name(arguments.first().map(OsString::as_os_str));
+    let name = program::name(arguments.first().map(OsString::as_os_str));
     if let Some(question) = Question::of(arguments, environment.get_os(completion::VARIABLE)) {
         question.answer(&mut std::io::stdout());
         return ExitCode::SUCCESS;
     }
-    let code = match parse(&program) {
-        Ok(cli) => commands::run(
+    let code = match parse(&name) {
+        Ok((cli, program)) => commands::run(
             &cli,
             &Start {
                 terminal: &Terminal::new(cli.verb.quiet()),
                 connection: &cli.connection,
+                holder: &cli.holder,
                 environment: &environment,
                 program: &program,
             },
@@ -50,19 +52,20 @@ fn main() -> ExitCode {
     ExitCode::from(code.number())
 }
 
-fn parse(program: &str) -> Result<Cli, clap::Error> {
-    let mut command = Cli::command().name("kubectl-maint").bin_name(program);
-    if program != CALLED {
+fn parse(name: &str) -> Result<(Cli, Program), clap::Error> {
+    let mut command = Cli::command().name("kubectl-maint").bin_name(name);
+    if name != CALLED {
         command =
             command.mut_subcommands(
                 |verb| match verb.get_after_help().map(ToString::to_string) {
-                    Some(examples) => verb.after_help(examples.replace(CALLED, program)),
+                    Some(examples) => verb.after_help(examples.replace(CALLED, name)),
                     None => verb,
                 },
             );
     }
     let mut matches = command.try_get_matches()?;
-    Cli::from_arg_matches_mut(&mut matches)
+    let program = Program::new(name, &matches);
+    Ok((Cli::from_arg_matches_mut(&mut matches)?, program))
 }
 
 /// Prints help to stdout and what is wrong with the arguments to stderr.

@@ -7,6 +7,7 @@ use maintenance_lease::{ClockWarning, Maintenance};
 
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::holder::HolderArgs;
+use crate::cli::program::Program;
 use crate::cli::writing::WriteArgs;
 use crate::connect::{Connection, Environment, Notice, Notices, connect};
 use crate::failure::Failure;
@@ -18,8 +19,10 @@ pub(crate) struct Start<'a> {
     pub(crate) terminal: &'a Terminal,
     pub(crate) connection: &'a ConnectionArgs,
     pub(crate) environment: &'a Environment,
-    /// What the person calls this program, such as `kubectl maint`.
-    pub(crate) program: &'a str,
+    /// Who the caller is.
+    pub(crate) holder: &'a HolderArgs,
+    /// How this program was run.
+    pub(crate) program: &'a Program,
 }
 
 /// An open session.
@@ -27,7 +30,7 @@ pub(crate) struct Session<'a> {
     pub(crate) terminal: &'a Terminal,
     pub(crate) connection: Connection,
     pub(crate) locks: Maintenance,
-    pub(crate) program: &'a str,
+    pub(crate) program: &'a Program,
     clock_told: AtomicBool,
 }
 
@@ -45,28 +48,22 @@ impl<'a> Start<'a> {
     }
 
     /// A session that only reads.
-    pub(crate) async fn reading(&self, holder: &HolderArgs) -> Result<Session<'a>, Failure> {
-        self.open(holder, None).await
+    pub(crate) async fn reading(&self) -> Result<Session<'a>, Failure> {
+        self.open(None).await
     }
 
     /// A session that writes.
-    pub(crate) async fn writing(
-        &self,
-        holder: &HolderArgs,
-        write: &WriteArgs,
-    ) -> Result<Session<'a>, Failure> {
-        self.open(holder, Some(write)).await
+    pub(crate) async fn writing(&self, write: &WriteArgs) -> Result<Session<'a>, Failure> {
+        self.open(Some(write)).await
     }
 
-    async fn open(
-        &self,
-        holder: &HolderArgs,
-        write: Option<&WriteArgs>,
-    ) -> Result<Session<'a>, Failure> {
+    async fn open(&self, write: Option<&WriteArgs>) -> Result<Session<'a>, Failure> {
         let connection = self.connect().await?;
-        let mut builder =
-            Maintenance::builder(connection.client.clone(), holder.identity(self.environment))
-                .request_timeout(connection.request_timeout);
+        let mut builder = Maintenance::builder(
+            connection.client.clone(),
+            self.holder.identity(self.environment),
+        )
+        .request_timeout(connection.request_timeout);
         if let Some(write) = write {
             builder = builder
                 .field_manager(write.field_manager.clone())

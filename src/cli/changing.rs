@@ -2,7 +2,6 @@
 
 use clap::Args;
 
-use super::holder::HolderArgs;
 use super::nodes::NodeArgs;
 use super::nodes::Selection;
 use super::output::Format;
@@ -18,9 +17,6 @@ pub(crate) struct ChangingArgs {
 
     #[command(flatten)]
     pub(crate) write: WriteArgs,
-
-    #[command(flatten)]
-    pub(crate) holder: HolderArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

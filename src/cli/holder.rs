@@ -15,6 +15,7 @@ pub(crate) struct HolderArgs {
         env = "KUBECTL_MAINT_HOLDER",
         hide_env_values = true,
         global = true,
+        help_heading = "Connection",
         value_parser = holder
     )]
     pub(crate) holder: Option<String>,

@@ -15,6 +15,7 @@ pub(crate) mod writing;
 use clap::{Parser, Subcommand};
 
 use self::connection::ConnectionArgs;
+use self::holder::HolderArgs;
 use crate::commands;
 
 /// One maintenance lock per node that everybody can see and respect
@@ -37,6 +38,9 @@ pub(crate) struct Cli {
     /// Read first, while the verb's own arguments are still there to be looked at.
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
+
+    #[command(flatten)]
+    pub(crate) holder: HolderArgs,
 
     #[command(subcommand)]
     pub(crate) verb: VerbArgs,

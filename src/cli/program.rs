@@ -1,7 +1,78 @@
-//! What the person calls this program.
+//! What the person calls this program, and how they run it: the beginning of a next command.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::Path;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use super::typed::for_shell;
+
+/// The flags that say where and who, and that a next command needs again where they were typed.
+const PLACE: [(&str, &str); 5] = [
+    ("kubeconfig", "--kubeconfig"),
+    ("context", "--context"),
+    ("cluster", "--cluster"),
+    ("user", "--user"),
+    ("server", "-s"),
+];
+const HOLDER: (&str, &str) = ("holder", "--holder");
+
+/// How this program was run. Printed, it is what a command begins with that is to be typed next:
+/// for the same cluster and as the same holder.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    name: String,
+    place: String,
+    holder: String,
+}
+
+impl Program {
+    /// The program of this `name`, run with `matches`.
+    pub(crate) fn new(name: &str, matches: &ArgMatches) -> Self {
+        let again = |(id, flag)| {
+            let is_typed = matches.value_source(id) == Some(ValueSource::CommandLine);
+            let mut values = matches.get_raw(id).filter(|_| is_typed)?;
+            let value = values.next_back()?.to_string_lossy();
+            Some(format!(" {flag} {}", for_shell(&value)))
+        };
+        Self {
+            name: name.to_owned(),
+            place: PLACE.into_iter().filter_map(again).collect(),
+            holder: again(HOLDER).unwrap_or_default(),
+        }
+    }
+
+    /// Its name alone.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The beginning of a command as `holder`.
+    pub(crate) fn as_holder(&self, holder: &str) -> Self {
+        Self {
+            holder: format!(" {} {}", HOLDER.1, for_shell(holder)),
+            ..self.clone()
+        }
+    }
+
+    /// kubectl for the same cluster.
+    pub(crate) fn kubectl(&self) -> String {
+        format!("kubectl{}", self.place)
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            place,
+            holder,
+        } = self;
+        write!(f, "{name}{place}{holder}")
+    }
+}
 
 /// The words that start this program, from `argv[0]`: kubectl runs `kubectl-maint` for
 /// `kubectl maint`, and `kubectl-node_lock` for `kubectl node-lock`. Any other name is itself.
@@ -19,7 +90,58 @@ pub(crate) fn name(argv0: Option<&OsStr>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::cli::Cli;
+
+    fn run_with(words: &[&str]) -> Program {
+        let line = std::iter::once("kubectl-maint").chain(words.iter().copied());
+        let matches = Cli::command().try_get_matches_from(line);
+        Program::new("kubectl maint", &matches.expect("a line"))
+    }
+
+    #[test]
+    fn a_next_command_goes_where_this_one_went() {
+        let program = run_with(&[
+            "--context",
+            "prod",
+            "acquire",
+            "a",
+            "--holder",
+            "me you",
+            "-s",
+            "https://h",
+            "-v6",
+        ]);
+        assert_eq!(
+            program.to_string(),
+            "kubectl maint --context prod -s https://h --holder 'me you'"
+        );
+        assert_eq!(
+            program.as_holder("bob@laptop").to_string(),
+            "kubectl maint --context prod -s https://h --holder bob@laptop"
+        );
+        assert_eq!(program.kubectl(), "kubectl --context prod -s https://h");
+        // A next command is a command.
+        run_with(&[
+            "--context",
+            "prod",
+            "-s",
+            "https://h",
+            "--holder",
+            "me",
+            "renew",
+            "a",
+        ]);
+    }
+
+    #[test]
+    fn what_was_not_typed_is_not_repeated() {
+        assert_eq!(run_with(&["acquire", "a"]).to_string(), "kubectl maint");
+        let secret = run_with(&["--token", "secret", "status"]);
+        assert_eq!(secret.to_string(), "kubectl maint");
+    }
 
     #[test]
     fn a_plugin_is_called_as_kubectl_calls_it() {

@@ -17,7 +17,17 @@ pub(crate) fn shown(typed: &str) -> String {
     escape(&beginning)
 }
 
-/// The same for what the argument parser repeats.
+/// `word` as a shell takes it: whoever copies a hint runs nothing but what it shows.
+pub(crate) fn for_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", escape(word).replace('\'', r"'\''"))
+    }
+}
+
+/// What the argument parser repeats, [`shown`].
 pub(crate) fn tame(mut error: clap::Error) -> clap::Error {
     let repeated: Vec<(ContextKind, String)> = error
         .context()
@@ -40,6 +50,14 @@ pub(crate) fn tame(mut error: clap::Error) -> clap::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hint_runs_nothing_but_what_it_shows() {
+        assert_eq!(for_shell("alice@bastion.example"), "alice@bastion.example");
+        assert_eq!(for_shell("alice@$(id)"), "'alice@$(id)'");
+        assert_eq!(for_shell("alice@a'b"), r"'alice@a'\''b'");
+        assert_eq!(for_shell(""), "''");
+    }
 
     #[test]
     fn what_is_repeated_is_short_and_harmless() {

@@ -28,7 +28,7 @@ use crate::session::Start;
   TOKEN=$(kubectl maint acquire worker-1 -o token | cut -d' ' -f2)")]
 pub(crate) struct AcquireArgs {
     /// Why, for everybody who meets the lock
-    #[arg(short = 'm', long, value_name = "REASON", value_parser = reason)]
+    #[arg(short = 'm', long, alias = "reason", value_name = "REASON", value_parser = reason)]
     pub(crate) message: Option<String>,
 
     /// For how long: a whole number of seconds up to 1h, such as 90s, 30m or 1h
@@ -67,9 +67,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         options = options.reason(reason);
     }
 
-    let session = start
-        .writing(&args.change.holder, &args.change.write)
-        .await?;
+    let session = start.writing(&args.change.write).await?;
     let work = Work {
         session: &session,
         args: &args.change,

@@ -29,7 +29,7 @@ use crate::session::Start;
   kubectl maint hold worker-1 -m \"fire\" --take-over")]
 pub(crate) struct HoldArgs {
     /// Why, for everybody who meets the hold
-    #[arg(short = 'm', long, value_name = "REASON", required = true, value_parser = given_reason)]
+    #[arg(short = 'm', long, alias = "reason", value_name = "REASON", required = true, value_parser = given_reason)]
     pub(crate) message: String,
 
     /// When it is meant to be over: a time with a zone, or a length such as 2d or 90m
@@ -53,9 +53,7 @@ fn given_reason(typed: &str) -> Result<String, String> {
 
 pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(false)?;
-    let session = start
-        .writing(&args.change.holder, &args.change.write)
-        .await?;
+    let session = start.writing(&args.change.write).await?;
     let work = Work {
         session: &session,
         args: &args.change,

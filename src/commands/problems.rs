@@ -138,8 +138,11 @@ fn words(
     session: Option<&Session<'_>>,
     verb: Option<Verb>,
 ) -> (String, Option<String>) {
-    let program = session.map_or("kubectl maint", |session| session.program);
-    let to_see = |node: &str| Some(format!("to see: {program} status {node}"));
+    // A line to copy: whatever needs one has a session.
+    let with_line = |text: &str, line: String| {
+        session.map(|session| format!("{text}: {} {line}", session.program))
+    };
+    let to_see = |node: &str| with_line("to see", format!("status {node}"));
     let connect = match failure {
         Failure::Connect(error) => Some((error.to_string(), error.hint())),
         _ => failure
@@ -173,7 +176,7 @@ fn words(
                 let asked = Asked {
                     verb,
                     caller: session.locks.identity(),
-                    program,
+                    program: session.program,
                     now: session.locks.server_time().now(),
                 };
                 let (message, hint) = refusal::lines(refused, asked);
@@ -191,9 +194,7 @@ fn words(
         ),
         (Failure::Lock(Error::Contended { node, .. }), None) => (
             failure.to_string(),
-            Some(format!(
-                "nothing was written; to see: {program} status {node}"
-            )),
+            with_line("nothing was written; to see", format!("status {node}")),
         ),
         (Failure::InterruptedWrite { node }, None) => (failure.to_string(), to_see(node)),
         (Failure::NotGivenBack { node, token, cause }, None) => {
@@ -204,7 +205,7 @@ fn words(
                 .unwrap_or_default();
             (
                 format!("node/{node} was acquired and could not be given back: {cause}"),
-                Some(format!("to give it back: {program} release {node}{token}")),
+                with_line("to give it back", format!("release {node}{token}")),
             )
         }
         (Failure::Reported(_), None) => (String::new(), None),

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ReferenceArgs, start: &Start<'_>) -> Result<Code, Failu
     // Help on a verb is that verb's own page.
     let mut command = Cli::command()
         .name("kubectl-maint")
-        .bin_name(start.program)
+        .bin_name(start.program.name())
         .disable_help_subcommand(true);
     command.build();
     match &args.man {

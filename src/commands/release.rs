@@ -34,7 +34,7 @@ pub(crate) struct ReleaseArgs {
     pub(crate) force: bool,
 
     /// Why: a word for who looks next, and with --force for the record
-    #[arg(short = 'm', long, value_name = "WHY", value_parser = reason)]
+    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
     /// A node that does not exist is no error
@@ -65,9 +65,7 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
         options = options.reason(reason);
     }
 
-    let session = start
-        .writing(&args.change.holder, &args.change.write)
-        .await?;
+    let session = start.writing(&args.change.write).await?;
     let work = Work {
         session: &session,
         args: &args.change,

@@ -39,7 +39,7 @@ pub(crate) struct RenewArgs {
     pub(crate) duration: Option<std::time::Duration>,
 
     /// Replace the reason
-    #[arg(short = 'm', long, value_name = "REASON", value_parser = reason)]
+    #[arg(short = 'm', long, alias = "reason", value_name = "REASON", value_parser = reason)]
     pub(crate) message: Option<String>,
 
     #[command(flatten)]
@@ -63,9 +63,7 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
         options = options.reason(reason);
     }
 
-    let session = start
-        .writing(&args.change.holder, &args.change.write)
-        .await?;
+    let session = start.writing(&args.change.write).await?;
     let work = Work {
         session: &session,
         args: &args.change,

@@ -11,7 +11,6 @@ use maintenance_lease::{Error, Sight};
 use self::follow::Follower;
 use self::picture::{Picture, Wanted};
 use super::problems::Problems;
-use crate::cli::holder::HolderArgs;
 use crate::cli::nodes::{NodeArgs, Selection};
 use crate::cli::output::{Format, OutputArgs};
 use crate::exit::Code;
@@ -55,9 +54,6 @@ pub(crate) struct StatusArgs {
     pub(crate) no_headers: bool,
 
     #[command(flatten)]
-    pub(crate) holder: HolderArgs,
-
-    #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
@@ -82,7 +78,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
         Err(Failure::NothingFound { .. }) => Selection::Named(Vec::new()),
         selection => selection?,
     };
-    let session = start.reading(&args.holder).await?;
+    let session = start.reading().await?;
     let identity = session.locks.identity();
     let wanted = Wanted {
         own: [identity.to_owned(), hold_identity(identity)],

@@ -32,9 +32,7 @@ pub(crate) struct UnholdArgs {
 
 pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(args.mine)?;
-    let session = start
-        .writing(&args.change.holder, &args.change.write)
-        .await?;
+    let session = start.writing(&args.change.write).await?;
     let work = Work {
         session: &session,
         args: &args.change,

@@ -4,7 +4,6 @@ use clap::{Args, ValueEnum};
 use k8s_openapi::apimachinery::pkg::version::Info;
 use serde::Serialize;
 
-use crate::cli::holder::HolderArgs;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::session::Start;
@@ -104,7 +103,7 @@ pub(crate) async fn run(args: &VersionArgs, start: &Start<'_>) -> Result<Code, F
 }
 
 async fn server_version(start: &Start<'_>) -> Result<Info, Failure> {
-    let session = start.reading(&HolderArgs::default()).await?;
+    let session = start.reading().await?;
     Ok(session.locks.server_version().await?)
 }
 

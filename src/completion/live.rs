@@ -78,9 +78,7 @@ impl Line {
         Some(Self {
             verb: verb.to_owned(),
             connection: ConnectionArgs::from_arg_matches(&matches).ok()?,
-            holder: HolderArgs {
-                holder: typed("holder").pop(),
-            },
+            holder: HolderArgs::from_arg_matches(&matches).ok()?,
             nodes: typed("nodes")
                 .iter()
                 .map(|typed| typed.rsplit('/').next().unwrap_or_default().to_owned())

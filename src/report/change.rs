@@ -7,6 +7,7 @@ use maintenance_lease::{Aside, Change, Done, NodeLease};
 
 use super::refusal::{about, person, why};
 use super::time::{clock, length};
+use crate::cli::program::Program;
 use crate::cli::writing::DryRunMode;
 
 /// What to know of a change to tell it, beside the change.
@@ -134,7 +135,7 @@ fn is_shorter(change: &Change, asked: Option<Duration>) -> bool {
 }
 
 /// Why a renewal did not do what was asked, and how to get it.
-pub(crate) fn stays(change: &Change, asked: Option<Duration>, program: &str) -> Option<String> {
+pub(crate) fn stays(change: &Change, asked: Option<Duration>, program: &Program) -> Option<String> {
     let asked =
         asked.filter(|&asked| change.done == Done::Renewed && is_shorter(change, Some(asked)))?;
     let node = &change.node;

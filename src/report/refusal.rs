@@ -5,6 +5,7 @@ use maintenance_lease::{NodeLease, Refused};
 
 use super::time::{clock, remaining, span};
 use super::verb::Verb;
+use crate::cli::program::Program;
 use crate::terminal::escape;
 
 /// Who asked for what, and when.
@@ -13,8 +14,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) verb: Verb,
     /// The caller's identity.
     pub(crate) caller: &'a str,
-    /// What the person calls this program.
-    pub(crate) program: &'a str,
+    /// How this program was run.
+    pub(crate) program: &'a Program,
     pub(crate) now: Now,
 }
 
@@ -92,9 +93,9 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     );
     if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, asked.caller)) {
         return format!(
-            "if that is you on another host: {program} {} {node} --holder {}",
+            "if that is you on another host: {} {} {node}",
+            program.as_holder(identity::person(holder)),
             as_that_holder(verb, refused.state),
-            for_shell(identity::person(holder))
         );
     }
     match (refused.refusal, verb) {
@@ -132,7 +133,8 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         }
         (Refusal::NotAHold, _) => format!("this is a lease; to break it: {by_force}"),
         (Refusal::Elected | Refusal::Foreign, _) => format!(
-            "kubectl get lease -n {} {node} -o yaml",
+            "{} get lease -n {} {node} -o yaml",
+            program.kubectl(),
             maintenance_lease::NAMESPACE
         ),
         (Refusal::Deleting, _) => format!("until it is gone: {program} status {node}"),
@@ -235,16 +237,6 @@ fn is_same_user(holder: &str, caller: &str) -> bool {
     holder != caller && user(holder).is_some() && user(holder) == user(caller)
 }
 
-/// `word` as a shell takes it: whoever copies a hint runs nothing but what it shows.
-fn for_shell(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
-    if word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", escape(word).replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,12 +248,5 @@ mod tests {
         assert!(!is_same_user("alice@bastion", "alice@bastion"));
         assert!(!is_same_user("bob@bastion", "alice@bastion"));
         assert!(!is_same_user("alice", "alice@bastion"));
-    }
-
-    #[test]
-    fn a_hint_runs_nothing_but_what_it_shows() {
-        assert_eq!(for_shell("alice@bastion.example"), "alice@bastion.example");
-        assert_eq!(for_shell("alice@$(id)"), "'alice@$(id)'");
-        assert_eq!(for_shell("alice@a'b"), r"'alice@a'\''b'");
     }
 }

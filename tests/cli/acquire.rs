@@ -67,6 +67,44 @@ fn who_has_it_already_is_told_how_to_go_on() {
 }
 
 #[test]
+fn a_line_of_a_hint_goes_where_this_one_went() {
+    on_both("acquire-hint", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let context = cluster.real.map_or("sandbox", |_| "admin");
+        let maint = |words: &[&str], holder: &str| {
+            cluster
+                .maint(words)
+                .args(["--context", context, "--holder", holder])
+                .run()
+                .to_string()
+                .replace(context, "[context]")
+        };
+        assert_snapshot!(maint(&["acquire", &node, "--reason", "new kernel"], "our ops"), @r#"
+        $ kubectl maint acquire worker-1 --reason "new kernel" --context [context] --holder "our ops"
+        node/worker-1 acquired by our ops until [time] (30m)
+        -- stderr
+        after that anyone may take it; longer: kubectl maint --context [context] --holder 'our ops' renew worker-1, or kubectl maint --context [context] --holder 'our ops' hold worker-1 -m WHY
+        -- exit code 0
+        "#);
+        assert_snapshot!(maint(&["acquire", &node], "our ops"), @r#"
+        $ kubectl maint acquire worker-1 --context [context] --holder "our ops"
+        -- stderr
+        error: node/worker-1 is held already by our ops, you or your namesake: "new kernel" (since [time], until [time], [length] left)
+        hint: kubectl maint --context [context] --holder 'our ops' renew worker-1 extends it; acquire worker-1 --reentry goes on under it
+        -- exit code 3
+        "#);
+        assert_snapshot!(maint(&["renew", &node], "ops@laptop"), @r#"
+        $ kubectl maint renew worker-1 --context [context] --holder ops@laptop
+        -- stderr
+        error: node/worker-1 is held by our ops: "new kernel" (since [time], until [time], [length] left); you are ops@laptop
+        hint: ask them, or from [time] on: kubectl maint --context [context] --holder ops@laptop acquire worker-1
+        -- exit code 3
+        "#);
+    });
+}
+
+#[test]
 fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
     on_both("acquire-hold", |cluster| {
         let node = cluster.node("worker-1");
