@@ -69,7 +69,7 @@ impl Task<'_> {
     /// The verb as a participle: what happens to the node.
     fn intent(&self) -> &'static str {
         match self.verb {
-            Verb::Acquire { .. } => "acquired",
+            Verb::Acquire { .. } | Verb::Elect(_) => "acquired",
             Verb::Renew { .. } => "renewed",
             Verb::Release | Verb::ForceRelease => "released",
             Verb::Hold { .. } => "put on hold",

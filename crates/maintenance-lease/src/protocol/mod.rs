@@ -6,6 +6,7 @@
 
 pub mod belief;
 pub mod breaks;
+pub mod elect;
 pub mod identity;
 pub mod keep;
 pub mod lease;
@@ -21,6 +22,7 @@ pub mod wait;
 
 pub use belief::{BootInstant, deadline};
 pub use breaks::breaks;
+pub use elect::Candidacy;
 pub use keep::{Clocks, Due, Keeper, Loss, Sent, Terms};
 pub use lease::{Acquisition, Holder, Lease, Version};
 pub use names::{Id, Names};

@@ -4,6 +4,7 @@
 //! version that the decision was taken on; the caller sends it as a compare-and-swap on that
 //! version.
 
+use super::elect::{Candidacy, elect};
 use super::lease::{Acquisition, Holder, Lease};
 use super::names::Id;
 use super::state::{State, state};
@@ -39,6 +40,8 @@ pub enum Verb {
         /// Take it only where nobody left it behind: [`State::Expired`] is refused.
         free_only: bool,
     },
+    /// Become the leader of those who elect one on this Lease.
+    Elect(Candidacy),
     /// Extend the caller's acquisition.
     Renew {
         /// The length from now in seconds; `None` keeps the one it has.
@@ -214,6 +217,7 @@ pub fn decide(
                 State::Held { .. } => Err(Refusal::HeldByCaller),
             }
         }
+        Verb::Elect(candidacy) => elect(candidacy, caller, seen, now),
         Verb::Renew { duration } => {
             let (lease, holder) = standing.ok_or(Refusal::NotHeld)?;
             owned(caller, holder)?;
@@ -326,7 +330,7 @@ fn begin(seen: Option<&Lease>, holder: Id, duration: u32, nonce: Id, now: Now) -
     })
 }
 
-fn next_transition(seen: Option<&Lease>) -> u32 {
+pub(super) fn next_transition(seen: Option<&Lease>) -> u32 {
     match seen {
         Some(lease) if lease.transitions >= LAST_TRANSITION => 0,
         Some(lease) => lease.transitions + 1,

@@ -72,7 +72,7 @@ impl Waiter {
         self.seen.as_ref()
     }
 
-    /// Takes in what a read showed at `boot`, read before it was sent for.
+    /// Takes in what a read showed at `boot`, once the answer had come: it may be as new as that.
     pub fn read(&mut self, lease: Option<&Lease>, boot: BootInstant) {
         self.take_in(lease, boot);
         self.lost = None;

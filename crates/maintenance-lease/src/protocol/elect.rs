@@ -1,0 +1,120 @@
+//! Leader election as client-go holds it, on the same Leases.
+//!
+//! Leaders there may have any wall clock, so that the times in a Lease prove nothing. A contender
+//! takes what nobody holds, or a record that it saw unchanged, with its own eyes and by its own boot
+//! clock, for as long as the record says ([`Expiry::OwnEyes`](super::wait::Expiry::OwnEyes)).
+
+use super::lease::{Lease, Version};
+use super::names::Id;
+use super::time::Now;
+use super::transition::{Caller, Decision, Refusal, Write, next_transition};
+
+/// What it takes to become the leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Candidacy {
+    /// The length of the lease, in seconds.
+    pub duration: u32,
+    /// The nonce to mark the acquisition with.
+    pub nonce: Id,
+    /// The version on which the caller has seen the record unchanged for long enough to take it
+    /// from whoever holds it.
+    pub unchanged: Option<Version>,
+}
+
+/// Decides whether `caller` becomes the leader, on the Lease that was seen.
+///
+/// What the caller's identity holds already, from an earlier run, it waits out like any other's: it
+/// can't know whether that run is over.
+pub(super) fn elect(
+    candidacy: Candidacy,
+    caller: Caller,
+    seen: Option<&Lease>,
+    now: Now,
+) -> Result<Decision, Refusal> {
+    let holder = seen.and_then(|lease| lease.holder);
+    let waited = seen.map(|lease| lease.version) == candidacy.unchanged;
+    match holder {
+        Some(holder) if holder.admin => return Err(Refusal::AdminHold),
+        Some(_) if waited => {}
+        Some(holder) if holder.id == caller.identity => return Err(Refusal::HeldByCaller),
+        Some(_) => return Err(Refusal::Held),
+        None => {}
+    }
+    Ok(Decision::Write(Write::Acquire {
+        holder: caller.identity,
+        at: now.latest,
+        duration: candidacy.duration,
+        transitions: transitions(seen, caller.identity),
+        nonce: candidacy.nonce,
+    }))
+}
+
+/// The count that client-go would write: 0 on a Lease that it makes, one more whenever the holder is
+/// another than before.
+fn transitions(seen: Option<&Lease>, identity: Id) -> u32 {
+    match seen {
+        None => 0,
+        Some(lease) if lease.holder.map(|holder| holder.id) == Some(identity) => lease.transitions,
+        Some(_) => next_transition(seen),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::testing::{ADMIN, ALICE, BOB, alice, held, secs};
+
+    const NONCE: Id = Id(77);
+
+    fn on(seen: Option<&Lease>, unchanged: Option<Version>) -> Result<Decision, Refusal> {
+        let candidacy = Candidacy {
+            duration: 15,
+            nonce: NONCE,
+            unchanged,
+        };
+        elect(candidacy, alice(), seen, Now::at(secs(1_000)))
+    }
+
+    fn leads(transitions: u32) -> Result<Decision, Refusal> {
+        Ok(Decision::Write(Write::Acquire {
+            holder: ALICE.id,
+            at: secs(1_000),
+            duration: 15,
+            transitions,
+            nonce: NONCE,
+        }))
+    }
+
+    #[test]
+    fn what_nobody_holds_is_taken_at_once() {
+        assert_eq!(on(None, None), leads(0));
+        let released = Lease {
+            holder: None,
+            ..held(BOB, 999, 1)
+        };
+        assert_eq!(on(Some(&released), None), leads(2));
+    }
+
+    #[test]
+    fn no_time_in_the_lease_frees_it_and_only_the_version_that_was_waited_for_does() {
+        for renewed in [1, 1_000, 100_000] {
+            let theirs = held(BOB, renewed, 15);
+            assert_eq!(on(Some(&theirs), None), Err(Refusal::Held));
+            assert_eq!(on(Some(&theirs), Some(Version(0))), Err(Refusal::Held));
+            assert_eq!(on(Some(&theirs), Some(theirs.version)), leads(2));
+        }
+    }
+
+    #[test]
+    fn an_earlier_run_of_the_same_identity_is_waited_out_and_is_no_transition() {
+        let own = held(ALICE, 1, 15);
+        assert_eq!(on(Some(&own), None), Err(Refusal::HeldByCaller));
+        assert_eq!(on(Some(&own), Some(own.version)), leads(1));
+    }
+
+    #[test]
+    fn an_administrators_hold_is_nobodys_to_take() {
+        let hold = held(ADMIN, 1, 15);
+        assert_eq!(on(Some(&hold), Some(hold.version)), Err(Refusal::AdminHold));
+    }
+}
