@@ -30,6 +30,17 @@ pub enum InvalidOption {
     /// A hold of what is no node.
     #[error("only nodes are held by administrators")]
     HoldOfNoNode,
+    /// Nothing was acquired that could be kept.
+    #[error("nothing was acquired that could be kept")]
+    NothingToKeep,
+    /// The duration leaves no time to renew it before the work has to stop.
+    #[error("a lease of {duration}s can't be kept: it takes at least {shortest}s")]
+    TooShort {
+        /// What was asked for, in seconds.
+        duration: u32,
+        /// The shortest that can be, in seconds.
+        shortest: u32,
+    },
 }
 
 /// Checks the length of an acquisition.

@@ -184,6 +184,9 @@ pub enum Error {
         /// For how long.
         waited: Duration,
     },
+    /// It was lost while something worked under it: nothing is written any more.
+    #[error("{0}")]
+    Lost(std::sync::Arc<crate::keeper::Lost>),
     /// An option can't be; nothing was sent.
     #[error(transparent)]
     Invalid(#[from] InvalidOption),

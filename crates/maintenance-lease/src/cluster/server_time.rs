@@ -95,6 +95,11 @@ impl ServerTime {
         samples.push_back(sample);
     }
 
+    /// Forgets what was learnt: the boot clock may have stood still since.
+    pub(crate) fn forget(&self) {
+        self.lock().clear();
+    }
+
     /// The present, in server time.
     #[must_use]
     pub fn now(&self) -> Now {

@@ -490,7 +490,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    fn new(verb: Verb, names: Names, meant: Option<Acquisition>, extras: Extras) -> Self {
+    pub(crate) fn new(
+        verb: Verb,
+        names: Names,
+        meant: Option<Acquisition>,
+        extras: Extras,
+    ) -> Self {
         Self {
             verb,
             names,

@@ -327,6 +327,11 @@ impl Keeper {
         }
     }
 
+    /// A list of all Leases, from after the acquisition, did not have it.
+    pub fn missing(&mut self) {
+        self.loss.get_or_insert(Loss::Deleted);
+    }
+
     /// The wall clock or the server's time ran ahead of the boot clock: the machine may have been
     /// paused. The Lease is read before the work may go on.
     pub fn jumped(&mut self) {

@@ -3,6 +3,7 @@
 mod support;
 
 mod example;
+mod keeping;
 mod lost_answers;
 mod namespaces;
 mod nodes;

@@ -1,0 +1,284 @@
+//! The task behind a held lease: it carries out what the pure keeper asks for, one request at a
+//! time, beside one watch and one timer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
+use futures::stream::BoxStream;
+use serde_json::Value;
+
+use super::jumps::Jumps;
+use super::lost::{Lost, LostBy};
+use super::standing::{Shared, Standing};
+use crate::cluster::api::Api;
+use crate::cluster::error::ApiError;
+use crate::cluster::patch::{Extras, merge_patch};
+use crate::cluster::watch::{LeaseEvent, WatchEvent};
+use crate::cluster::writes::WriteOptions;
+use crate::lease::NodeLease;
+use crate::maintenance::Maintenance;
+use crate::outcome::Error;
+use crate::protocol::{BootInstant, Clocks, Due, Keeper, Loss, Names, Sent, Span, Terms};
+
+/// How often the clocks are compared, so that a pause of the machine is noticed soon.
+const TICK: Duration = Duration::from_secs(1);
+
+pub(super) struct Driver {
+    api: Api,
+    write_options: WriteOptions,
+    node: String,
+    names: Names,
+    keeper: Keeper,
+    /// The Lease that the keeper has as held.
+    held: NodeLease,
+    /// What was seen last, whoever holds it.
+    seen: Option<NodeLease>,
+    /// The patch of the renewal that was sent last: what is sent again is the very same.
+    patch: Option<(Sent, Value)>,
+    problem: Option<String>,
+    watch: BoxStream<'static, Result<LeaseEvent, Error>>,
+    jumps: Jumps,
+    shared: Arc<Shared>,
+}
+
+/// How a request ended.
+enum Answer {
+    Renewed(Result<Bytes, ApiError>),
+    Read(Box<Result<Option<NodeLease>, ApiError>>),
+}
+
+impl Driver {
+    /// `None` where nobody holds `lease`.
+    pub(super) fn new(
+        maintenance: &Maintenance,
+        node: &str,
+        lease: NodeLease,
+        deadline: Option<BootInstant>,
+        terms: Terms,
+    ) -> Option<Self> {
+        let mut names = Names::default();
+        let caller = maintenance.caller(&mut names);
+        let clocks = maintenance.clocks();
+        let reduced = lease.reduced(&mut names);
+        let keeper = Keeper::new(caller, terms, &reduced, deadline.unwrap_or(clocks.boot))?;
+        let mut api = maintenance.api.clone();
+        api.limit = request_limit(api.limit, terms);
+        let standing = Standing {
+            lease: lease.clone(),
+            deadline: keeper.deadline(),
+            stop_at: keeper.stop_at(),
+            checking: false,
+            lost: None,
+        };
+        Some(Self {
+            watch: api.watch_leases(Some(node), Some(lease.resource_version())),
+            jumps: Jumps::from(&*api.env, clocks),
+            api,
+            write_options: maintenance.write_options.clone(),
+            node: node.to_owned(),
+            names,
+            keeper,
+            held: lease,
+            seen: None,
+            patch: None,
+            problem: None,
+            shared: Arc::new(Shared::new(standing)),
+        })
+    }
+
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        self.shared.clone()
+    }
+
+    /// Keeps it until it is lost.
+    pub(super) async fn run(mut self) {
+        let mut request: Option<BoxFuture<'static, Answer>> = None;
+        self.spread();
+        loop {
+            let clocks = self.clocks();
+            if self.jumps.noticed(&*self.api.env, clocks) || self.shared.is_asked() {
+                self.jumped();
+            }
+            match self.keeper.due(clocks) {
+                Due::Lost(loss) => return self.lose(loss),
+                Due::Send(sent) => request = Some(self.renew(sent)),
+                Due::Read => request = Some(self.read()),
+                Due::Wait(until) => {
+                    self.tell();
+                    let left = until.since(clocks.boot).to_duration().min(TICK);
+                    let timer = self.api.env.sleep(left);
+                    let shared = self.shared.clone();
+                    let answer: OptionFuture<_> = request.as_mut().into();
+                    tokio::select! {
+                        biased;
+                        Some(answer) = answer => {
+                            request = None;
+                            self.answered(answer);
+                        }
+                        Some(event) = self.watch.next() => self.watched(event),
+                        () = shared.nudge.notified() => {}
+                        () = timer => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn clocks(&self) -> Clocks {
+        let boot = self.api.env.boot();
+        Clocks {
+            boot,
+            server: self.api.time.now(),
+        }
+    }
+
+    fn renew(&mut self, sent: Sent) -> BoxFuture<'static, Answer> {
+        let patch = match &self.patch {
+            Some((last, patch)) if *last == sent => patch.clone(),
+            _ => {
+                let extras = Extras::default();
+                let patch = merge_patch(&sent.write, &self.held, &extras, &self.names);
+                self.patch = Some((sent, patch.clone()));
+                patch
+            }
+        };
+        let (api, node, options) = (
+            self.api.clone(),
+            self.node.clone(),
+            self.write_options.clone(),
+        );
+        async move { Answer::Renewed(api.patch_lease(&node, &patch, &options).await) }.boxed()
+    }
+
+    fn read(&self) -> BoxFuture<'static, Answer> {
+        let (api, node) = (self.api.clone(), self.node.clone());
+        async move { Answer::Read(Box::new(api.lease(&node).await)) }.boxed()
+    }
+
+    fn answered(&mut self, answer: Answer) {
+        let clocks = self.clocks();
+        match answer {
+            Answer::Renewed(Ok(json)) => match NodeLease::from_json(&json, &self.api.repository) {
+                Ok(lease) => {
+                    let reduced = lease.reduced(&mut self.names);
+                    self.keeper.answered(&reduced, clocks);
+                    self.saw(Some(lease));
+                    self.problem = None;
+                    self.spread();
+                }
+                Err(why) => {
+                    self.problem = Some(why);
+                    self.keeper.unanswered(clocks);
+                }
+            },
+            Answer::Renewed(Err(error)) => {
+                if error.is_conflict() || error.is_not_found() {
+                    self.keeper.conflicted(clocks);
+                } else if error.leaves_writes_unknown() {
+                    self.keeper.unanswered(clocks);
+                } else {
+                    let seconds = error.status().and_then(|status| status.retry_after);
+                    let wait = Duration::from_secs(seconds.unwrap_or(0));
+                    self.keeper.declined(wait.into(), clocks);
+                }
+                self.problem = Some(error.to_string());
+            }
+            Answer::Read(read) => match *read {
+                Ok(lease) => {
+                    let reduced = lease.as_ref().map(|lease| lease.reduced(&mut self.names));
+                    self.keeper.read(reduced.as_ref(), clocks);
+                    self.saw(lease);
+                }
+                Err(error) => {
+                    self.keeper.unread(clocks);
+                    self.problem = Some(error.to_string());
+                }
+            },
+        }
+    }
+
+    fn watched(&mut self, event: Result<LeaseEvent, Error>) {
+        let clocks = self.clocks();
+        let lease = match event {
+            Ok(WatchEvent::Changed(lease)) => lease,
+            Ok(WatchEvent::Listed(mut all)) => match all.remove(&self.node) {
+                Some(lease) => lease,
+                None => return self.keeper.missing(),
+            },
+            Ok(WatchEvent::Deleted(last)) => {
+                let reduced = last.reduced(&mut self.names);
+                return self.keeper.watched_deletion(&reduced);
+            }
+            // The stream tries again by itself; renewals tell what it can't.
+            Err(_) => return,
+        };
+        let reduced = lease.reduced(&mut self.names);
+        self.keeper.watched(&reduced, clocks);
+        self.saw(Some(lease));
+    }
+
+    /// Remembers the Lease that the keeper decides on, with everything that a patch needs of it.
+    fn saw(&mut self, lease: Option<NodeLease>) {
+        if let Some(lease) = &lease
+            && self.keeper.loss().is_none()
+            && lease.version == self.keeper.held().version
+        {
+            self.held = lease.clone();
+        }
+        self.seen = lease;
+    }
+
+    fn jumped(&mut self) {
+        self.api.time.forget();
+        self.keeper.jumped();
+        let clocks = self.clocks();
+        self.jumps = Jumps::from(&*self.api.env, clocks);
+    }
+
+    /// Holders who began together come apart.
+    fn spread(&mut self) {
+        let mut byte = [0];
+        self.api.env.random(&mut byte);
+        let duration = Span::seconds(self.held.duration).as_micros();
+        self.keeper
+            .hasten(Span::micros(duration / 30 * i64::from(byte[0]) / 256));
+    }
+
+    fn tell(&self) {
+        let boot = self.api.env.boot();
+        self.shared.tell(&Standing {
+            lease: self.held.clone(),
+            deadline: self.keeper.deadline(),
+            stop_at: self.keeper.stop_at(),
+            checking: !self.keeper.may_work(boot) && boot < self.keeper.stop_at(),
+            lost: None,
+        });
+    }
+
+    fn lose(&self, loss: Loss) {
+        self.shared.tell(&Standing {
+            lease: self.held.clone(),
+            deadline: self.keeper.deadline(),
+            stop_at: self.keeper.stop_at(),
+            checking: false,
+            lost: Some(Arc::new(Lost {
+                node: self.node.clone(),
+                by: LostBy::new(loss, &self.names),
+                lease: self.seen.clone().filter(|_| loss != Loss::Deleted),
+                problem: self.problem.clone(),
+            })),
+        });
+    }
+}
+
+/// A request may take half of the time between the moment that a renewal is due and the moment that
+/// the work has to stop, so that another can be tried.
+fn request_limit(limit: Option<Duration>, terms: Terms) -> Option<Duration> {
+    let until_stop = Span::seconds(terms.duration).as_micros() / 3 * 2 - terms.stop.as_micros();
+    let half = Span::micros(until_stop / 2).to_duration();
+    let half = half.max(Duration::from_millis(100));
+    Some(limit.map_or(half, |limit| limit.min(half)))
+}

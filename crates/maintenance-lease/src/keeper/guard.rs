@@ -1,0 +1,84 @@
+//! Work that is polled only while its lease is truly held.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use super::held::HeldLease;
+use super::jumps::Jumps;
+use super::lost::Lost;
+
+/// How guarded work ended.
+#[derive(Debug)]
+#[must_use]
+pub enum Guarded<T, E> {
+    /// It was done while the lease was held.
+    Completed(T),
+    /// It failed while the lease was held.
+    Failed(E),
+    /// The lease was lost first: the work was dropped where it stood.
+    Lost(Arc<Lost>),
+}
+
+impl HeldLease {
+    /// Runs `work` for as long as the lease is held, and drops it when it is lost.
+    ///
+    /// The clocks are looked at before each step of the work, so that a process that was stopped, or
+    /// a machine that slept, takes no further step on a lease that ran out meanwhile.
+    ///
+    /// # Usage
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use maintenance_lease::{Acquire, Guarded, Maintenance};
+    ///
+    /// # async fn reboot(_: &str) -> Result<(), std::io::Error> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "reboot-controller")?;
+    /// let options = Acquire::new().reason("new kernel").duration(Duration::from_secs(60));
+    /// let held = maintenance.acquire("worker-1", &options).await?;
+    /// match held.guard(reboot("worker-1")).await {
+    ///     Guarded::Completed(()) => println!("done"),
+    ///     Guarded::Failed(error) => println!("failed: {error}"),
+    ///     Guarded::Lost(lost) => println!("cancelled: {lost}"),
+    /// }
+    /// held.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Caveats
+    /// Dropping a future stops what it does itself. What it has already started, such as a process
+    /// or a request to another machine, goes on: pass the fencing number along, or use
+    /// `kubectl maint with`. A step that blocks its thread can't be interrupted.
+    ///
+    /// Dropping the returned future drops the work; the lease stays held.
+    pub async fn guard<T, E>(&self, work: impl Future<Output = Result<T, E>>) -> Guarded<T, E> {
+        let mut work = pin!(work);
+        let mut jumps = Jumps::from(self.env(), self.clocks());
+        let gated = poll_fn(|context| {
+            let clocks = self.clocks();
+            if jumps.noticed(self.env(), clocks) {
+                self.shared().check();
+            }
+            if self.shared().may_work(clocks.boot) {
+                work.as_mut().poll(context)
+            } else {
+                // Whatever the keeper finds out wakes this task.
+                Poll::Pending
+            }
+        });
+        tokio::select! {
+            biased;
+            lost = self.expiry() => Guarded::Lost(lost),
+            result = gated => match result {
+                Ok(done) => Guarded::Completed(done),
+                Err(error) => Guarded::Failed(error),
+            },
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The holder's handle on an acquisition that is being kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{AbortHandle, abortable};
+
+use super::drive::Driver;
+use super::lost::Lost;
+use super::standing::{Shared, Standing};
+use crate::cluster::patch::Extras;
+use crate::cluster::reads::{Seen, Sight};
+use crate::env::Env;
+use crate::lease::NodeLease;
+use crate::maintenance::Maintenance;
+use crate::maintenance::verbs::Plan;
+use crate::options::{Acquire, InvalidOption, check_duration};
+use crate::outcome::{Change, Done, Error};
+use crate::protocol::{Clocks, Names, Span, Terms, Token, Verb};
+
+/// How an acquisition is kept.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Keep {
+    pub(crate) duration: Option<Duration>,
+    pub(crate) stop: Duration,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Keep {
+    /// Renewed at a third of the duration that it has; work stops a second before the deadline.
+    pub fn new() -> Self {
+        Self {
+            duration: None,
+            stop: Duration::from_secs(1),
+        }
+    }
+
+    /// The length that every renewal asks for, in whole seconds up to an hour.
+    pub fn duration(mut self, duration: Duration) -> Self {
+        self.duration = Some(duration);
+        self
+    }
+
+    /// How long before the deadline the work is asked to stop: as long as it takes to end.
+    pub fn stop(mut self, stop: Duration) -> Self {
+        self.stop = stop;
+        self
+    }
+}
+
+/// An acquisition that is renewed for as long as this is around.
+///
+/// # Caveats
+/// Dropping it ends the renewals and leaves the Lease to run out: [`release`](Self::release) it,
+/// once the work is over.
+#[must_use]
+pub struct HeldLease {
+    maintenance: Maintenance,
+    node: String,
+    shared: Arc<Shared>,
+    keeper: AbortHandle,
+    fencing: u64,
+    /// It was there already when it was entered again: not ours to give back.
+    found: bool,
+}
+
+impl Maintenance {
+    /// Waits for a node's lock, takes it, and keeps it.
+    ///
+    /// # Usage
+    /// See [`HeldLease::guard`].
+    ///
+    /// # Errors
+    /// As [`acquire_when_free`](Self::acquire_when_free).
+    ///
+    /// # Caveats
+    /// As there. What crashes leaves the lock for the duration: ask for a short one, such as a
+    /// minute.
+    pub async fn acquire(&self, node: &str, options: &Acquire) -> Result<HeldLease, Error> {
+        let change = self.acquire_when_free(node, options, |_| ()).await?;
+        self.keep(&change, &Keep::new())
+    }
+
+    /// Keeps what was acquired: renews it from now on, in a task of its own.
+    ///
+    /// # Errors
+    /// Where nothing was acquired, or the duration leaves no time for a renewal before the work has
+    /// to stop.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn keep(&self, change: &Change, options: &Keep) -> Result<HeldLease, Error> {
+        let lease = change
+            .lease
+            .clone()
+            .filter(|_| {
+                matches!(
+                    change.done,
+                    Done::Acquired | Done::Renewed | Done::AlreadyHeld
+                )
+            })
+            .ok_or(InvalidOption::NothingToKeep)?;
+        let duration = match options.duration {
+            Some(duration) => check_duration(duration)?,
+            None => lease.duration,
+        };
+        let terms = Terms {
+            duration,
+            stop: options.stop.into(),
+        };
+        let request = self.api.limit.map(Into::into).unwrap_or_default();
+        if duration < Terms::shortest(Span::ZERO, terms.stop) {
+            let shortest = Terms::shortest(request, terms.stop);
+            return Err(InvalidOption::TooShort { duration, shortest }.into());
+        }
+        let driver = Driver::new(self, &change.node, lease, change.deadline, terms)
+            .ok_or(InvalidOption::NothingToKeep)?;
+        let shared = driver.shared();
+        let (task, keeper) = abortable(driver.run());
+        self.api.env.spawn(Box::pin(async move {
+            // Aborted by its handle: nobody is left to tell.
+            let _ = task.await;
+        }));
+        let standing = shared.standing();
+        Ok(HeldLease {
+            maintenance: self.clone(),
+            node: change.node.clone(),
+            fencing: change
+                .fencing
+                .unwrap_or_else(|| standing.lease.resource_version()),
+            found: change.done != Done::Acquired,
+            shared,
+            keeper,
+        })
+    }
+}
+
+impl HeldLease {
+    /// The node.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// What stands for this very acquisition.
+    #[must_use]
+    pub fn token(&self) -> Option<Token> {
+        self.shared.standing().lease.token()
+    }
+
+    /// The fencing number: the resource version of the acquiring write. A store that remembers the
+    /// highest one it saw can refuse those who were locked out meanwhile.
+    ///
+    /// # Caveats
+    /// An etcd that was restored from a backup may count from a lower number again.
+    #[must_use]
+    pub fn fencing(&self) -> u64 {
+        self.fencing
+    }
+
+    /// Whether the lock was there already and was only entered again: it is left as found.
+    #[must_use]
+    pub fn was_found(&self) -> bool {
+        self.found
+    }
+
+    /// How it stands now.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.shared.standing()
+    }
+
+    /// Waits until it stands otherwise than `known`: renewed, cut short, checked or lost.
+    ///
+    /// Dropping the future does nothing.
+    pub async fn changed(&self, known: &Standing) -> Standing {
+        let mut standing = self.shared.subscribe();
+        let is_news = |now: &Standing| {
+            now.deadline != known.deadline
+                || now.stop_at != known.stop_at
+                || now.checking != known.checking
+                || now.lost.is_some() != known.lost.is_some()
+        };
+        match standing.wait_for(is_news).await {
+            Ok(standing) => standing.clone(),
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Completes when it is lost, and says how. Dropping the future does nothing.
+    pub async fn expiry(&self) -> Arc<Lost> {
+        let mut standing = self.shared.subscribe();
+        if let Ok(standing) = standing.wait_for(|now| now.lost.is_some()).await
+            && let Some(lost) = &standing.lost
+        {
+            return lost.clone();
+        }
+        std::future::pending().await
+    }
+
+    /// Gives it back, if it is still this very acquisition. Call it when the work is over.
+    ///
+    /// `None` where the lock was there already when it was entered again: it is left as found.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] where it was lost: nothing is written then. [`Error::Refused`] where another
+    /// stands there by now.
+    ///
+    /// # Caveats
+    /// Dropping the future may leave the release under way; it ends the renewals in any case.
+    pub async fn release(self) -> Result<Option<Change>, Error> {
+        self.keeper.abort();
+        let Standing { lease, lost, .. } = self.shared.standing();
+        if let Some(lost) = lost {
+            return Err(Error::Lost(lost));
+        }
+        if self.found {
+            return Ok(None);
+        }
+        self.give_back(lease).await.map(Some)
+    }
+
+    /// Ends the renewals and leaves the Lease as it is: it runs out by itself.
+    pub fn leave(self) {
+        self.keeper.abort();
+    }
+
+    async fn give_back(&self, lease: NodeLease) -> Result<Change, Error> {
+        let mut names = Names::default();
+        let meant = lease.reduced(&mut names).acquisition();
+        let verb = match lease.holder() == Some(self.maintenance.identity()) {
+            true => Verb::Release,
+            false => Verb::Unhold { another: false },
+        };
+        let plan = Plan::new(verb, names, meant, Extras::default());
+        let seen = Seen {
+            node: self.node.clone(),
+            row: Sight::Unread,
+            lease: Some(lease),
+        };
+        self.maintenance
+            .carry_out(&self.node, plan, Some(seen))
+            .await
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(super) fn env(&self) -> &dyn Env {
+        &*self.maintenance.api.env
+    }
+
+    pub(super) fn clocks(&self) -> Clocks {
+        self.maintenance.clocks()
+    }
+}
+
+impl Drop for HeldLease {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}

@@ -1,0 +1,91 @@
+//! How an acquisition stands, as its keeper tells everybody who works under it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::{Notify, watch};
+
+use super::lost::Lost;
+use crate::lease::NodeLease;
+use crate::protocol::BootInstant;
+
+/// How an acquisition stands.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// The newest that was seen of the Lease while it was held.
+    pub lease: NodeLease,
+    /// The boot clock's reading at which everything must be over, unless a renewal comes before.
+    pub deadline: BootInstant,
+    /// When the work is asked to stop.
+    pub stop_at: BootInstant,
+    /// Whether the machine may have been paused, so that nothing may go on before the Lease was
+    /// read.
+    pub checking: bool,
+    /// The loss, once it is lost: nothing changes after that.
+    pub lost: Option<Arc<Lost>>,
+}
+
+/// What the keeper's task and the holder's handle share.
+pub(super) struct Shared {
+    standing: watch::Sender<Standing>,
+    /// The holder noticed that the machine may have been paused, and the keeper did not see to it
+    /// yet.
+    asked: AtomicBool,
+    pub(super) nudge: Notify,
+}
+
+impl Shared {
+    pub(super) fn new(standing: Standing) -> Self {
+        Self {
+            standing: watch::Sender::new(standing),
+            asked: AtomicBool::new(false),
+            nudge: Notify::new(),
+        }
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        self.standing.borrow().clone()
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    /// Whether work may go on at `boot`.
+    pub(super) fn may_work(&self, boot: BootInstant) -> bool {
+        let standing = self.standing.borrow();
+        standing.lost.is_none() && !standing.checking && boot < standing.stop_at
+    }
+
+    /// Tells everybody, where there is news.
+    pub(super) fn tell(&self, next: &Standing) {
+        self.standing.send_if_modified(|standing| {
+            let next = Standing {
+                checking: next.checking || self.asked.load(Ordering::SeqCst),
+                ..next.clone()
+            };
+            let same = standing.lease.resource_version() == next.lease.resource_version()
+                && standing.deadline == next.deadline
+                && standing.stop_at == next.stop_at
+                && standing.checking == next.checking
+                && standing.lost.is_some() == next.lost.is_some();
+            if !same {
+                *standing = next;
+            }
+            !same
+        });
+    }
+
+    /// Stops everybody until the Lease was read.
+    pub(super) fn check(&self) {
+        self.asked.store(true, Ordering::SeqCst);
+        self.standing
+            .send_if_modified(|standing| !std::mem::replace(&mut standing.checking, true));
+        self.nudge.notify_one();
+    }
+
+    /// Whether a check was asked for since the last time.
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.swap(false, Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,216 @@
+//! An acquisition that is kept: renewed while the work goes on, and lost when it is.
+
+use std::future::pending;
+use std::time::Duration;
+
+use maintenance_lease::{
+    Acquire, Done, Error, Guarded, HeldLease, Hold, Keep, Lost, LostBy, Maintenance, Release,
+};
+use serde_json::json;
+
+use crate::on_both_servers;
+use crate::support::{Cluster, Fate, Wire};
+
+on_both_servers! {
+    it_is_renewed_while_the_work_goes_on_and_given_back_after,
+    a_renewal_is_one_request,
+    work_is_dropped_when_the_lease_is_taken_over,
+    work_is_dropped_when_the_lease_is_released_by_force,
+    work_is_dropped_when_the_lease_is_deleted,
+    work_is_dropped_in_time_while_a_renewal_hangs,
+    a_renewal_whose_answer_was_lost_keeps_the_lease,
+    nothing_is_written_after_a_loss,
+    a_lock_that_was_there_is_kept_and_left_as_found,
+    an_own_hold_is_worked_under_and_left,
+    what_others_write_on_the_lease_is_no_loss,
+}
+
+const SHORT: Duration = Duration::from_secs(3);
+
+async fn keep(maintenance: &Maintenance, node: &str) -> HeldLease {
+    let options = Acquire::new().duration(SHORT);
+    maintenance.acquire(node, &options).await.unwrap()
+}
+
+/// Work that never ends by itself.
+async fn lost(held: &HeldLease) -> Lost {
+    match held.guard(pending::<Result<(), ()>>()).await {
+        Guarded::Lost(lost) => Lost::clone(&lost),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Waits until the Lease was renewed since it was acquired.
+async fn renewed(held: &HeldLease) {
+    let before = held.standing();
+    let after = held.changed(&before).await;
+    assert!(after.deadline > before.deadline, "{after:?}");
+}
+
+async fn it_is_renewed_while_the_work_goes_on_and_given_back_after(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = cluster.holder("alice");
+    let held = keep(&alice, &node).await;
+    let work = async {
+        renewed(&held).await;
+        renewed(&held).await;
+        Ok::<_, ()>(17)
+    };
+    assert!(matches!(held.guard(work).await, Guarded::Completed(17)));
+    let lease = cluster.lease(&node).await;
+    assert_ne!(lease["spec"]["acquireTime"], lease["spec"]["renewTime"]);
+    assert_eq!(lease["spec"]["leaseTransitions"], 1);
+    let change = held.release().await.unwrap().expect("it was ours");
+    assert_eq!(change.done, Done::Released);
+    assert_eq!(cluster.lease(&node).await["spec"]["holderIdentity"], "");
+}
+
+async fn a_renewal_is_one_request(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let wire = Wire::clear();
+    let alice = cluster.holder_on(&wire, "alice");
+    let held = keep(&alice, &node).await;
+    let before = wire.requests().len();
+    renewed(&held).await;
+    renewed(&held).await;
+    held.release().await.unwrap();
+    let requests = wire.requests().split_off(before);
+    let writes = requests.iter().filter(|what| *what == "PATCH lease");
+    assert_eq!(
+        writes.count(),
+        3,
+        "two renewals and the release: {requests:?}"
+    );
+    assert!(requests.len() <= 4, "and the watch: {requests:?}");
+}
+
+async fn work_is_dropped_when_the_lease_is_taken_over(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let held = keep(&cluster.holder("alice"), &node).await;
+    let lease = held.standing().lease;
+    let bob = cluster.holder("bob");
+    let hold = Hold::new("it is on fire");
+    let (lost, taken) = tokio::join!(lost(&held), bob.hold_seen(&node, &hold, Some(&lease), None));
+    taken.unwrap();
+    assert_eq!(lost.by, LostBy::TakeOver("kubeadm:bob".to_owned()));
+    assert_eq!(
+        lost.lease.expect("it was seen").reason(),
+        Some("it is on fire")
+    );
+}
+
+async fn work_is_dropped_when_the_lease_is_released_by_force(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let held = keep(&cluster.holder("alice"), &node).await;
+    let lease = held.standing().lease;
+    let bob = cluster.holder("bob");
+    let options = Release::new();
+    let (lost, released) = tokio::join!(lost(&held), bob.force_release(&lease, &options));
+    released.unwrap();
+    assert_eq!(lost.by, LostBy::Release);
+}
+
+async fn work_is_dropped_when_the_lease_is_deleted(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let held = keep(&cluster.holder("alice"), &node).await;
+    let (lost, ()) = tokio::join!(lost(&held), cluster.delete_lease(&node));
+    assert_eq!(lost.by, LostBy::Deletion);
+}
+
+async fn work_is_dropped_in_time_while_a_renewal_hangs(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let mut writes = 0;
+    let wire = Wire::planned(move |passing| {
+        writes += usize::from(passing.is_write() && passing.what() == "PATCH lease");
+        if writes >= 1 {
+            Fate::Swallowed
+        } else {
+            Fate::Pass
+        }
+    });
+    let alice = cluster.holder_on(&wire, "alice");
+    let held = keep(&alice, &node).await;
+    let deadline = held.standing().deadline;
+    let lost = lost(&held).await;
+    assert_eq!(lost.by, LostBy::Expiry);
+    assert!(cluster.env.boot() < deadline, "too late");
+    assert!(lost.problem.is_some(), "{lost}");
+}
+
+async fn a_renewal_whose_answer_was_lost_keeps_the_lease(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let mut patches = 0;
+    let wire = Wire::planned(move |passing| {
+        patches += usize::from(passing.what() == "PATCH lease");
+        if patches == 1 {
+            patches += 1;
+            Fate::answer_lost()
+        } else {
+            Fate::Pass
+        }
+    });
+    let alice = cluster.holder_on(&wire, "alice");
+    let held = keep(&alice, &node).await;
+    renewed(&held).await;
+    renewed(&held).await;
+    held.release().await.unwrap().expect("it was ours");
+}
+
+async fn nothing_is_written_after_a_loss(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let held = keep(&cluster.holder("alice"), &node).await;
+    let lease = held.standing().lease;
+    let bob = cluster.holder("bob");
+    bob.force_release(&lease, &Release::new()).await.unwrap();
+    lost(&held).await;
+    let before = cluster.lease(&node).await;
+    let error = held.release().await.unwrap_err();
+    assert!(matches!(error, Error::Lost(_)), "{error}");
+    assert_eq!(cluster.lease(&node).await, before);
+}
+
+async fn a_lock_that_was_there_is_kept_and_left_as_found(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = cluster.holder("alice");
+    let first = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    let options = Acquire::new().duration(SHORT).reentry(true);
+    let held = alice.acquire(&node, &options).await.unwrap();
+    assert!(held.was_found());
+    assert_eq!(held.token(), first.token());
+    assert!(held.release().await.unwrap().is_none());
+    let lease = alice.get(&node).await.unwrap().expect("a Lease");
+    assert_eq!(lease.token(), first.token());
+}
+
+async fn an_own_hold_is_worked_under_and_left(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = cluster.holder("alice");
+    alice.hold(&node, &Hold::new("disk")).await.unwrap();
+    let before = cluster.lease(&node).await;
+    let options = Acquire::new().reentry(true);
+    let change = alice.try_acquire(&node, &options).await.unwrap();
+    let held = alice.keep(&change, &Keep::new().duration(SHORT)).unwrap();
+    let work = async {
+        cluster.touch_lease(&node).await;
+        Ok::<_, ()>(())
+    };
+    assert!(matches!(held.guard(work).await, Guarded::Completed(())));
+    assert!(held.release().await.unwrap().is_none());
+    let after = cluster.lease(&node).await;
+    assert_eq!(after["spec"], before["spec"]);
+}
+
+async fn what_others_write_on_the_lease_is_no_loss(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let held = keep(&cluster.holder("alice"), &node).await;
+    let patch = json!({"metadata": {"labels": {"team": "storage"}}});
+    cluster.patch_lease(&node, patch).await;
+    renewed(&held).await;
+    cluster.touch_lease(&node).await;
+    renewed(&held).await;
+    held.release().await.unwrap().expect("it was ours");
+    assert_eq!(
+        cluster.lease(&node).await["metadata"]["labels"]["team"],
+        "storage"
+    );
+}
