@@ -189,6 +189,91 @@ fn a_dry_run_says_what_would_be_and_has_no_token() {
 }
 
 #[test]
+fn what_a_dry_run_would_begin_has_neither_token_nor_fencing_number() {
+    on_both("acquire-dry-json", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let acquire = |mode: &str| {
+            let maint = cluster.maint(["acquire", &node, "-m", "disk", "-o", "json", mode]);
+            maint.run()
+        };
+        assert_snapshot!(acquire("--dry-run=server"), @r#"
+        $ kubectl maint acquire worker-1 -m disk -o json --dry-run=server
+        {
+          "apiVersion": "kubectl-maint.dev/v1",
+          "kind": "NodeMaintenance",
+          "node": "worker-1",
+          "state": "Held",
+          "holder": "alice@bastion",
+          "reason": "disk",
+          "acquiredAt": "[time]",
+          "renewedAt": "[time]",
+          "until": "[time]",
+          "durationSeconds": 1800,
+          "transitions": 1
+        }
+        -- exit code 0
+        "#);
+        assert_snapshot!(acquire("--dry-run=client"), @r#"
+        $ kubectl maint acquire worker-1 -m disk -o json --dry-run=client
+        {
+          "apiVersion": "kubectl-maint.dev/v1",
+          "kind": "NodeMaintenance",
+          "node": "worker-1",
+          "state": "Held",
+          "holder": "alice@bastion",
+          "reason": "disk",
+          "acquiredAt": "[time]",
+          "renewedAt": "[time]",
+          "until": "[time]",
+          "durationSeconds": 1800,
+          "transitions": 1
+        }
+        -- exit code 0
+        "#);
+        assert_snapshot!(acquire("--dry-run=none"), @r#"
+        $ kubectl maint acquire worker-1 -m disk -o json --dry-run=none
+        {
+          "apiVersion": "kubectl-maint.dev/v1",
+          "kind": "NodeMaintenance",
+          "node": "worker-1",
+          "state": "Held",
+          "holder": "alice@bastion",
+          "reason": "disk",
+          "acquiredAt": "[time]",
+          "renewedAt": "[time]",
+          "until": "[time]",
+          "durationSeconds": 1800,
+          "transitions": 1,
+          "token": "[token]",
+          "fencingNumber": [number]
+        }
+        -- exit code 0
+        "#);
+        // What would go on has the token that it has.
+        let maint = cluster.maint(["acquire", &node, "--reentry", "--dry-run=server"]);
+        assert_snapshot!(maint.args(["-o", "json"]).run(), @r#"
+        $ kubectl maint acquire worker-1 --reentry --dry-run=server -o json
+        {
+          "apiVersion": "kubectl-maint.dev/v1",
+          "kind": "NodeMaintenance",
+          "node": "worker-1",
+          "state": "Held",
+          "holder": "alice@bastion",
+          "reason": "disk",
+          "acquiredAt": "[time]",
+          "renewedAt": "[time]",
+          "until": "[time]",
+          "durationSeconds": 1800,
+          "transitions": 1,
+          "token": "[token]"
+        }
+        -- exit code 0
+        "#);
+    });
+}
+
+#[test]
 fn what_is_missing_is_said_by_what_was_asked_for() {
     on_both("acquire-missing", |cluster| {
         assert_snapshot!(cluster.maint(["acquire", "-l", "pool=nowhere"]).run(), @"

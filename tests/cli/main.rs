@@ -9,10 +9,12 @@ mod confirmation;
 mod hold;
 mod interrupted;
 mod lost_answers;
+mod odd_surroundings;
 mod races;
 mod release;
 mod renew;
 mod status;
+mod storms;
 mod unhold;
 
 /// Every file beside this one is a module of this binary: none is forgotten.

@@ -45,6 +45,12 @@ pub(crate) fn on_both(prefix: &str, test: impl Fn(&Cluster)) {
     }
 }
 
+/// Runs a test on an in-memory API server alone, where it would be in the way of others on one that
+/// they share.
+pub(crate) fn in_memory(prefix: &str, test: impl Fn(&Cluster)) {
+    test(&Cluster::in_memory(prefix));
+}
+
 /// Runs a test on a real API server, where the in-memory one has no such thing.
 pub(crate) fn on_real(prefix: &str, test: impl Fn(&Cluster)) {
     let cluster = Cluster::real(prefix);

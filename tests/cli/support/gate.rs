@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::{DateTime, TimeDelta};
 use control_plane::{ControlPlane, Identity, Kubeconfig};
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER};
 use http::{Method, Request, Response};
@@ -39,6 +40,8 @@ pub(crate) enum Treatment {
     Pass,
     /// It goes to the server; when that has answered, the connection is cut.
     LoseAnswer,
+    /// It goes to the server, whose clock is ahead by so many seconds when the answer comes back.
+    Ahead(i64),
     /// It waits until the test lets it go, also when nobody waits for the answer any more.
     Keep,
     /// The server never sees it; this is the answer: a status code, and a `Retry-After` in seconds.
@@ -231,6 +234,11 @@ impl Keeper {
             .expect("a request that came in");
         match treatment {
             Treatment::Pass => forward(self.client.clone(), onwards).await,
+            Treatment::Ahead(seconds) => {
+                let mut answer = forward(self.client.clone(), onwards).await;
+                move_date(&mut answer, seconds);
+                answer
+            }
             Treatment::LoseAnswer => {
                 forward(self.client.clone(), onwards).await;
                 cut.notify_one();
@@ -274,6 +282,14 @@ async fn forward(client: Client, request: Request<Body>) -> Response<Full<Bytes>
     }
     back.body(Full::new(body.to_bytes()))
         .expect("an answer that came in")
+}
+
+fn move_date(answer: &mut Response<Full<Bytes>>, seconds: i64) {
+    let date = answer.headers()[DATE].to_str().expect("a date");
+    let date = DateTime::parse_from_rfc2822(date).expect("a date") + TimeDelta::seconds(seconds);
+    let date = date.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let date = date.try_into().expect("a date");
+    answer.headers_mut().insert(DATE, date);
 }
 
 /// What an overloaded or ill server says by itself.

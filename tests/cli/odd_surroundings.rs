@@ -1,0 +1,143 @@
+//! Clocks, rights and namespaces that are not as they should be, and what is said of them.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::Treatment::{Ahead, Answer, Pass};
+use crate::support::{in_memory, on_both};
+
+#[test]
+fn a_local_clock_that_is_off() {
+    on_both("odd-clock", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let run = |seconds: i64, words: &[&str]| {
+            let gate = cluster.gate(move |_, _| Ahead(seconds));
+            let run = cluster
+                .maint(words)
+                .env("KUBECONFIG", &gate.kubeconfig)
+                .run();
+            // By up to a second more or less.
+            let by = |text: String| {
+                text.replace("is 9s ", "is 10s ")
+                    .replace("is 11s ", "is 10s ")
+            };
+            by(run.to_string())
+        };
+        // The server's counts, once said.
+        assert_snapshot!(run(10, &["acquire", &node]), @"
+        $ kubectl maint acquire worker-1
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        Warning: the local clock is 10s behind the API server's; the server's counts
+        -- exit code 0
+        ");
+        assert_snapshot!(run(-10, &["release", &node]), @"
+        $ kubectl maint release worker-1
+        node/worker-1 released
+        -- stderr
+        Warning: the local clock is 10s ahead of the API server's; the server's counts
+        -- exit code 0
+        ");
+        // As far as two clocks may well differ.
+        assert_snapshot!(run(2, &["release", &node]), @"
+        $ kubectl maint release worker-1
+        node/worker-1 already free
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn nodes_that_may_not_be_read() {
+    on_both("odd-nodes", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        let gate = cluster.gate(|_, path| {
+            if path.starts_with("/api/v1/nodes") {
+                Answer(403, None)
+            } else {
+                Pass
+            }
+        });
+        let run = |words: &[&str]| {
+            let maint = cluster.maint(words).env("KUBECONFIG", &gate.kubeconfig);
+            maint.run()
+        };
+        let [one, two] = &nodes;
+        // It works all the same, and says what that leaves open.
+        assert_snapshot!(run(&["acquire", one]), @"
+        $ kubectl maint acquire worker-1
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        Warning: node/worker-1 can't be read with your rights: it may not exist, and then its Lease stays behind
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        -- exit code 0
+        ");
+        assert_snapshot!(run(&["acquire", one, two, "--reentry"]), @"
+        $ kubectl maint acquire worker-1 worker-2 --reentry
+        node/worker-1 renewed by alice@bastion until [time] (30m)
+        node/worker-2 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        Warning: node/worker-1 and 1 more can't be read with your rights: it may not exist, and then its Lease stays behind
+        after that anyone may take them; longer: kubectl maint renew, or kubectl maint hold -m WHY
+        all 2 nodes are held now
+        -- exit code 0
+        ");
+        assert_snapshot!(run(&["hold", one, two, "-m", "rack moves"]), @r#"
+        $ kubectl maint hold worker-1 worker-2 -m "rack moves"
+        node/worker-1 on hold by alice@bastion, instead of your lease until [time]
+        node/worker-2 on hold by alice@bastion, instead of your lease until [time]
+        -- stderr
+        Warning: node/worker-1 and 1 more can't be read with your rights: it may not exist, and then its Lease stays behind
+        a hold does not end by itself: kubectl maint unhold ends it
+        all 2 nodes are on hold now
+        -- exit code 0
+        "#);
+        assert_snapshot!(run(&["status", one, "-o", "json"]), @r#"
+        $ kubectl maint status worker-1 -o json
+        {
+          "apiVersion": "kubectl-maint.dev/v1",
+          "kind": "NodeMaintenance",
+          "node": "worker-1",
+          "state": "Hold",
+          "holder": "kubeadm:alice@bastion",
+          "reason": "rack moves",
+          "acquiredAt": "[time]",
+          "renewedAt": "[time]",
+          "transitions": 2,
+          "lastHolder": "alice@bastion",
+          "token": "[token]"
+        }
+        -- exit code 0
+        "#);
+        assert_snapshot!(run(&["unhold", one, two]), @"
+        $ kubectl maint unhold worker-1 worker-2
+        node/worker-1 hold ended
+        node/worker-2 hold ended
+        -- stderr
+        all 2 nodes are free now
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_namespace_that_is_being_deleted() {
+    in_memory("odd-namespace", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        cluster.maint(["acquire", &nodes[0]]).succeeds();
+        cluster.delete("/api/v1/namespaces/kube-node-maintenance");
+        // No Lease can be made in it.
+        assert_snapshot!(cluster.maint(["acquire", &nodes[1]]).run(), @"
+        $ kubectl maint acquire worker-2
+        -- stderr
+        error: namespace kube-node-maintenance is being deleted: no Lease can be made in it
+        hint: wait until it is gone; the next acquire makes it anew
+        -- exit code 1
+        ");
+    });
+}

@@ -1,0 +1,97 @@
+//! Leases that others change all the time.
+
+use http::Method;
+use insta::assert_snapshot;
+use regex::Regex;
+use serde_json::json;
+
+use crate::support::Treatment::{Answer, Keep, Pass};
+use crate::support::{Cluster, LEASES, holder_of, on_both};
+
+/// Has something else about the Lease changed.
+fn stirs(cluster: &Cluster, node: &str, round: usize) {
+    let label = json!({"metadata": {"labels": {"example.com/round": round.to_string()}}});
+    cluster.patch(&format!("{LEASES}/{node}"), &label);
+}
+
+#[test]
+fn a_storm_that_lasts_ends_at_the_time_limit() {
+    on_both("storm-lasts", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let gate = cluster.gate(|method, _| match *method {
+            Method::GET => Pass,
+            _ => Answer(409, None),
+        });
+        let run = cluster
+            .maint(["acquire", &node, "--request-timeout=1s"])
+            .env("KUBECONFIG", &gate.kubeconfig)
+            .run();
+        let often = Regex::new(r"\d+ conflicts in \ds").expect("a pattern");
+        let run = run.to_string();
+        // Nothing was written, and that is known.
+        assert_snapshot!(often.replace(&run, "[number] conflicts in [length]"), @"
+        $ kubectl maint acquire worker-1 --request-timeout=1s
+        -- stderr
+        error: node/worker-1 was not acquired: its Lease kept changing ([number] conflicts in [length])
+        hint: nothing was written; to see: kubectl maint status worker-1
+        -- exit code 1
+        ");
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn a_storm_that_passes_ends_in_the_acquisition() {
+    on_both("storm-passes", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let gate = cluster.gate_for_writes(&[Keep; 5]);
+        let run = cluster
+            .maint(["acquire", &node])
+            .env("KUBECONFIG", &gate.kubeconfig)
+            .start();
+        for round in 1..=5 {
+            let kept = gate.kept();
+            stirs(cluster, &node, round);
+            assert_eq!(kept.passes(), 409, "round {round}");
+        }
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint acquire worker-1
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        -- exit code 0
+        ");
+        assert_eq!(cluster.lease_of(&node)["spec"]["leaseTransitions"], 1);
+    });
+}
+
+#[test]
+fn a_storm_that_another_wins_ends_in_a_refusal() {
+    on_both("storm-lost", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let gate = cluster.gate_for_writes(&[Keep; 2]);
+        let run = cluster
+            .maint(["acquire", &node])
+            .env("KUBECONFIG", &gate.kubeconfig)
+            .start();
+        let kept = gate.kept();
+        stirs(cluster, &node, 1);
+        assert_eq!(kept.passes(), 409);
+        let kept = gate.kept();
+        cluster
+            .maint(["acquire", &node])
+            .holder("bob@laptop")
+            .succeeds();
+        assert_eq!(kept.passes(), 409);
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left)
+        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        -- exit code 3
+        ");
+    });
+}
