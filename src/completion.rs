@@ -9,7 +9,6 @@
 mod live;
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
 use std::path::Path;
 
 use clap::CommandFactory as _;
@@ -71,13 +70,8 @@ impl Question {
         )
     }
 
-    /// Writes the candidates in the form that the asker reads, byte by byte: it is a program.
-    pub(crate) fn answer(self, asker: &mut dyn Write) {
-        // Where nobody reads the answer, there is nobody to tell.
-        let _ = asker.write_all(&self.candidates());
-    }
-
-    fn candidates(self) -> Vec<u8> {
+    /// The candidates, in the form that the asker reads.
+    pub(crate) fn answer(self) -> Vec<u8> {
         let mut command = definition(&self.words);
         let here = std::env::current_dir().ok();
         match self.asker {
@@ -176,10 +170,8 @@ mod tests {
     fn kubectl_asks(typed: &[&str]) -> String {
         let mut arguments = words(&["/usr/bin/kubectl_complete-maint"]);
         arguments.extend(words(typed));
-        let mut answer = Vec::new();
         let question = Question::of(arguments, None).expect("a question");
-        question.answer(&mut answer);
-        String::from_utf8(answer).expect("text")
+        String::from_utf8(question.answer()).expect("text")
     }
 
     /// The candidates alone, without their help.

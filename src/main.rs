@@ -1,5 +1,8 @@
 //! `kubectl maint`: one maintenance lock per node that everybody can see and respect.
 
+// The terminal's own file alone touches the standard streams.
+#![deny(clippy::disallowed_methods)]
+
 mod cli;
 mod commands;
 mod completion;
@@ -30,10 +33,11 @@ const CALLED: &str = "kubectl maint";
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let environment = Environment::of_this_process();
+    let mut environment = Environment::of_this_process();
+    environment.stdin_may_ask = Terminal::is_stdin_one();
     let name = program::name(arguments.first().map(OsString::as_os_str));
     if let Some(question) = Question::of(arguments, environment.get_os(completion::VARIABLE)) {
-        question.answer(&mut std::io::stdout());
+        Terminal::default().bytes(&question.answer());
         return ExitCode::SUCCESS;
     }
     let code = match parse(&name) {

@@ -3,9 +3,11 @@
 //! Data goes to stdout, everything else to stderr. A reader that goes away (`| head`) ends the
 //! printing quietly, and never the work.
 
+#![allow(clippy::disallowed_methods)]
+
 use std::cell::Cell;
 use std::fmt;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Read, Write};
 
 use anstyle::{AnsiColor, Style};
 use rustix::termios::{QueueSelector, tcflush};
@@ -42,6 +44,23 @@ impl Terminal {
             quiet,
             stdout: Cell::default(),
         }
+    }
+
+    /// Whether stdin is one, so that somebody could be asked.
+    pub(crate) fn is_stdin_one() -> bool {
+        std::io::stdin().is_terminal()
+    }
+
+    /// What is piped in.
+    pub(crate) fn stdin(&self) -> impl Read {
+        std::io::stdin()
+    }
+
+    /// Prints bytes that another program asked for. Where it does not read them, there is nobody to
+    /// tell.
+    pub(crate) fn bytes(&self, bytes: &[u8]) {
+        let mut stdout = std::io::stdout().lock();
+        let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
     }
 
     /// Prints data that was asked for.
@@ -135,7 +154,7 @@ impl Terminal {
         for fact in facts {
             self.stderr(format_args!("{fact}"));
         }
-        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        if !(Self::is_stdin_one() && std::io::stderr().is_terminal()) {
             return Err(Failure::Unconfirmed(
                 "not confirmed: there is no terminal to ask on".to_owned(),
             ));

@@ -8,6 +8,7 @@ use super::output::Format;
 use super::output::OutputArgs;
 use super::writing::{DryRunMode, WriteArgs};
 use crate::failure::Failure;
+use crate::terminal::Terminal;
 
 /// Arguments of every verb that changes the locks of nodes.
 #[derive(Args, Debug)]
@@ -27,13 +28,13 @@ impl ChangingArgs {
     ///
     /// # Errors
     /// Where they are named in a way that can't be meant, or the token of a dry run is wanted.
-    pub(crate) fn selection(&self, mine: bool) -> Result<Selection, Failure> {
+    pub(crate) fn selection(&self, mine: bool, terminal: &Terminal) -> Result<Selection, Failure> {
         if self.write.dry_run != DryRunMode::None && self.output.format() == Format::Token {
             return Err(Failure::usage(
                 "a dry run acquires nothing, so that there is no token for -o token",
                 "do without one of them",
             ));
         }
-        self.nodes.selection(mine, std::io::stdin())
+        self.nodes.selection(mine, terminal.stdin())
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct AcquireArgs {
 }
 
 pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.selection(false)?;
+    let selection = args.change.selection(false, start.terminal)?;
     let mut options = Acquire::new()
         .duration(args.duration)
         .reentry(args.reentry)
@@ -67,17 +67,13 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         options = options.reason(reason);
     }
 
-    let session = start.writing(&args.change.write).await?;
-    let work = Work {
-        session: &session,
-        args: &args.change,
-        verb: Verb::Acquire,
-    };
-    let targets = work.targets(&selection, true, &|_| false).await?;
+    let work = Work::begin(start, &args.change, Verb::Acquire).await?;
+    let session = &work.session;
+    let targets = work.targets(&selection, true).await?;
     let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
     let single = targets.single;
 
-    let mut taking = Taking::new(work, options);
+    let mut taking = Taking::new(&work, options);
     if args.partial || nodes.len() == 1 {
         taking.each(targets.nodes).await;
     } else {
@@ -99,7 +95,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
             "after that anyone may take them; longer: {program} renew, or {program} hold -m WHY"
         ),
     };
-    let mut report = Report::new(work).asked_for(Some(args.duration)).then(then);
+    let mut report = Report::new(&work).asked_for(Some(args.duration)).then(then);
     let interrupted = taking.is_interrupted();
     let mut results = taking.into_results();
     for node in nodes {

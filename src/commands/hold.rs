@@ -52,14 +52,10 @@ fn given_reason(typed: &str) -> Result<String, String> {
 }
 
 pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.selection(false)?;
-    let session = start.writing(&args.change.write).await?;
-    let work = Work {
-        session: &session,
-        args: &args.change,
-        verb: Verb::Hold,
-    };
-    let targets = work.targets(&selection, true, &|_| false).await?;
+    let selection = args.change.selection(false, start.terminal)?;
+    let work = Work::begin(start, &args.change, Verb::Hold).await?;
+    let session = &work.session;
+    let targets = work.targets(&selection, true).await?;
     // The server's time is known once something was read.
     let targets = work.look(targets, true).await?;
     let mut options = Hold::new(&args.message);
@@ -75,7 +71,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         [target] => format!(" {}", target.node),
         _ => String::new(),
     };
-    let report = Report::new(work)
+    let report = Report::new(&work)
         .breaking(&confirmed)
         .because(Some(&args.message))
         .then(format!(

@@ -1,7 +1,7 @@
 //! `release`: give a lock back, or break another's.
 
 use clap::Args;
-use maintenance_lease::{Change, Done, NodeLease, Release};
+use maintenance_lease::{Change, Done, Release};
 
 use super::confirm::Confirmed;
 use super::targets::Target;
@@ -46,7 +46,7 @@ pub(crate) struct ReleaseArgs {
 }
 
 pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.selection(args.mine)?;
+    let selection = args.change.selection(args.mine, start.terminal)?;
     let demanded = start
         .connection
         .token
@@ -65,25 +65,20 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
         options = options.reason(reason);
     }
 
-    let session = start.writing(&args.change.write).await?;
-    let work = Work {
-        session: &session,
-        args: &args.change,
-        verb: Verb::Release,
-    };
-    let is_mine = |lease: &NodeLease| lease.holder() == Some(session.locks.identity());
-    let mut targets = work.targets(&selection, false, &is_mine).await?;
+    let work = Work::begin(start, &args.change, Verb::Release).await?;
+    let session = &work.session;
+    let mut targets = work.targets(&selection, false).await?;
     let mut confirmed = Confirmed::default();
     if args.force {
         targets = work.look(targets, false).await?;
         confirmed = work.confirm_breaking(&targets).await?;
     }
 
-    let report = Report::new(work)
+    let report = Report::new(&work)
         .of(&selection)
         .breaking(&confirmed)
         .because(args.message.as_deref());
-    let (session, options, confirmed) = (&session, &options, &confirmed);
+    let (options, confirmed) = (&options, &confirmed);
     work.each(targets, report, |target| async move {
         match confirmed.get(&target.node) {
             Some(lease) => Ok(session.locks.force_release(lease, options).await?),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Error, NodeLease, Renew};
+use maintenance_lease::{Error, Renew};
 
 use super::targets::Target;
 use super::work::{Report, Work, must_exist};
@@ -47,7 +47,7 @@ pub(crate) struct RenewArgs {
 }
 
 pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.selection(args.mine)?;
+    let selection = args.change.selection(args.mine, start.terminal)?;
     let demanded = start
         .connection
         .token
@@ -63,16 +63,11 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
         options = options.reason(reason);
     }
 
-    let session = start.writing(&args.change.write).await?;
-    let work = Work {
-        session: &session,
-        args: &args.change,
-        verb: Verb::Renew,
-    };
-    let is_mine = |lease: &NodeLease| lease.holder() == Some(session.locks.identity());
-    let targets = work.targets(&selection, false, &is_mine).await?;
+    let work = Work::begin(start, &args.change, Verb::Renew).await?;
+    let session = &work.session;
+    let targets = work.targets(&selection, false).await?;
     let (locks, options) = (&session.locks, &options);
-    let (session, report) = (&session, Report::new(work).asked_for(args.duration));
+    let report = Report::new(&work).asked_for(args.duration);
     work.each(targets, report, |Target { node, seen }| async move {
         match locks.renew_seen(&node, options, seen).await {
             Err(Error::Refused(refused))

@@ -19,6 +19,7 @@ use crate::report::item::Item;
 use crate::report::print;
 use crate::report::status::{self, Table, View};
 use crate::session::{Session, Start};
+use crate::terminal::Terminal;
 
 /// Show who holds which nodes, since when, until when and why
 ///
@@ -59,14 +60,14 @@ pub(crate) struct StatusArgs {
 
 impl StatusArgs {
     /// What was meant: all nodes, where nothing narrows it.
-    fn selection(&self) -> Result<Selection, Failure> {
+    fn selection(&self, terminal: &Terminal) -> Result<Selection, Failure> {
         let nodes = &self.nodes;
         let narrowed = !nodes.nodes.is_empty()
             || nodes.selector.is_some()
             || nodes.nodes_from.is_some()
             || self.mine;
         if narrowed {
-            nodes.selection(self.mine, std::io::stdin())
+            nodes.selection(self.mine, terminal.stdin())
         } else {
             Ok(Selection::All)
         }
@@ -74,7 +75,7 @@ impl StatusArgs {
 }
 
 pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = match args.selection() {
+    let selection = match args.selection(start.terminal) {
         Err(Failure::NothingFound { .. }) => Selection::Named(Vec::new()),
         selection => selection?,
     };

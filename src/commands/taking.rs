@@ -26,14 +26,14 @@ pub(crate) type Results = BTreeMap<String, Result<Change, Failure>>;
 
 /// An acquisition of several nodes on its way.
 pub(crate) struct Taking<'a> {
-    work: Work<'a>,
+    work: &'a Work<'a>,
     options: Acquire,
     results: Results,
     course: Course,
 }
 
 impl<'a> Taking<'a> {
-    pub(crate) fn new(work: Work<'a>, options: Acquire) -> Self {
+    pub(crate) fn new(work: &'a Work<'a>, options: Acquire) -> Self {
         Self {
             work,
             options,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::{Error, NodeLease, NodeRow, RowDetail, Seen, Sight};
 
 use crate::cli::nodes::Selection;
@@ -42,9 +43,6 @@ impl Targets {
     }
 }
 
-/// Which Leases `--mine` means.
-pub(crate) type IsMine<'a> = &'a (dyn Fn(&NodeLease) -> bool + Sync);
-
 /// Finds the nodes that `selection` means. One is read by the verb itself; several come from one
 /// list of each kind, side by side: the Leases, and the Nodes where `with_nodes` or where only they
 /// tell which are meant. Where a list is forbidden, nodes that were named are read one by one.
@@ -55,7 +53,6 @@ pub(crate) async fn find(
     session: &Session<'_>,
     selection: Selection,
     with_nodes: bool,
-    is_mine: IsMine<'_>,
     verb: Verb,
     parallel: u16,
 ) -> Result<Targets, Failure> {
@@ -67,9 +64,13 @@ pub(crate) async fn find(
         Selection::Mine => {
             let leases = locks.list().await?;
             let nothing = none_mine(session, verb, leases.values());
+            let holder = match verb {
+                Verb::Unhold => hold_identity(locks.identity()),
+                _ => locks.identity().to_owned(),
+            };
             let mut mine: Vec<Target> = leases
                 .into_values()
-                .filter(|lease| is_mine(lease))
+                .filter(|lease| lease.holder() == Some(&holder))
                 .map(|lease| Target {
                     node: lease.node().to_owned(),
                     seen: Some(Seen {

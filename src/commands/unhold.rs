@@ -1,8 +1,7 @@
 //! `unhold`: end an administrator's hold.
 
 use clap::Args;
-use maintenance_lease::protocol::identity;
-use maintenance_lease::{Done, NodeLease};
+use maintenance_lease::Done;
 
 use super::targets::Target;
 use super::work::{Report, Work, must_exist};
@@ -31,21 +30,15 @@ pub(crate) struct UnholdArgs {
 }
 
 pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.selection(args.mine)?;
-    let session = start.writing(&args.change.write).await?;
-    let work = Work {
-        session: &session,
-        args: &args.change,
-        verb: Verb::Unhold,
-    };
-    let own = identity::hold_identity(session.locks.identity());
-    let is_mine = |lease: &NodeLease| lease.holder() == Some(&own);
-    let targets = work.targets(&selection, false, &is_mine).await?;
+    let selection = args.change.selection(args.mine, start.terminal)?;
+    let work = Work::begin(start, &args.change, Verb::Unhold).await?;
+    let session = &work.session;
+    let targets = work.targets(&selection, false).await?;
     let targets = work.look(targets, false).await?;
     let confirmed = work.confirm_breaking(&targets).await?;
 
-    let report = Report::new(work).of(&selection).breaking(&confirmed);
-    let (session, confirmed) = (&session, &confirmed);
+    let report = Report::new(&work).of(&selection).breaking(&confirmed);
+    let confirmed = &confirmed;
     work.each(targets, report, |target| async move {
         let Target { node, seen } = target;
         let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());

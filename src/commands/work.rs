@@ -10,7 +10,7 @@ use super::confirm::{self, Confirmed};
 use super::events;
 use super::many::{self, Course};
 use super::problems::Problems;
-use super::targets::{self, IsMine, Target, Targets};
+use super::targets::{self, Target, Targets};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::nodes::Selection;
 use crate::cli::output::Format;
@@ -21,17 +21,32 @@ use crate::report::change::Telling;
 use crate::report::item::Item;
 use crate::report::verb::{Outcomes, Verb};
 use crate::report::{change, print};
-use crate::session::Session;
+use crate::session::{Session, Start};
 
 /// A verb at work.
-#[derive(Clone, Copy)]
 pub(crate) struct Work<'a> {
-    pub(crate) session: &'a Session<'a>,
+    pub(crate) session: Session<'a>,
     pub(crate) args: &'a ChangingArgs,
     pub(crate) verb: Verb,
 }
 
 impl<'a> Work<'a> {
+    /// Opens a session for `verb`. Sends nothing.
+    ///
+    /// # Errors
+    /// Where there is no way to the API server, or the caller can't be a holder.
+    pub(crate) async fn begin(
+        start: &Start<'a>,
+        args: &'a ChangingArgs,
+        verb: Verb,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            session: start.writing(&args.write).await?,
+            args,
+            verb,
+        })
+    }
+
     /// The nodes that `selection` means, confirmed where they are many.
     ///
     /// # Errors
@@ -40,19 +55,17 @@ impl<'a> Work<'a> {
         &self,
         selection: &Selection,
         with_nodes: bool,
-        is_mine: IsMine<'_>,
     ) -> Result<Targets, Failure> {
         let finding = targets::find(
-            self.session,
+            &self.session,
             selection.clone(),
             with_nodes,
-            is_mine,
             self.verb,
             self.args.nodes.parallel,
         );
         let found = many::or_interrupted(finding).await;
         let targets = self.told(found)?;
-        confirm::many_nodes(self.session, self.args, self.verb, selection, &targets).await?;
+        confirm::many_nodes(&self.session, self.args, self.verb, selection, &targets).await?;
         Ok(targets)
     }
 
@@ -65,7 +78,7 @@ impl<'a> Work<'a> {
         targets: Targets,
         with_nodes: bool,
     ) -> Result<Targets, Failure> {
-        let looking = targets::look(self.session, targets, with_nodes, self.args.nodes.parallel);
+        let looking = targets::look(&self.session, targets, with_nodes, self.args.nodes.parallel);
         self.told(many::or_interrupted(looking).await)
     }
 
@@ -74,14 +87,14 @@ impl<'a> Work<'a> {
     /// # Errors
     /// Where the answer is no, or nobody can be asked.
     pub(crate) async fn confirm_breaking(&self, targets: &Targets) -> Result<Confirmed, Failure> {
-        confirm::breaking(self.session, self.args, self.verb, targets).await
+        confirm::breaking(&self.session, self.args, self.verb, targets).await
     }
 
     /// Works on each of `targets`, tells the results and returns the code.
     pub(crate) async fn each<F>(
         &self,
         targets: Targets,
-        mut report: Report<'a>,
+        mut report: Report<'_>,
         work: impl Fn(Target) -> F,
     ) -> Result<Code, Failure>
     where
@@ -107,7 +120,7 @@ impl<'a> Work<'a> {
     /// Tells a problem that ends the work, in the words of this session.
     fn told<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
         result.map_err(|failure| {
-            let problems = Problems::changing(self.session, self.verb);
+            let problems = Problems::changing(&self.session, self.verb);
             problems.tell(&failure);
             Failure::Reported(Code::of(&failure, Some(self.verb)))
         })
@@ -127,7 +140,7 @@ pub(crate) async fn must_exist(session: &Session<'_>, node: &str) -> Result<(), 
 
 /// What became of the nodes, told as it comes.
 pub(crate) struct Report<'a> {
-    work: Work<'a>,
+    work: &'a Work<'a>,
     problems: Problems<'a>,
     /// The locks of others that are meant to be broken.
     confirmed: Option<&'a Confirmed>,
@@ -147,10 +160,10 @@ pub(crate) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub(crate) fn new(work: Work<'a>) -> Self {
+    pub(crate) fn new(work: &'a Work<'a>) -> Self {
         Self {
             work,
-            problems: Problems::changing(work.session, work.verb),
+            problems: Problems::changing(&work.session, work.verb),
             confirmed: None,
             because: None,
             then: None,
@@ -211,8 +224,8 @@ impl<'a> Report<'a> {
     }
 
     fn succeeded(&mut self, change: &Change) {
-        let Work {
-            session,
+        let &Work {
+            ref session,
             args,
             verb,
         } = self.work;
@@ -281,8 +294,8 @@ impl<'a> Report<'a> {
     /// # Errors
     /// Where the result can't be printed.
     pub(crate) async fn end(self, single: bool) -> Result<Code, Failure> {
-        let Work {
-            session,
+        let &Work {
+            ref session,
             args,
             verb,
         } = self.work;

@@ -107,8 +107,7 @@ impl Line {
     }
 
     async fn locks(&self) -> Option<Maintenance> {
-        let mut environment = Environment::of_this_process();
-        environment.stdin_may_ask = false;
+        let environment = Environment::of_this_process();
         let nobody: Notices = Arc::new(|_| ());
         let connection = connect(&self.connection, &environment, &nobody)
             .await

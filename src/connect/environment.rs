@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 /// Environment variables, and where a pod finds its credentials: an argument, so that tests need no process of their own.
@@ -15,12 +14,9 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// This process's own.
+    /// This process's own, without a terminal.
     pub(crate) fn of_this_process() -> Self {
-        Self {
-            stdin_may_ask: std::io::stdin().is_terminal(),
-            ..Self::of_variables(std::env::vars_os())
-        }
+        Self::of_variables(std::env::vars_os())
     }
 
     /// An environment of these variables alone, without a terminal.

@@ -54,7 +54,7 @@ fn who_has_it_already_is_told_how_to_go_on() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: node/worker-1 is held by alice@bastion (since [time], until [time], [length] left)
-        hint: if that is you on another host: kubectl maint renew worker-1 --holder alice@bastion
+        hint: if that is you on another host: kubectl maint --holder alice@bastion renew worker-1
         -- exit code 3
         "
         );

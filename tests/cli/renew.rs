@@ -74,7 +74,7 @@ fn what_is_not_ones_own_is_refused() {
         $ kubectl maint renew worker-1
         -- stderr
         error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); you are bob@desktop
-        hint: if that is you on another host: kubectl maint renew worker-1 --holder bob@laptop
+        hint: if that is you on another host: kubectl maint --holder bob@laptop renew worker-1
         -- exit code 3
         "
         );
