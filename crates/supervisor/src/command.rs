@@ -1,0 +1,62 @@
+//! What to run, and how.
+
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+
+/// A command: its arguments exactly as given, no shell, and this process's environment, directory,
+/// stdin, stdout and stderr.
+#[derive(Debug, Clone)]
+pub struct Command {
+    pub(crate) argv: Vec<OsString>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) grace: Duration,
+    pub(crate) terminal: Terminal,
+}
+
+/// Who has the terminal while a command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Terminal {
+    /// The command, where this process has it: at once where this process is alone in its job, and
+    /// else (in a pipeline, in a script) as soon as the command wants to read from it. From then on
+    /// Ctrl-C and Ctrl-Z reach the command only. It is taken back when the command stops or ends.
+    #[default]
+    Auto,
+    /// This process keeps it.
+    Keep,
+}
+
+impl Command {
+    /// `argv` is the program, looked up in `PATH` where it has no slash, and its arguments.
+    #[must_use]
+    pub fn new(argv: Vec<OsString>) -> Self {
+        Self {
+            argv,
+            environment: Vec::new(),
+            grace: Duration::from_secs(10),
+            terminal: Terminal::Auto,
+        }
+    }
+
+    /// Sets a variable, whatever is inherited; of two of one name the last wins.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.environment
+            .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// How long processes have between TERM and KILL where no limit says less: those that the
+    /// command leaves behind, and all of them once this process is gone. 10 s if not given.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Who has the terminal.
+    #[must_use]
+    pub fn terminal(mut self, terminal: Terminal) -> Self {
+        self.terminal = terminal;
+        self
+    }
+}

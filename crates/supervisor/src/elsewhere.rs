@@ -1,0 +1,93 @@
+//! Where this isn't Linux: the same names, and nothing that can be started.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use crate::{Command, Event, Limits, Signal, StartError};
+
+/// Not a supervisor: there is none on this system.
+pub fn entry(_arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    None
+}
+
+/// There is nothing to reap on this system.
+///
+/// # Errors
+///
+/// None.
+pub async fn reap_orphans() -> io::Result<Infallible> {
+    std::future::pending().await
+}
+
+impl Command {
+    /// Starts the command, which can't be done here.
+    ///
+    /// # Errors
+    ///
+    /// Always [`StartError::NeedsLinux`].
+    pub async fn start(self, _limits: Limits) -> Result<Running, StartError> {
+        Err(StartError::NeedsLinux)
+    }
+}
+
+/// A command that runs: there is none on this system.
+#[derive(Debug)]
+pub struct Running(Infallible);
+
+impl Running {
+    /// The command's process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        match self.0 {}
+    }
+
+    /// Sets new limits.
+    pub fn limits(&mut self, _limits: Limits) {
+        match self.0 {}
+    }
+
+    /// Ends everything.
+    pub fn end(&mut self, _limits: Limits) {
+        match self.0 {}
+    }
+
+    /// Passes a signal on.
+    pub fn signal(&mut self, _signal: Signal) {
+        match self.0 {}
+    }
+
+    /// Stops this process with its command.
+    pub fn suspend(&mut self) -> bool {
+        match self.0 {}
+    }
+
+    /// The next event.
+    pub async fn next(&mut self) -> Event {
+        match self.0 {}
+    }
+}
+
+/// The signals to pass on: none can be, on this system.
+#[derive(Debug)]
+pub struct Signals(Infallible);
+
+impl Signals {
+    /// Listens.
+    ///
+    /// # Errors
+    ///
+    /// Always: this needs Linux.
+    pub fn new() -> io::Result<Self> {
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            StartError::NeedsLinux,
+        ))
+    }
+
+    /// The next signal.
+    pub async fn next(&mut self) -> Signal {
+        match self.0 {}
+    }
+}

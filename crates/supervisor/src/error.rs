@@ -1,0 +1,36 @@
+//! Why a command was not started.
+
+use std::io;
+
+use thiserror::Error;
+
+/// A command was not started, and nothing of it runs.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// This is not Linux.
+    #[error("running a command under a lease needs Linux")]
+    NeedsLinux,
+    /// There is no command.
+    #[error("there is no command to run")]
+    NoCommand,
+    /// This process already runs one: whose a descendant is could not be told.
+    #[error("a command already runs under this process")]
+    Busy,
+    /// `/proc` tells nothing of this process.
+    #[error("/proc must be mounted, to find the processes of a command: {0}")]
+    NoProc(#[source] io::Error),
+    /// Its time was over before it began.
+    #[error("there is no time left to run the command")]
+    TooLate,
+    /// The supervisor can't be started.
+    #[error("failed to start the command's supervisor: {0}")]
+    Supervisor(#[source] io::Error),
+    /// The supervisor ended before it had started the command.
+    #[error("the command's supervisor ended before it had started the command")]
+    SupervisorLost,
+    /// The supervisor can't make another process. A command that isn't there or isn't executable
+    /// is told apart from this by its exit codes, 127 and 126.
+    #[error("failed to start a process for the command: {0}")]
+    Spawn(#[source] io::Error),
+}

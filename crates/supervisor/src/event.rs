@@ -1,0 +1,35 @@
+//! What a caller is told of its command.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Exit, Signal};
+
+/// Something that happened to the command. [`Event::Over`] is the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The command was stopped. Call [`Running::suspend`](crate::Running::suspend), which does
+    /// what is fit.
+    Stopped(Signal),
+    /// The command goes on after a stop.
+    Continued,
+    /// The command itself has ended; what it started may still run.
+    Exited(Exit),
+    /// The command has ended and left this many processes behind. They have been asked to end and
+    /// will be killed after the grace.
+    Left(usize),
+    /// The supervisor was killed, or didn't act by the deadline. Its command dies with it, and this
+    /// process ends the rest.
+    SupervisorLost,
+    /// It is over.
+    Over(Over),
+}
+
+/// What it took to end everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Over {
+    /// How many processes had to be killed.
+    pub killed: usize,
+    /// How many may still run: another user's (as those of `sudo`), which we may not signal, or
+    /// ones that hang in the kernel. Zero means that nothing of the command runs any more.
+    pub unkillable: usize,
+}

@@ -1,0 +1,65 @@
+//! How a command ended, and signals.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Exit {
+    /// It exited with this code. 127 also says that there is no such command, and 126 that it can't
+    /// be executed; the reason was then printed on stderr.
+    Code(u8),
+    /// This signal ended it.
+    Signal(Signal),
+}
+
+impl Exit {
+    /// The code that a shell would give: the command's own, or 128 and the signal's number.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(Signal(number)) => u8::try_from(128 + number).unwrap_or(u8::MAX),
+        }
+    }
+}
+
+/// A signal by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Signal(pub i32);
+
+macro_rules! signals {
+    ($($name:ident = $number:literal,)*) => {
+        impl Signal {
+            $(#[doc = concat!("SIG", stringify!($name), ".")]
+            pub const $name: Self = Self($number);)*
+        }
+
+        impl fmt::Display for Signal {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match *self {
+                    $(Self::$name => f.write_str(concat!("SIG", stringify!($name))),)*
+                    Self(number) => write!(f, "signal {number}"),
+                }
+            }
+        }
+    };
+}
+
+// Linux's numbers, which are the same on every architecture that this is built for.
+signals! {
+    HUP = 1,
+    INT = 2,
+    QUIT = 3,
+    KILL = 9,
+    USR1 = 10,
+    USR2 = 12,
+    TERM = 15,
+    CONT = 18,
+    STOP = 19,
+    TSTP = 20,
+    TTIN = 21,
+    TTOU = 22,
+}

@@ -1,0 +1,42 @@
+//! Runs a command on this machine and sees to it that the command and every descendant have ended
+//! by a deadline, even where the process that wanted it is stopped or killed.
+//!
+//! Three processes take part:
+//!
+//! - the *caller*, which knows until when the command may run, and says so after every renewal;
+//! - the *supervisor*, a child of it: the same binary again, with no network and nothing to do but
+//!   to keep the deadline. It is told over a socket, whose end means that the caller has died;
+//! - the *command*, the supervisor's child, in a process group of its own.
+//!
+//! Caller and supervisor are child sub-reapers: a process whose parent ends is adopted by the
+//! supervisor, so that the tree below it, as `/proc` shows it, is all that came of the command,
+//! whatever groups and sessions it made. Where the supervisor is killed, the kernel kills the command and the caller
+//! adopts and ends the rest. Where *both* are killed at once the command itself still dies, but not what it started.
+//!
+//! What another user owns (`sudo`) can't be signalled by either: it is counted and reported.
+//!
+//! A process that uses this calls [`entry`] first of all in `main`, and runs one command at a time.
+//! Linux only; elsewhere [`Command::start`] says so.
+#![warn(missing_docs)]
+
+mod command;
+mod error;
+mod event;
+mod exit;
+mod limits;
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod linux;
+
+pub use command::{Command, Terminal};
+pub use error::StartError;
+pub use event::{Event, Over};
+pub use exit::{Exit, Signal};
+pub use limits::Limits;
+
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{Running, Signals, entry, reap_orphans};
+#[cfg(target_os = "linux")]
+pub use linux::{Running, Signals, entry, reap_orphans};

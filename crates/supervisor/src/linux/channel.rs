@@ -1,0 +1,151 @@
+//! The socket between a caller and its supervisor: one JSON document a line, either way.
+
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream as Socket;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+/// One end. Neither end ever waits for the other to read: it may be stopped.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    stream: UnixStream,
+    read: Vec<u8>,
+    /// How much of `read` is known to hold no end of a line.
+    searched: usize,
+    unsent: Vec<u8>,
+    ended: bool,
+}
+
+impl Channel {
+    /// Needs a tokio runtime around it.
+    pub(crate) fn new(socket: Socket) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            stream: UnixStream::from_std(socket)?,
+            read: Vec::new(),
+            searched: 0,
+            unsent: Vec::new(),
+            ended: false,
+        })
+    }
+
+    /// Sends without waiting; what doesn't go out at once does during [`Channel::receive`].
+    pub(crate) fn send(&mut self, message: &impl Serialize) {
+        let line = serde_json::to_vec(message).expect("messages are plain data");
+        self.unsent.extend(line);
+        self.unsent.push(b'\n');
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        while !self.unsent.is_empty() {
+            match self.stream.try_write(&self.unsent) {
+                Ok(written) => drop(self.unsent.drain(..written)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The other end is gone, which reading tells.
+                Err(_) => self.unsent.clear(),
+            }
+        }
+    }
+
+    /// The next message; `None` at the end of the stream, and from then on. Dropping the future
+    /// loses nothing.
+    pub(crate) async fn receive<T: DeserializeOwned>(&mut self) -> Option<T> {
+        loop {
+            if let Some(message) = self.received() {
+                return Some(message);
+            }
+            if self.ended {
+                return None;
+            }
+            let interest = if self.unsent.is_empty() {
+                Interest::READABLE
+            } else {
+                Interest::READABLE | Interest::WRITABLE
+            };
+            // It fails only where the runtime is going down.
+            self.ended |= self.stream.ready(interest).await.is_err();
+        }
+    }
+
+    /// A message that is already there.
+    pub(crate) fn received<T: DeserializeOwned>(&mut self) -> Option<T> {
+        self.flush();
+        loop {
+            let unsearched = &self.read[self.searched..];
+            if let Some(end) = unsearched.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = self.read.drain(..=self.searched + end).collect();
+                self.searched = 0;
+                // What isn't understood can't come from the other end of the same binary.
+                if let Ok(message) = serde_json::from_slice(&line) {
+                    return Some(message);
+                }
+                continue;
+            }
+            self.searched = self.read.len();
+            let mut bytes = [0; 16 * 1024];
+            match self.stream.try_read(&mut bytes) {
+                Ok(0) => {
+                    self.ended = true;
+                    return None;
+                }
+                Ok(count) => self.read.extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.ended |= error.kind() != ErrorKind::WouldBlock;
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Whether the stream has ended.
+    pub(crate) fn ended(&self) -> bool {
+        self.ended
+    }
+}
+
+/// Sends an open file ahead of all messages.
+pub(crate) fn send_file(socket: &Socket, file: BorrowedFd<'_>) -> io::Result<()> {
+    let files = [file];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&files));
+    sendmsg(
+        socket,
+        &[IoSlice::new(b"\n")],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?;
+    Ok(())
+}
+
+/// Receives what [`send_file`] sent.
+pub(crate) fn receive_file(socket: &Socket) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(
+        socket.as_fd(),
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
+    control
+        .drain()
+        .find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+            _ => None,
+        })
+        .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "no open file came first"))
+}

@@ -1,0 +1,151 @@
+//! Everything that came of a command, and how it is ended.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process_group};
+
+use crate::Over;
+use crate::linux::process::{Identity, Process, Sent, Table};
+
+/// How long what was killed may take to be gone. Only what hangs in the kernel takes so long.
+const SETTLE: i64 = 5_000_000;
+
+/// The pauses between two looks at what is left, while it is being killed, in microseconds.
+const FIRST_PAUSE: i64 = 1_000;
+const LONGEST_PAUSE: i64 = 100_000;
+
+/// From this look on whole process groups are killed too: processes that fork and exit more quickly
+/// than they can be found are caught by nothing else.
+const LOOKS_BEFORE_GROUPS: u32 = 3;
+
+/// Whose descendants are meant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Head {
+    /// This process's, all of them: the supervisor starts nothing but the command.
+    Supervisor,
+    /// Those that came to this process when the supervisor died. What this process started for its own purposes
+    /// shares its process group, unlike anything that comes from a supervisor.
+    Heir,
+}
+
+/// Everything that came of a command, while it is being ended.
+#[derive(Debug)]
+pub(crate) struct Family {
+    head: Head,
+    killed: HashSet<Identity>,
+    killing: Option<Killing>,
+}
+
+#[derive(Debug)]
+struct Killing {
+    give_up_at: i64,
+    look_at: i64,
+    pause: i64,
+    looks: u32,
+}
+
+impl Family {
+    pub(crate) fn new(head: Head) -> Self {
+        Self {
+            head,
+            killed: HashSet::new(),
+            killing: None,
+        }
+    }
+
+    /// Who is alive, parents before their children.
+    pub(crate) fn members(&self) -> io::Result<Vec<Process>> {
+        Ok(self.living(&Table::read()?))
+    }
+
+    fn living(&self, table: &Table) -> Vec<Process> {
+        let own_group = getpgrp().as_raw_pid();
+        table.below(getpid().as_raw_pid(), |child| match self.head {
+            Head::Supervisor => true,
+            Head::Heir => child.group != own_group,
+        })
+    }
+
+    /// Asks everyone to end, parents first, so that a script doesn't go on with its next line
+    /// because the last one ended. What is stopped must run to hear of it.
+    pub(crate) fn ask(&self) {
+        for process in self.members().unwrap_or_default() {
+            process.send(&[Signal::TERM, Signal::CONT]);
+        }
+    }
+
+    /// When [`Family::kill`] is to be called again, once it was called.
+    pub(crate) fn look_at(&self) -> Option<i64> {
+        self.killing.as_ref().map(|killing| killing.look_at)
+    }
+
+    /// Kills whoever is found. Says what it took once nobody is left, or nobody who can be killed.
+    pub(crate) fn kill(&mut self, now: i64) -> Option<Over> {
+        let table = Table::read();
+        let living = table.as_ref().map(|table| self.living(table));
+        let killing = self.killing.get_or_insert(Killing {
+            give_up_at: now.saturating_add(SETTLE),
+            look_at: now,
+            pause: FIRST_PAUSE,
+            looks: 0,
+        });
+        killing.looks += 1;
+        killing.look_at = now + killing.pause;
+        killing.pause = (killing.pause * 2).min(LONGEST_PAUSE);
+        let (Ok(table), Ok(living)) = (&table, living) else {
+            return (now >= killing.give_up_at).then_some(Over {
+                killed: self.killed.len(),
+                unkillable: 1,
+            });
+        };
+        let mut refused = 0;
+        for process in &living {
+            match process.send(&[Signal::KILL]) {
+                Sent::Delivered => {
+                    self.killed.insert(process.id);
+                }
+                Sent::Refused => refused += 1,
+                Sent::Gone => {}
+            }
+        }
+        if killing.looks > LOOKS_BEFORE_GROUPS {
+            kill_groups(table, &living);
+        }
+        let done = match self.head {
+            // It has waited for every child before it is sure.
+            Head::Supervisor => false,
+            Head::Heir => living.is_empty(),
+        };
+        let hopeless = refused > 0 && refused == living.len() && killing.looks > 1;
+        (done || hopeless || now >= killing.give_up_at).then(|| self.over(living.len()))
+    }
+
+    /// What it took, where `left` are still there.
+    pub(crate) fn over(&self, left: usize) -> Over {
+        Over {
+            killed: self.killed.len(),
+            unkillable: left,
+        }
+    }
+}
+
+/// Kills the groups that hold only members of the family.
+fn kill_groups(table: &Table, living: &[Process]) {
+    let mut members: HashMap<i32, usize> = HashMap::new();
+    for process in living {
+        *members.entry(process.group).or_default() += 1;
+    }
+    for (group, count) in members {
+        let all = table
+            .all()
+            .filter(|process| process.group == group && !process.zombie)
+            .count();
+        if all == count
+            && let Some(group) = Pid::from_raw(group)
+        {
+            // Refused or gone: the next look tells.
+            let _result = kill_process_group(group, Signal::KILL);
+        }
+    }
+}

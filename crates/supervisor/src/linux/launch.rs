@@ -1,0 +1,72 @@
+//! The last stage before the command: what can only be done in the process that becomes it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use nix::sys::signal::SigSet;
+use rustix::process::{Signal, getpid, set_parent_process_death_signal};
+
+use crate::linux::supervise::parent;
+use crate::linux::terminal;
+
+/// The hidden first argument that makes a process this stage.
+pub(crate) const ARGUMENT: &str = "__exec";
+
+/// There is no such command.
+const NOT_FOUND: u8 = 127;
+/// It can't be executed.
+const NOT_EXECUTABLE: u8 = 126;
+
+/// The arguments of this stage; the command's own follow them.
+pub(crate) fn arguments(foreground: bool) -> [OsString; 3] {
+    [
+        ARGUMENT.into(),
+        getpid().as_raw_pid().to_string().into(),
+        if foreground {
+            "foreground"
+        } else {
+            "background"
+        }
+        .into(),
+    ]
+}
+
+/// Becomes the command; comes back only where that can't be.
+pub(crate) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let supervisor = arguments.next();
+    let foreground = arguments.next().is_some_and(|place| place == "foreground");
+    let Some(program) = arguments.next() else {
+        return ExitCode::from(NOT_EXECUTABLE);
+    };
+    if let Err(error) = prepare(supervisor.as_ref(), foreground) {
+        return failed(&program, &error, NOT_EXECUTABLE);
+    }
+    let error = Command::new(&program).args(arguments).exec();
+    let code = match error.kind() {
+        io::ErrorKind::NotFound => NOT_FOUND,
+        _ => NOT_EXECUTABLE,
+    };
+    failed(&program, &error, code)
+}
+
+fn prepare(supervisor: Option<&OsString>, foreground: bool) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if supervisor.is_none_or(|pid| *pid != *parent().to_string()) {
+        return Err(io::Error::other("its supervisor has ended"));
+    }
+    SigSet::empty().thread_set_mask()?;
+    if foreground {
+        let tty = File::open(terminal::CONTROLLING)?;
+        terminal::set_foreground(&tty, getpid())?;
+    }
+    Ok(())
+}
+
+fn failed(program: &OsString, error: &io::Error, code: u8) -> ExitCode {
+    // Nobody can be told where stderr is closed.
+    let _result = writeln!(io::stderr(), "error: failed to run {program:?}: {error}");
+    ExitCode::from(code)
+}

@@ -1,0 +1,49 @@
+//! What a caller and its supervisor say to each other.
+
+use std::ffi::OsString;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Exit, Limits, Over, Signal};
+
+/// From the caller to the supervisor. The end of the stream says that the caller is gone.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// The first order of all.
+    Start(Start),
+    Limits(Limits),
+    End(Limits),
+    /// A signal for the command's process group.
+    Signal(Signal),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Start {
+    pub(crate) argv: Vec<OsString>,
+    pub(crate) limits: Limits,
+    /// In microseconds.
+    pub(crate) grace: i64,
+    /// Whether the command gets the terminal before it begins.
+    pub(crate) foreground: bool,
+}
+
+/// From the supervisor to the caller.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum Report {
+    Started {
+        pid: i32,
+    },
+    /// It didn't start: the time was over.
+    TooLate,
+    /// It didn't start: the error's number.
+    Failed {
+        errno: i32,
+    },
+    Stopped(Signal),
+    Continued,
+    Exited(Exit),
+    Left(usize),
+    /// The supervisor is alive and at the last of its tasks.
+    Killing,
+    Over(Over),
+}

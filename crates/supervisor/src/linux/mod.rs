@@ -1,0 +1,54 @@
+//! How it is done on Linux.
+
+mod alarm;
+mod channel;
+mod family;
+mod heir;
+mod launch;
+mod message;
+mod orphans;
+mod plan;
+mod process;
+mod running;
+mod signals;
+mod start;
+mod supervise;
+mod terminal;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+pub use orphans::reap_orphans;
+pub use running::Running;
+pub use signals::Signals;
+
+/// The supervisor itself failed.
+const FAILED: u8 = 125;
+
+/// Makes this process a supervisor, or a command, where its first argument says so; else `None`,
+/// and the program goes on. To be called first of all in `main`, with all arguments.
+///
+/// Two first arguments are taken by this: `__supervise` and `__exec`. They are hidden: only
+/// [`Command::start`](crate::Command::start) gives them.
+pub fn entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let mut arguments = arguments.into_iter().skip(1);
+    let first = arguments.next()?;
+    if first == launch::ARGUMENT {
+        return Some(launch::launch(arguments));
+    }
+    if first != supervise::ARGUMENT {
+        return None;
+    }
+    Some(match supervise::supervise() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody can be told where stderr is closed.
+            let _result = writeln!(
+                io::stderr(),
+                "error: a command's supervisor failed: {error}"
+            );
+            ExitCode::from(FAILED)
+        }
+    })
+}

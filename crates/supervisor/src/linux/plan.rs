@@ -1,0 +1,221 @@
+//! What the supervisor has to do when: pure, so that every order of events can be tried.
+
+use crate::Limits;
+
+/// The supervisor's deadlines. All instants are microseconds of `CLOCK_BOOTTIME`.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    limits: Limits,
+    grace: i64,
+    phase: Phase,
+    ask: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The command runs within its limits.
+    Running,
+    /// It has ended and left others behind, who have until then, or until the limit.
+    Left { until: i64 },
+    /// Everybody has been asked to end. It can't be undone: later limits may only shorten this.
+    Ending { kill_at: i64 },
+    /// Whoever is left is being killed.
+    Killing,
+}
+
+/// What is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// TERM to everyone.
+    Ask,
+    /// KILL to everyone, until nobody is left.
+    Kill,
+}
+
+impl Plan {
+    pub(crate) fn new(limits: Limits, grace: i64) -> Self {
+        Self {
+            limits,
+            grace,
+            phase: Phase::Running,
+            ask: false,
+        }
+    }
+
+    pub(crate) fn limits(&mut self, limits: Limits) {
+        self.limits = limits;
+        if let Phase::Ending { kill_at } = &mut self.phase {
+            *kill_at = limits.kill_at.min(*kill_at);
+        }
+    }
+
+    /// The caller wants it ended now, and killed at the new limit.
+    pub(crate) fn end(&mut self, limits: Limits) {
+        self.limits(limits);
+        self.ending(limits.kill_at);
+    }
+
+    /// The caller is gone.
+    pub(crate) fn abandon(&mut self, now: i64) {
+        self.ending(now.saturating_add(self.grace).min(self.limits.kill_at));
+    }
+
+    /// The command has ended, and others of its family have not. True where this is what ends them.
+    pub(crate) fn left(&mut self, now: i64) -> bool {
+        let running = self.phase == Phase::Running;
+        if running {
+            self.phase = Phase::Left {
+                until: now.saturating_add(self.grace),
+            };
+            self.ask = true;
+        }
+        running
+    }
+
+    fn ending(&mut self, kill_at: i64) {
+        self.phase = match self.phase {
+            Phase::Running => {
+                self.ask = true;
+                Phase::Ending { kill_at }
+            }
+            Phase::Left { until } => Phase::Ending {
+                kill_at: kill_at.min(until),
+            },
+            Phase::Ending { kill_at: earlier } => Phase::Ending {
+                kill_at: kill_at.min(earlier),
+            },
+            Phase::Killing => Phase::Killing,
+        };
+    }
+
+    /// What is to be done at this moment, each thing once.
+    pub(crate) fn due(&mut self, now: i64) -> Option<Due> {
+        if self.phase == Phase::Running && now >= self.limits.term_at {
+            self.ending(self.limits.kill_at);
+        }
+        if now >= self.kill_at() && self.phase != Phase::Killing {
+            self.phase = Phase::Killing;
+            self.ask = false;
+            return Some(Due::Kill);
+        }
+        std::mem::take(&mut self.ask).then_some(Due::Ask)
+    }
+
+    pub(crate) fn killing(&self) -> bool {
+        self.phase == Phase::Killing
+    }
+
+    /// When something will be due that isn't yet.
+    pub(crate) fn next(&self) -> Option<i64> {
+        match self.phase {
+            Phase::Running => Some(self.limits.term_at.min(self.limits.kill_at)),
+            Phase::Left { .. } | Phase::Ending { .. } => Some(self.kill_at()),
+            Phase::Killing => None,
+        }
+    }
+
+    fn kill_at(&self) -> i64 {
+        match self.phase {
+            Phase::Running | Phase::Killing => self.limits.kill_at,
+            Phase::Left { until } => until.min(self.limits.kill_at),
+            Phase::Ending { kill_at } => kill_at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        term_at: 100,
+        kill_at: 200,
+    };
+
+    fn plan() -> Plan {
+        Plan::new(LIMITS, 50)
+    }
+
+    #[test]
+    fn asks_once_at_the_first_limit_and_kills_at_the_second() {
+        let mut plan = plan();
+        assert_eq!((plan.due(99), plan.next()), (None, Some(100)));
+        assert_eq!((plan.due(100), plan.next()), (Some(Due::Ask), Some(200)));
+        assert_eq!(plan.due(199), None);
+        assert_eq!((plan.due(200), plan.next()), (Some(Due::Kill), None));
+        assert_eq!(plan.due(201), None);
+        assert!(plan.killing());
+    }
+
+    #[test]
+    fn waking_after_both_limits_kills_at_once() {
+        assert_eq!(plan().due(200), Some(Due::Kill));
+    }
+
+    #[test]
+    fn a_renewal_moves_the_limits_until_it_was_asked_to_end() {
+        let mut plan = plan();
+        plan.limits(Limits {
+            term_at: 300,
+            kill_at: 400,
+        });
+        assert_eq!((plan.due(200), plan.next()), (None, Some(300)));
+        assert_eq!(plan.due(300), Some(Due::Ask));
+        plan.limits(Limits {
+            term_at: 500,
+            kill_at: 600,
+        });
+        assert_eq!(plan.next(), Some(400));
+        plan.limits(Limits {
+            term_at: 0,
+            kill_at: 350,
+        });
+        assert_eq!(plan.next(), Some(350));
+    }
+
+    #[test]
+    fn ending_asks_at_once_and_kills_at_the_given_limit() {
+        let mut plan = plan();
+        plan.end(Limits {
+            term_at: 0,
+            kill_at: 150,
+        });
+        assert_eq!((plan.due(10), plan.next()), (Some(Due::Ask), Some(150)));
+        plan.end(Limits {
+            term_at: 0,
+            kill_at: 190,
+        });
+        assert_eq!((plan.due(10), plan.next()), (None, Some(150)));
+    }
+
+    #[test]
+    fn a_caller_that_is_gone_leaves_the_grace_but_no_more_than_the_limit() {
+        let mut early = plan();
+        early.abandon(20);
+        assert_eq!((early.due(20), early.next()), (Some(Due::Ask), Some(70)));
+        let mut late = plan();
+        late.abandon(180);
+        assert_eq!((late.due(180), late.next()), (Some(Due::Ask), Some(200)));
+    }
+
+    #[test]
+    fn what_is_left_behind_gets_the_grace_while_renewals_go_on() {
+        let mut plan = plan();
+        assert!(plan.left(170));
+        assert!(!plan.left(180));
+        assert_eq!((plan.due(170), plan.next()), (Some(Due::Ask), Some(200)));
+        plan.limits(Limits {
+            term_at: 300,
+            kill_at: 400,
+        });
+        assert_eq!((plan.due(219), plan.next()), (None, Some(220)));
+        assert_eq!(plan.due(220), Some(Due::Kill));
+    }
+
+    #[test]
+    fn limits_at_the_end_of_time_overflow_nothing() {
+        let mut plan = Plan::new(Limits::NONE, i64::MAX);
+        plan.abandon(5);
+        assert_eq!((plan.due(5), plan.next()), (Some(Due::Ask), Some(i64::MAX)));
+    }
+}

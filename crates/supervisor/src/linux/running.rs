@@ -1,0 +1,343 @@
+//! A command that runs, as its caller sees it.
+
+use std::collections::VecDeque;
+use std::io;
+
+use rustix::process::{Pid, getpid, kill_current_process_group, kill_process};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::linux::alarm::{Alarm, now};
+use crate::linux::channel::Channel;
+use crate::linux::heir::{Heir, reap_adopted};
+use crate::linux::message::{Order, Report};
+use crate::linux::start::Supervisor;
+use crate::linux::terminal::{Job, Tty};
+use crate::{Event, Exit, Limits, Over, Signal};
+
+/// How late a supervisor may be before its caller does its work, in microseconds.
+const LATE: i64 = 200_000;
+
+/// How long it may take to kill everything, once it says that it does: longer than it gives itself.
+const KILLING: i64 = 6_000_000;
+
+/// How soon to look again whether the supervisor is gone.
+const DEPARTURE: i64 = 1_000;
+
+/// A command that runs, or has run, under its limits.
+///
+/// [`Running::next`] has to be polled all the time: it is what notices a supervisor that was killed
+/// or stopped, and what takes the terminal back. The limits themselves hold without it.
+///
+/// Dropping this before [`Event::Over`] ends everything in the background: the supervisor sends
+/// TERM at once, and KILL after the grace or at the limit.
+#[derive(Debug)]
+pub struct Running {
+    state: State,
+    channel: Channel,
+    supervisor: Supervisor,
+    alarm: Alarm,
+    children: tokio::signal::unix::Signal,
+    events: VecDeque<Event>,
+    limits: Limits,
+    grace: i64,
+    checks: Checks,
+    command: Pid,
+    exited: bool,
+    stopped: Option<Signal>,
+    /// Its stop was asked for by a signal that was forwarded.
+    stop_forwarded: bool,
+    tty: Option<Tty>,
+    /// The command is one that uses the terminal: it gets it again whenever it goes on.
+    uses_terminal: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    Supervised,
+    /// The supervisor is about to be gone. With nothing said of the end, there is more to do then.
+    Departing(Option<Over>),
+    /// This process does the supervisor's work.
+    Heir(Heir),
+    Over(Over),
+}
+
+/// What is done about a supervisor that was stopped.
+#[derive(Debug, Clone, Copy)]
+enum Checks {
+    /// It is continued at the first limit,
+    AtTerm,
+    /// and at the second;
+    AtKill,
+    /// and then it isn't waited for any longer.
+    Late,
+    /// It is at its last task, and has until then.
+    Killing(i64),
+}
+
+impl Running {
+    pub(crate) fn new(
+        supervisor: Supervisor,
+        channel: Channel,
+        command: i32,
+        tty: Option<Tty>,
+        limits: Limits,
+        grace: i64,
+    ) -> io::Result<Self> {
+        let command = Pid::from_raw(command)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a process id"))?;
+        Ok(Self {
+            state: State::Supervised,
+            channel,
+            supervisor,
+            alarm: Alarm::new()?,
+            children: signal(SignalKind::child())?,
+            events: VecDeque::new(),
+            limits,
+            grace,
+            checks: Checks::AtTerm,
+            command,
+            exited: false,
+            stopped: None,
+            stop_forwarded: false,
+            uses_terminal: tty.as_ref().is_some_and(Tty::is_given),
+            tty,
+        })
+    }
+
+    /// The command's process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.command.as_raw_pid().unsigned_abs()
+    }
+
+    /// Sets new limits, earlier or later ones. Once the processes have been asked to end that stands, and later limits
+    /// don't give them more time. Doesn't wait.
+    pub fn limits(&mut self, limits: Limits) {
+        self.change(limits, &Order::Limits(limits));
+    }
+
+    /// Ends everything: TERM at once, KILL at `limits.kill_at`. Doesn't wait.
+    pub fn end(&mut self, limits: Limits) {
+        self.change(limits, &Order::End(limits));
+    }
+
+    fn change(&mut self, limits: Limits, order: &Order) {
+        self.limits = limits;
+        if !matches!(self.checks, Checks::Killing(_)) {
+            self.checks = Checks::AtTerm;
+        }
+        match &mut self.state {
+            State::Supervised => self.channel.send(order),
+            State::Heir(heir) => heir.limits(limits),
+            State::Departing(_) | State::Over(_) => {}
+        }
+    }
+
+    /// Passes a signal on to the command's process group. With CONT it gets the terminal again, if
+    /// it used it and this process has it. Doesn't wait.
+    pub fn signal(&mut self, signal: Signal) {
+        match signal {
+            Signal::CONT => self.give_terminal(),
+            Signal::TSTP => self.stop_forwarded = true,
+            _ => {}
+        }
+        self.channel.send(&Order::Signal(signal));
+    }
+
+    /// The next event. After [`Event::Over`] it is that again. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// Only where the system refuses a timer or a wait; everything is ended then, as it is on drop.
+    pub async fn next(&mut self) -> io::Result<Event> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(event);
+            }
+            match &mut self.state {
+                State::Supervised => self.supervised().await?,
+                State::Departing(over) => {
+                    let over = *over;
+                    self.departing(over).await?;
+                }
+                State::Heir(_) => self.inherit().await?,
+                State::Over(over) => return Ok(Event::Over(*over)),
+            }
+        }
+    }
+
+    async fn supervised(&mut self) -> io::Result<()> {
+        let check_at = match self.checks {
+            Checks::AtTerm => self.limits.term_at.min(self.limits.kill_at),
+            Checks::AtKill => self.limits.kill_at,
+            Checks::Late => self.limits.kill_at.saturating_add(LATE),
+            Checks::Killing(until) => until,
+        };
+        self.alarm.set(Some(check_at))?;
+        tokio::select! {
+            biased;
+            report = self.channel.receive() => match report {
+                Some(report) => self.hear(report),
+                None => self.depart(None),
+            },
+            rung = self.alarm.ring() => {
+                rung?;
+                self.check();
+            }
+        }
+        Ok(())
+    }
+
+    /// A limit has passed. The supervisor knows that itself, unless it was stopped.
+    fn check(&mut self) {
+        self.checks = match self.checks {
+            Checks::AtTerm => Checks::AtKill,
+            Checks::AtKill => Checks::Late,
+            Checks::Late | Checks::Killing(_) => return self.depart(None),
+        };
+        self.supervisor.signal(rustix::process::Signal::CONT);
+    }
+
+    fn hear(&mut self, report: Report) {
+        match report {
+            Report::Stopped(signal) => self.stopped(signal),
+            Report::Continued => {
+                if self.stopped.take().is_some() {
+                    self.events.push_back(Event::Continued);
+                }
+            }
+            Report::Exited(exit) => self.exited(exit),
+            Report::Left(count) => self.events.push_back(Event::Left(count)),
+            Report::Killing => self.checks = Checks::Killing(now() + KILLING),
+            Report::Over(over) => self.depart(Some(over)),
+            Report::Started { .. } | Report::TooLate | Report::Failed { .. } => {}
+        }
+    }
+
+    fn exited(&mut self, exit: Exit) {
+        self.exited = true;
+        if let Some(tty) = &mut self.tty
+            && tty.is_given()
+        {
+            tty.take_back();
+            if matches!(exit, Exit::Signal(_)) {
+                tty.restore();
+            }
+        }
+        self.events.push_back(Event::Exited(exit));
+    }
+
+    /// There is nothing to wait for from the supervisor any more.
+    fn depart(&mut self, over: Option<Over>) {
+        self.supervisor.signal(rustix::process::Signal::KILL);
+        self.state = State::Departing(over);
+    }
+
+    /// Waits until the supervisor is gone: only then everything has come to this process.
+    async fn departing(&mut self, over: Option<Over>) -> io::Result<()> {
+        if !self.supervisor.has_ended() {
+            self.alarm.set(Some(now() + DEPARTURE))?;
+            return self.alarm.ring().await;
+        }
+        if let Some(over) = over {
+            self.state = State::Over(over);
+        } else {
+            self.events.push_back(Event::SupervisorLost);
+            self.state = State::Heir(Heir::new(self.limits, self.grace));
+        }
+        Ok(())
+    }
+
+    async fn inherit(&mut self) -> io::Result<()> {
+        let State::Heir(heir) = &mut self.state else {
+            return Ok(());
+        };
+        let over = heir.turn();
+        let next = heir.next();
+        let command = (!self.exited).then_some(self.command);
+        if let Some(exit) = reap_adopted(command) {
+            self.exited(exit);
+        }
+        if let Some(over) = over {
+            if let Some(tty) = &mut self.tty {
+                tty.take_back();
+            }
+            self.state = State::Over(over);
+            return Ok(());
+        }
+        self.alarm.set(next)?;
+        tokio::select! {
+            biased;
+            _child = self.children.recv() => Ok(()),
+            rung = self.alarm.ring() => rung,
+        }
+    }
+
+    fn stopped(&mut self, signal: Signal) {
+        let wants_terminal = matches!(signal, Signal::TTIN | Signal::TTOU);
+        if let Some(tty) = &mut self.tty {
+            if wants_terminal && tty.give(self.command) {
+                self.uses_terminal = true;
+                return self.channel.send(&Order::Signal(Signal::CONT));
+            }
+            tty.take_back();
+        }
+        self.stopped = Some(signal);
+        self.events.push_back(Event::Stopped(signal));
+    }
+
+    /// Stops this process where its stopped command asks for that, and lets both go on together:
+    /// what a shell expects of a job. To be called at [`Event::Stopped`]. It comes back when this
+    /// process was continued, as by `fg` or `bg`, and then continues the command too, with the
+    /// terminal if this process has it again. True if this process was stopped meanwhile.
+    ///
+    /// A command that somebody stopped by itself (`kill -STOP`), with no terminal in play, is left
+    /// as it is. Where no shell could continue this process, the command is continued at once.
+    ///
+    /// The limits hold all the while.
+    pub fn suspend(&mut self) -> bool {
+        let Some(signal) = self.stopped else {
+            return false;
+        };
+        let forwarded = std::mem::take(&mut self.stop_forwarded);
+        let wants_terminal = self.tty.is_some() && matches!(signal, Signal::TTIN | Signal::TTOU);
+        if !(self.uses_terminal || wants_terminal || forwarded) {
+            return false;
+        }
+        let controlled = Job::own().is_ok_and(|job| job.is_controlled());
+        if controlled {
+            self.uses_terminal |= wants_terminal;
+            // Ctrl-Z stops every process of a job; a signal to this one stops this one.
+            let _result = if self.uses_terminal {
+                kill_current_process_group(rustix::process::Signal::STOP)
+            } else {
+                kill_process(getpid(), rustix::process::Signal::STOP)
+            };
+        } else if wants_terminal {
+            // Continued, it would only be stopped again.
+            return false;
+        }
+        self.signal(Signal::CONT);
+        controlled
+    }
+
+    fn give_terminal(&mut self) {
+        if self.uses_terminal
+            && !self.exited
+            && let Some(tty) = &mut self.tty
+        {
+            tty.give(self.command);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let State::Heir(heir) = &mut self.state {
+            heir.kill_now();
+        }
+        if let Some(tty) = &mut self.tty {
+            tty.take_back();
+        }
+    }
+}

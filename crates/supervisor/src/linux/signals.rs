@@ -1,0 +1,85 @@
+//! The signals that this process gets on behalf of its command.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::Signal;
+
+const FORWARDED: [Signal; 8] = [
+    Signal::INT,
+    Signal::TERM,
+    Signal::HUP,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::TSTP,
+    Signal::CONT,
+];
+
+/// The signals that a user sends to this process and means for its command too: INT, TERM, HUP,
+/// QUIT, USR1, USR2, TSTP and CONT.
+///
+/// One that this process was told to ignore when it was started (as by `nohup`) stays ignored, and
+/// so it is for the command. From the first `Signals` on none of the others has its default effect
+/// on this process any more, also after this is dropped.
+#[derive(Debug)]
+pub struct Signals(Vec<(Signal, tokio::signal::unix::Signal)>);
+
+impl Signals {
+    /// Begins to listen. Needs a tokio runtime with I/O.
+    ///
+    /// # Errors
+    ///
+    /// Where `/proc` doesn't tell which signals are ignored, or the system refuses.
+    pub fn new() -> io::Result<Self> {
+        let status = std::fs::read_to_string("/proc/self/status")?;
+        let ignored = ignored(&status).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "/proc/self/status doesn't tell which signals are ignored",
+            )
+        })?;
+        FORWARDED
+            .into_iter()
+            .filter(|Signal(number)| ignored & (1 << (number - 1)) == 0)
+            .map(|Signal(number)| Ok((Signal(number), signal(SignalKind::from_raw(number))?)))
+            .collect::<io::Result<_>>()
+            .map(Self)
+    }
+
+    /// The next signal. Dropping the future loses none.
+    pub async fn next(&mut self) -> Signal {
+        poll_fn(|context| {
+            for (signal, stream) in &mut self.0 {
+                if let Poll::Ready(Some(())) = stream.poll_recv(context) {
+                    return Poll::Ready(*signal);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// The set of ignored signals, signal 1 in the lowest bit.
+fn ignored(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(line.trim(), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_stands_in_the_status() {
+        let status = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\tffff\n";
+        assert_eq!(ignored(status), Some(0x1001));
+        assert_eq!(ignored("Name:\tx\n"), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! How a caller starts its supervisor.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, child_subreaper, getpid, kill_process, set_child_subreaper, waitpid,
+};
+
+use crate::linux::channel::{Channel, send_file};
+use crate::linux::message::{Order, Report, Start};
+use crate::linux::process::Process;
+use crate::linux::running::Running;
+use crate::linux::supervise;
+use crate::linux::terminal::{Job, Tty};
+use crate::{Command, Limits, StartError, Terminal};
+
+/// This process's supervisor: 0 where there is none, −1 where there is about to be one.
+static SUPERVISOR: AtomicI32 = AtomicI32::new(0);
+
+impl Command {
+    /// Starts the command, to be ended by `limits`. Needs a tokio runtime with I/O, of any kind.
+    ///
+    /// # Caveats
+    ///
+    /// Dropping the future leaves nothing behind: where the command was started already, its
+    /// supervisor ends it, as it does when [`Running`] is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] says what failed; nothing of the command runs then. That there is no such command, or that it
+    /// can't be executed, is no error of this but the exit code of the command: 127 or 126.
+    pub async fn start(self, limits: Limits) -> Result<Running, StartError> {
+        if self.argv.is_empty() {
+            return Err(StartError::NoCommand);
+        }
+        Process::read(getpid().as_raw_pid()).map_err(StartError::NoProc)?;
+        let mut tty = (self.terminal == Terminal::Auto).then(Tty::open).flatten();
+        let foreground = tty.as_ref().is_some_and(Tty::is_ours)
+            && Job::own().map_err(StartError::NoProc)?.is_alone();
+        let (supervisor, mut channel) = Supervisor::start(&self)?;
+        let grace = i64::try_from(self.grace.as_micros()).unwrap_or(i64::MAX);
+        channel.send(&Order::Start(Start {
+            argv: self.argv,
+            limits,
+            grace,
+            foreground,
+        }));
+        match channel.receive().await {
+            Some(Report::Started { pid }) => {
+                if foreground && let Some(tty) = &mut tty {
+                    tty.taken();
+                }
+                Running::new(supervisor, channel, pid, tty, limits, grace)
+                    .map_err(StartError::Supervisor)
+            }
+            Some(Report::TooLate) => Err(StartError::TooLate),
+            Some(Report::Failed { errno }) => {
+                Err(StartError::Spawn(io::Error::from_raw_os_error(errno)))
+            }
+            _ => Err(StartError::SupervisorLost),
+        }
+    }
+}
+
+/// The supervisor as its caller sees it: a child, of which there is one at a time.
+///
+/// Dropping it waits for nothing: the end of the channel is what ends it.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    pid: Option<Pid>,
+    was_reaper: bool,
+}
+
+impl Supervisor {
+    fn start(command: &Command) -> Result<(Self, Channel), StartError> {
+        SUPERVISOR
+            .compare_exchange(0, -1, Ordering::AcqRel, Ordering::Acquire)
+            .map_err(|_| StartError::Busy)?;
+        let mut supervisor = Self {
+            pid: None,
+            was_reaper: child_subreaper().is_ok_and(|reaper| reaper.is_some()),
+        };
+        let channel = supervisor.spawn(command).map_err(StartError::Supervisor)?;
+        Ok((supervisor, channel))
+    }
+
+    fn spawn(&mut self, command: &Command) -> io::Result<Channel> {
+        set_child_subreaper(Some(getpid()))?;
+        let (ours, theirs) = UnixStream::pair()?;
+        send_file(&ours, io::stdin().as_fd())?;
+        let channel = Channel::new(ours)?;
+        let child = std::process::Command::new("/proc/self/exe")
+            .arg0(supervise::NAME)
+            .arg(supervise::ARGUMENT)
+            .envs(
+                command
+                    .environment
+                    .iter()
+                    .map(|(name, value)| (name, value)),
+            )
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .process_group(0)
+            .spawn()?;
+        let pid = Pid::from_child(&child);
+        SUPERVISOR.store(pid.as_raw_pid(), Ordering::Release);
+        self.pid = Some(pid);
+        Ok(channel)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.pid {
+            // It has ended and wasn't waited for yet, so that the number is still its own.
+            let _result = kill_process(pid, signal);
+        }
+    }
+
+    /// Whether it has ended; its number is nobody's from then on.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        if let Some(pid) = self.pid
+            && !matches!(
+                waitpid(Some(pid), WaitOptions::NOHANG),
+                Ok(None) | Err(Errno::INTR)
+            )
+        {
+            self.pid = None;
+            SUPERVISOR.store(-1, Ordering::Release);
+        }
+        self.pid.is_none()
+    }
+
+    /// Whether this process waits for that child itself.
+    pub(crate) fn is(pid: i32) -> bool {
+        SUPERVISOR.load(Ordering::Acquire) == pid
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        if !self.was_reaper {
+            let _result = set_child_subreaper(None);
+        }
+        self.has_ended();
+        SUPERVISOR.store(0, Ordering::Release);
+    }
+}

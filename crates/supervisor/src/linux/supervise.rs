@@ -1,0 +1,228 @@
+//! The supervisor: starts the command, keeps its limits, and ends all that came of it.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::{SigSet, Signal as Number, killpg};
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, getppid, set_child_subreaper, wait};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::linux::alarm::{Alarm, now};
+use crate::linux::channel::{Channel, receive_file};
+use crate::linux::family::{Family, Head};
+use crate::linux::launch;
+use crate::linux::message::{Order, Report, Start};
+use crate::linux::plan::{Due, Plan};
+use crate::{Exit, Over, Signal};
+
+/// The hidden first argument that makes a process a supervisor.
+pub(crate) const ARGUMENT: &str = "__supervise";
+
+/// What it is called, so that a `kill` by the caller's name doesn't hit both.
+pub(crate) const NAME: &str = "supervisor";
+
+/// How many children are reaped before the limits are looked at again: a command that forks without
+/// end must not keep the supervisor from ending it.
+const REAPED_AT_ONCE: usize = 1_000;
+
+/// Is the supervisor until nothing is left of the command.
+pub(crate) fn supervise() -> io::Result<()> {
+    rustix::thread::set_name(&std::ffi::CString::new(NAME)?)?;
+    // Whoever wants the command to end tells the caller. The command gets an empty mask again.
+    let mut blocked = SigSet::all();
+    blocked.remove(Number::SIGCHLD);
+    blocked.thread_set_mask()?;
+    set_child_subreaper(Some(getpid()))?;
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let stdin = receive_file(&socket)?;
+    tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?
+        .block_on(async {
+            let mut channel = Channel::new(socket)?;
+            match channel.receive().await {
+                Some(Order::Start(order)) => run(channel, order, stdin).await,
+                _ => Ok(()),
+            }
+        })
+}
+
+async fn run(mut channel: Channel, order: Start, stdin: OwnedFd) -> io::Result<()> {
+    // Where the caller's own parent ignored SIGCHLD, children would vanish with their exit codes.
+    let mut children = signal(SignalKind::child())?;
+    let mut alarm = Alarm::new()?;
+    let mut plan = Plan::new(order.limits, order.grace);
+    if plan.due(now()).is_some() {
+        channel.send(&Report::TooLate);
+        return Ok(());
+    }
+    let command = match start(&order, stdin) {
+        Ok(pid) => pid,
+        Err(error) => {
+            let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+            channel.send(&Report::Failed { errno });
+            return Ok(());
+        }
+    };
+    channel.send(&Report::Started {
+        pid: command.as_raw_pid(),
+    });
+    let mut supervisor = Supervisor {
+        channel,
+        plan,
+        command: Some(command),
+        family: Family::new(Head::Supervisor),
+    };
+    loop {
+        if let Some(over) = supervisor.turn()? {
+            supervisor.channel.send(&Report::Over(over));
+            return Ok(());
+        }
+        alarm.set(supervisor.next())?;
+        tokio::select! {
+            biased;
+            order = supervisor.channel.receive(), if !supervisor.channel.ended() => {
+                if let Some(order) = order {
+                    supervisor.obey(&order);
+                }
+            }
+            _child = children.recv() => {}
+            rung = alarm.ring() => rung?,
+        }
+    }
+}
+
+/// Starts the stage that becomes the command.
+fn start(order: &Start, stdin: OwnedFd) -> io::Result<Pid> {
+    let mut stage = Command::new("/proc/self/exe");
+    stage
+        .args(launch::arguments(order.foreground))
+        .args::<_, &OsString>(&order.argv)
+        .stdin(Stdio::from(stdin))
+        .process_group(0);
+    let child = stage.spawn()?;
+    Ok(Pid::from_child(&child))
+}
+
+struct Supervisor {
+    channel: Channel,
+    plan: Plan,
+    /// Until it was reaped: then its number, and its group's, may be somebody else's.
+    command: Option<Pid>,
+    family: Family,
+}
+
+impl Supervisor {
+    /// Does what is to be done now; says so when it is over.
+    fn turn(&mut self) -> io::Result<Option<Over>> {
+        while let Some(order) = self.channel.received() {
+            self.obey(&order);
+        }
+        if self.channel.ended() {
+            self.plan.abandon(now());
+        }
+        if self.reap()? {
+            return Ok(Some(self.family.over(0)));
+        }
+        if self.command.is_none() {
+            self.left()?;
+        }
+        let now = now();
+        match self.plan.due(now) {
+            Some(Due::Ask) => self.family.ask(),
+            Some(Due::Kill) => self.channel.send(&Report::Killing),
+            None => {}
+        }
+        if self.plan.killing() && self.family.look_at().is_none_or(|at| now >= at) {
+            return Ok(self.family.kill(now));
+        }
+        Ok(None)
+    }
+
+    /// When there is something to do although nobody says anything.
+    fn next(&self) -> Option<i64> {
+        if self.plan.killing() {
+            self.family.look_at()
+        } else {
+            self.plan.next()
+        }
+    }
+
+    fn obey(&mut self, order: &Order) {
+        match order {
+            Order::Limits(limits) => self.plan.limits(*limits),
+            Order::End(limits) => self.plan.end(*limits),
+            Order::Signal(signal) => self.forward(*signal),
+            Order::Start(_) => {}
+        }
+    }
+
+    fn forward(&self, Signal(number): Signal) {
+        if let Some(group) = self.command
+            && let Ok(number) = Number::try_from(number)
+        {
+            // It has ended, or is somebody else's: there is nobody to forward to.
+            let _result = killpg(nix::unistd::Pid::from_raw(group.as_raw_pid()), number);
+        }
+    }
+
+    /// Takes note of what became of the children. True once there are none, and then, since this
+    /// process adopts every orphan, no descendant is left at all.
+    fn reap(&mut self) -> io::Result<bool> {
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
+        for _ in 0..REAPED_AT_ONCE {
+            match wait(options) {
+                Ok(Some((pid, status))) if Some(pid) == self.command => self.command_is(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return Ok(false),
+                Err(Errno::CHILD) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(false)
+    }
+
+    fn command_is(&mut self, status: WaitStatus) {
+        if status.stopped() {
+            let signal = status.stopping_signal().unwrap_or_default();
+            self.channel.send(&Report::Stopped(Signal(signal)));
+        } else if status.continued() {
+            self.channel.send(&Report::Continued);
+        } else {
+            self.channel.send(&Report::Exited(exit(status)));
+            self.command = None;
+        }
+    }
+
+    /// The command has ended, others have not.
+    fn left(&mut self) -> io::Result<()> {
+        if self.plan.left(now()) {
+            let count = self.family.members()?.len();
+            if count > 0 {
+                self.channel.send(&Report::Left(count));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a child that is gone has ended.
+pub(crate) fn exit(status: WaitStatus) -> Exit {
+    match status.terminating_signal() {
+        Some(signal) => Exit::Signal(Signal(signal)),
+        None => {
+            let code = status.exit_status().unwrap_or_default();
+            Exit::Code(u8::try_from(code).unwrap_or(u8::MAX))
+        }
+    }
+}
+
+/// The process that started this one.
+pub(crate) fn parent() -> i32 {
+    getppid().map_or(0, Pid::as_raw_pid)
+}

@@ -1,0 +1,128 @@
+//! Who has the terminal.
+
+use std::fs::File;
+use std::io;
+
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use rustix::process::{Pid, getpgrp, getpid, getsid};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
+
+use crate::linux::process::{Process, Table};
+
+/// The terminal of this session, whatever stdin is.
+pub(crate) const CONTROLLING: &str = "/dev/tty";
+
+/// Makes `group` the one that reads from the terminal and hears its keys.
+pub(crate) fn set_foreground(tty: &File, group: Pid) -> io::Result<()> {
+    while_ttou_blocked(|| tcsetpgrp(tty, group))
+}
+
+/// From the background such a call stops a process unless SIGTTOU is blocked: just for the call,
+/// since children inherit the mask.
+fn while_ttou_blocked(call: impl FnOnce() -> rustix::io::Result<()>) -> io::Result<()> {
+    let ttou = SigSet::from(Signal::SIGTTOU);
+    let before = ttou.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let result = call();
+    before.thread_set_mask()?;
+    Ok(result?)
+}
+
+/// The terminal of this process and its command.
+#[derive(Debug)]
+pub(crate) struct Tty {
+    device: File,
+    own_group: Pid,
+    /// How it was set when it was ours.
+    modes: Termios,
+    given: bool,
+}
+
+impl Tty {
+    /// `None` where there is no terminal.
+    pub(crate) fn open() -> Option<Self> {
+        let device = File::open(CONTROLLING).ok()?;
+        let modes = tcgetattr(&device).ok()?;
+        Some(Self {
+            device,
+            modes,
+            own_group: getpgrp(),
+            given: false,
+        })
+    }
+
+    /// Whether it is this process's group's.
+    pub(crate) fn is_ours(&self) -> bool {
+        tcgetpgrp(&self.device).is_ok_and(|group| group == self.own_group)
+    }
+
+    /// Whether it is the command's by our doing.
+    pub(crate) fn is_given(&self) -> bool {
+        self.given
+    }
+
+    /// The command has taken it, or will before it begins.
+    pub(crate) fn taken(&mut self) {
+        self.given = true;
+    }
+
+    /// Gives it to the command's group. False where it isn't ours to give.
+    pub(crate) fn give(&mut self, group: Pid) -> bool {
+        if self.is_ours() && set_foreground(&self.device, group).is_ok() {
+            self.given = true;
+        }
+        self.given
+    }
+
+    /// Takes it back from the command.
+    pub(crate) fn take_back(&mut self) {
+        if std::mem::take(&mut self.given) {
+            // It may have been hung up: then it is nobody's.
+            let _result = set_foreground(&self.device, self.own_group);
+        }
+    }
+
+    /// Sets it as it was: what a signal ended couldn't do so itself.
+    pub(crate) fn restore(&self) {
+        let _result =
+            while_ttou_blocked(|| tcsetattr(&self.device, OptionalActions::Drain, &self.modes));
+    }
+}
+
+/// The job that this process belongs to: its process group.
+#[derive(Debug)]
+pub(crate) struct Job {
+    table: Table,
+    group: i32,
+}
+
+impl Job {
+    pub(crate) fn own() -> io::Result<Self> {
+        Ok(Self {
+            table: Table::read()?,
+            group: getpgrp().as_raw_pid(),
+        })
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Process> {
+        self.table
+            .all()
+            .filter(|process| process.group == self.group && !process.zombie)
+    }
+
+    /// Whether it is this process alone, with what it started itself: no pipeline, no script.
+    pub(crate) fn is_alone(&self) -> bool {
+        let own = getpid().as_raw_pid();
+        let below = self.table.below(own, |_| true);
+        self.members()
+            .all(|member| member.id.pid == own || below.contains(member))
+    }
+
+    /// Whether somebody, a shell, could continue it if it stopped: some parent of it is in the same
+    /// session and another group.
+    pub(crate) fn is_controlled(&self) -> bool {
+        let session = getsid(None).map_or(0, Pid::as_raw_pid);
+        self.members()
+            .filter_map(|member| self.table.get(member.parent))
+            .any(|parent| parent.session == session && parent.group != self.group)
+    }
+}

@@ -1,0 +1,117 @@
+//! A caller: runs a command, says on a socket what happens, and does as it is told there.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use supervisor::{Command, Event, Exit, Limits, Running, Signals};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+
+pub(crate) const ARGUMENT: &str = "caller";
+
+/// `caller SOCKET GRACE_MS TERM_MS KILL_MS NAME=VALUE… -- COMMAND…`
+pub(crate) fn main() -> ExitCode {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .expect("a runtime")
+        .block_on(call())
+}
+
+async fn call() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(2);
+    let socket = arguments.next().expect("a socket");
+    let mut number = || -> i64 {
+        let text = arguments.next().expect("a number");
+        text.to_str()
+            .and_then(|text| text.parse().ok())
+            .expect("a number")
+    };
+    let (grace, term, kill) = (number(), number(), number());
+    let environment: Vec<OsString> = arguments.by_ref().take_while(|word| word != "--").collect();
+    let mut command = Command::new(arguments.collect())
+        .grace(Duration::from_millis(grace.try_into().expect("a grace")));
+    for setting in &environment {
+        let bytes = setting.as_bytes();
+        let at = bytes
+            .iter()
+            .position(|&byte| byte == b'=')
+            .expect("NAME=VALUE");
+        command = command.env(
+            std::ffi::OsStr::from_bytes(&bytes[..at]),
+            std::ffi::OsStr::from_bytes(&bytes[at + 1..]),
+        );
+    }
+    let stream = UnixStream::connect(socket).await.expect("the test listens");
+    let (orders, mut events) = stream.into_split();
+    let mut orders = BufReader::new(orders).lines();
+    let mut signals = Signals::new().expect("signals");
+    let again = command.clone();
+    let mut running = match command.start(limits(term, kill)).await {
+        Ok(running) => running,
+        Err(error) => {
+            let line = format!("error {error}\n");
+            events
+                .write_all(line.as_bytes())
+                .await
+                .expect("the test listens");
+            return ExitCode::FAILURE;
+        }
+    };
+    let line = format!("started {}\n", running.pid());
+    events
+        .write_all(line.as_bytes())
+        .await
+        .expect("the test listens");
+    let mut ended = None;
+    loop {
+        tokio::select! {
+            event = running.next() => {
+                let event = event.expect("an event");
+                let line = format!("{event:?}\n");
+                events.write_all(line.as_bytes()).await.expect("the test listens");
+                match event {
+                    Event::Exited(exit) => ended = Some(exit),
+                    Event::Stopped(_) => drop(running.suspend()),
+                    Event::Over(_) => return ExitCode::from(ended.map_or(99, Exit::code)),
+                    _ => {}
+                }
+            }
+            signal = signals.next() => running.signal(signal),
+            order = orders.next_line() => match order.expect("an order") {
+                Some(order) if order == "again" => {
+                    let error = again.clone().start(Limits::NONE).await.expect_err("one at a time");
+                    let line = format!("error {error}\n");
+                    events.write_all(line.as_bytes()).await.expect("the test listens");
+                }
+                Some(order) => obey(&mut running, &order),
+                None => return ExitCode::from(98),
+            }
+        }
+    }
+}
+
+/// `limits TERM_MS KILL_MS` or `end TERM_MS KILL_MS`.
+fn obey(running: &mut Running, order: &str) {
+    let words: Vec<&str> = order.split(' ').collect();
+    let number = |at: usize| words[at].parse().expect("a number");
+    let limits = limits(number(1), number(2));
+    match words[0] {
+        "limits" => running.limits(limits),
+        "end" => running.end(limits),
+        other => panic!("no such order: {other}"),
+    }
+}
+
+/// Limits so many milliseconds from now.
+fn limits(term: i64, kill: i64) -> Limits {
+    let now = clock_gettime(ClockId::Boottime);
+    let now = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
+    Limits {
+        term_at: now + term * 1_000,
+        kill_at: now + kill * 1_000,
+    }
+}

@@ -1,0 +1,166 @@
+//! Everything that came of a command is gone by its limits.
+
+use rustix::process::Signal;
+
+use crate::harness::{FAR, Process, Result, limited, send, tests, unlimited};
+
+tests![
+    it_is_asked_to_end_at_the_first_limit,
+    who_ignores_that_is_killed_at_the_second,
+    renewed_limits_let_it_go_on,
+    ending_it_asks_at_once_and_kills_at_the_limit,
+    whoever_left_the_tree_is_found,
+    a_stopped_process_hears_of_it,
+    what_closed_all_its_files_is_ended,
+    what_forks_without_end_is_ended,
+    what_forks_into_new_sessions_without_end_is_ended,
+    what_it_left_behind_is_asked_and_then_killed,
+    what_it_left_behind_may_end_by_itself,
+    a_stopped_supervisor_is_continued_at_the_limit,
+];
+
+/// A process that ignores TERM; tells its number, and that it is ready by that.
+const STUBBORN: &str = "trap '' TERM; echo $$; while :; do sleep 1000; done";
+
+fn it_is_asked_to_end_at_the_first_limit() -> Result {
+    let mut caller =
+        limited(500, FAR).sh("trap 'echo asked; exit 3' TERM; while :; do sleep 1000 & wait; done");
+    assert_eq!(caller.line(), "asked");
+    let events = caller.events();
+    assert!(events.starts_with("Exited(Code(3)), "), "{events}");
+    assert!(
+        events.ends_with("Over(Over { killed: 0, unkillable: 0 })"),
+        "{events}"
+    );
+    Ok(())
+}
+
+fn who_ignores_that_is_killed_at_the_second() -> Result {
+    let mut caller = limited(500, 1_000).sh("trap '' TERM; sleep 1000");
+    let events = caller.events();
+    assert_eq!(
+        events,
+        "Exited(Signal(Signal(9))), Over(Over { killed: 2, unkillable: 0 })"
+    );
+    assert_eq!(caller.rest(), b"");
+    Ok(())
+}
+
+fn renewed_limits_let_it_go_on() -> Result {
+    let mut caller = limited(20_000, 20_000).sh("echo ready; exec sleep 1000");
+    assert_eq!(caller.line(), "ready");
+    caller.order(&format!("limits {FAR} {FAR}"));
+    caller.order("limits 300 300");
+    assert!(caller.events().contains("Exited("));
+    Ok(())
+}
+
+fn ending_it_asks_at_once_and_kills_at_the_limit() -> Result {
+    let mut caller = unlimited().sh(STUBBORN);
+    let command = caller.process();
+    caller.order("end 0 500");
+    let events = caller.events();
+    assert!(
+        events.starts_with("Exited(Signal(Signal(9))), Over(Over { killed: "),
+        "{events}"
+    );
+    assert!(events.ends_with("unkillable: 0 })"), "{events}");
+    command.is_gone();
+    Ok(())
+}
+
+fn whoever_left_the_tree_is_found() -> Result {
+    let script = format!(
+        "(setsid sh -c \"setsid sh -c '{}' & exit\" &); sleep 1000",
+        STUBBORN.replace('\'', "'\\\\''").replace('$', "\\$")
+    );
+    let mut caller = unlimited().sh(&script);
+    let daemon = caller.process();
+    caller.order("end 0 500");
+    assert!(caller.events().ends_with("unkillable: 0 })"));
+    daemon.is_gone();
+    Ok(())
+}
+
+fn a_stopped_process_hears_of_it() -> Result {
+    let mut caller = unlimited().sh(
+        "sh -c 'trap \"echo heard; exit\" TERM; echo $$; kill -STOP $$; sleep 1000' & wait; wait",
+    );
+    let stopped = caller.process();
+    caller.order(&format!("end 0 {FAR}"));
+    assert_eq!(caller.line(), "heard");
+    stopped.is_gone();
+    Ok(())
+}
+
+fn what_closed_all_its_files_is_ended() -> Result {
+    let mut caller =
+        unlimited().sh("trap '' TERM; echo $$; exec <&- >&- 2>&-; while :; do :; sleep 1000; done");
+    let command = caller.process();
+    caller.order("end 0 300");
+    command.is_gone();
+    assert!(caller.events().ends_with("unkillable: 0 })"));
+    Ok(())
+}
+
+/// Every process of it lives just long enough to start the next one, and TERM is ignored.
+const COMET: &str = r#"TAIL=sh -c "$TAIL" & exit"#;
+
+fn what_forks_without_end_is_ended() -> Result {
+    let mut caller = unlimited()
+        .env(COMET)
+        .sh(r#"trap '' TERM; sh -c "$TAIL"; echo away; sleep 1000"#);
+    assert_eq!(caller.line(), "away");
+    caller.order("end 0 200");
+    let events = caller.events();
+    assert!(events.ends_with("unkillable: 0 })"), "{events}");
+    assert_eq!(caller.rest(), b"");
+    Ok(())
+}
+
+fn what_forks_into_new_sessions_without_end_is_ended() -> Result {
+    let mut caller = unlimited()
+        .env(COMET.replace("=", "=setsid "))
+        .sh(r#"trap '' TERM; sh -c "$TAIL"; echo away; sleep 1000"#);
+    assert_eq!(caller.line(), "away");
+    caller.order("end 0 200");
+    let events = caller.events();
+    assert!(events.ends_with("unkillable: 0 })"), "{events}");
+    assert_eq!(caller.rest(), b"");
+    Ok(())
+}
+
+fn what_it_left_behind_is_asked_and_then_killed() -> Result {
+    let mut caller = unlimited().grace(300).sh(&format!(
+        "sh -c \"{}\" & read line; exit 4",
+        STUBBORN.replace('$', "\\$")
+    ));
+    let left = caller.process();
+    let events = caller.events();
+    assert!(events.starts_with("Exited(Code(4)), Left("), "{events}");
+    assert!(events.ends_with("unkillable: 0 })"), "{events}");
+    left.is_gone();
+    assert_eq!(caller.wait().code(), Some(4));
+    Ok(())
+}
+
+fn what_it_left_behind_may_end_by_itself() -> Result {
+    let mut caller = unlimited().sh("sleep 1000 & exit 0");
+    let events = caller.events();
+    assert_eq!(
+        events,
+        "Exited(Code(0)), Left(1), Over(Over { killed: 0, unkillable: 0 })"
+    );
+    Ok(())
+}
+
+fn a_stopped_supervisor_is_continued_at_the_limit() -> Result {
+    let mut caller = limited(1_000, 2_000).sh(STUBBORN);
+    let command = caller.process();
+    send(caller.supervisor(), Signal::STOP);
+    let supervisor = Process::new(caller.supervisor());
+    assert!(caller.events().ends_with("unkillable: 0 })"));
+    command.is_gone();
+    supervisor.is_gone();
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Whoever is killed or stopped: the command doesn't outlive its limits.
+
+use rustix::process::Signal;
+
+use crate::harness::{FAR, Process, Result, limited, send, tests, unlimited};
+
+tests![
+    with_a_killed_caller_everything_ends,
+    with_a_killed_caller_nobody_has_longer_than_the_limit,
+    with_a_stopped_caller_everything_ends_at_the_limit,
+    with_a_killed_supervisor_the_caller_ends_the_rest,
+    with_a_killed_supervisor_what_has_ended_is_told,
+    with_both_killed_the_command_itself_dies,
+    terminal_signals_and_term_do_not_end_the_supervisor,
+];
+
+/// A command with a child that has left its session, both deaf to TERM. It tells the numbers.
+const FAMILY: &str = "trap '' TERM; echo $$; setsid sh -c 'echo $$; while :; do sleep 1000; done' & \
+                      while :; do sleep 1000; done";
+
+fn with_a_killed_caller_everything_ends() -> Result {
+    let mut caller = unlimited().grace(300).sh(FAMILY);
+    let (command, daemon) = (caller.process(), caller.process());
+    let supervisor = Process::new(caller.supervisor());
+    caller.signal(Signal::KILL);
+    command.is_gone();
+    daemon.is_gone();
+    supervisor.is_gone();
+    assert_eq!(caller.rest(), b"");
+    Ok(())
+}
+
+fn with_a_killed_caller_nobody_has_longer_than_the_limit() -> Result {
+    let mut caller = limited(FAR, 2_000).sh(FAMILY);
+    let (command, daemon) = (caller.process(), caller.process());
+    caller.signal(Signal::KILL);
+    command.is_gone();
+    daemon.is_gone();
+    Ok(())
+}
+
+fn with_a_stopped_caller_everything_ends_at_the_limit() -> Result {
+    let mut caller = limited(1_000, 1_500).sh(FAMILY);
+    let (command, daemon) = (caller.process(), caller.process());
+    caller.signal(Signal::STOP);
+    command.is_gone();
+    daemon.is_gone();
+    caller.signal(Signal::CONT);
+    let events = caller.events();
+    assert!(
+        events.starts_with("Exited(Signal(Signal(9))), Over(Over { killed: "),
+        "{events}"
+    );
+    Ok(())
+}
+
+fn with_a_killed_supervisor_the_caller_ends_the_rest() -> Result {
+    let mut caller = unlimited().grace(300).sh(FAMILY);
+    let (command, daemon) = (caller.process(), caller.process());
+    send(caller.supervisor(), Signal::KILL);
+    let events = caller.events();
+    assert!(
+        events.starts_with("SupervisorLost, Exited(Signal(Signal(9))), "),
+        "{events}"
+    );
+    assert!(events.ends_with("unkillable: 0 })"), "{events}");
+    command.is_gone();
+    daemon.is_gone();
+    assert_eq!(caller.rest(), b"");
+    Ok(())
+}
+
+fn with_a_killed_supervisor_what_has_ended_is_told() -> Result {
+    let mut caller = unlimited().sh("echo ready; exec sleep 1000");
+    assert_eq!(caller.line(), "ready");
+    send(caller.supervisor(), Signal::KILL);
+    assert_eq!(
+        caller.events(),
+        "SupervisorLost, Exited(Signal(Signal(9))), Over(Over { killed: 0, unkillable: 0 })"
+    );
+    assert_eq!(caller.wait().code(), Some(137));
+    Ok(())
+}
+
+fn with_both_killed_the_command_itself_dies() -> Result {
+    let mut caller = unlimited().sh("echo $$; exec sleep 1000");
+    let command = caller.process();
+    let supervisor = caller.supervisor();
+    caller.signal(Signal::STOP);
+    send(supervisor, Signal::KILL);
+    caller.signal(Signal::KILL);
+    command.is_gone();
+    assert_eq!(caller.rest(), b"");
+    Ok(())
+}
+
+fn terminal_signals_and_term_do_not_end_the_supervisor() -> Result {
+    let mut caller = unlimited().sh("echo ready; read line; sleep 0; exit 5");
+    assert_eq!(caller.line(), "ready");
+    let supervisor = caller.supervisor();
+    for signal in [
+        Signal::INT,
+        Signal::TERM,
+        Signal::HUP,
+        Signal::QUIT,
+        Signal::TSTP,
+    ] {
+        send(supervisor, signal);
+    }
+    assert_eq!(
+        caller.events(),
+        "Exited(Code(5)), Over(Over { killed: 0, unkillable: 0 })"
+    );
+    Ok(())
+}

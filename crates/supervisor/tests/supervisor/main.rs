@@ -1,0 +1,35 @@
+//! Real processes under a supervisor. This binary is all of them: the tests, the caller that each
+//! of them starts, and, as the library makes it, the supervisor and the stage before the command.
+//!
+//! No test sleeps: they wait for lines, ends of streams and process descriptors, at most half a
+//! minute, which says that something hangs.
+
+#[cfg(target_os = "linux")]
+mod caller;
+#[cfg(target_os = "linux")]
+mod command;
+#[cfg(target_os = "linux")]
+mod deadline;
+#[cfg(target_os = "linux")]
+mod harness;
+#[cfg(target_os = "linux")]
+mod loss;
+
+#[cfg(target_os = "linux")]
+fn main() -> std::process::ExitCode {
+    if let Some(code) = supervisor::entry(std::env::args_os()) {
+        return code;
+    }
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == caller::ARGUMENT)
+    {
+        return caller::main();
+    }
+    let arguments = libtest_mimic::Arguments::from_args();
+    let tests = [command::tests(), deadline::tests(), loss::tests()];
+    libtest_mimic::run(&arguments, tests.into_iter().flatten().collect()).exit_code()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}
