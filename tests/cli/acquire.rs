@@ -359,7 +359,7 @@ fn of_several_nodes_all_are_taken_or_none() {
 #[test]
 fn all_or_none_holds_for_who_may_not_list() {
     on_real("acquire-unlisted", |cluster| {
-        let plane = cluster.real.expect("the real server");
+        let plane = cluster.plane();
         let [free, held] = ["worker-1", "worker-2"].map(|node| cluster.node(node));
         for node in [&free, &held] {
             cluster.lease(node, &json!({}));
@@ -380,7 +380,7 @@ fn all_or_none_holds_for_who_may_not_list() {
             plane.grant(user, &[leases, nodes.clone()]).expect("rights");
             let acquire = |arguments: &[&str]| {
                 let maint = cluster.maint(["acquire"]).args(arguments);
-                maint.env("KUBECONFIG", &kubeconfig).run()
+                maint.kubeconfig(&kubeconfig).run()
             };
             insta::allow_duplicates! {
                 assert_snapshot!(acquire(&[&free, &held]), @"

@@ -5,7 +5,6 @@ use std::slice;
 use http::Method;
 use insta::assert_snapshot;
 use rustix::process::Signal;
-use serde_json::json;
 
 use crate::support::Treatment::{Keep, Pass};
 use crate::support::{Cluster, Gate, Running, on_both};
@@ -14,7 +13,7 @@ fn start(gate: &Gate, cluster: &Cluster, verb: &str, nodes: &[String]) -> Runnin
     cluster
         .maint([verb])
         .args(nodes)
-        .env("KUBECONFIG", &gate.kubeconfig)
+        .kubeconfig(&gate.kubeconfig)
         .start()
 }
 
@@ -64,10 +63,7 @@ fn while_a_list_hangs() {
 fn while_a_write_hangs() {
     on_both("ctrl-write", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.lease(
-            &node,
-            &json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
-        );
+        cluster.released(&node);
         let gate = cluster.gate_for_writes(&[Keep]);
         let run = start(&gate, cluster, "acquire", slice::from_ref(&node));
         let kept = gate.kept();
@@ -93,10 +89,7 @@ fn while_a_write_hangs() {
 fn while_a_write_lands() {
     on_both("ctrl-lands", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.lease(
-            &node,
-            &json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
-        );
+        cluster.released(&node);
         let gate = cluster.gate_for_writes(&[Keep]);
         let run = start(&gate, cluster, "acquire", slice::from_ref(&node));
         let kept = gate.kept();
@@ -145,10 +138,7 @@ fn while_the_second_of_two_hangs() {
         on_both(prefix, |cluster| {
             let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
             for node in &nodes {
-                cluster.lease(
-                    node,
-                    &json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
-                );
+                cluster.released(node);
             }
             let gate = cluster.gate(|method, path| {
                 if method == Method::PATCH && path.contains("worker-2") {
@@ -187,7 +177,7 @@ fn a_hangup_is_survived_where_that_is_wanted() {
         let gate = cluster.gate_for_writes(&[Keep]);
         let run = cluster
             .maint(["acquire", &node])
-            .env("KUBECONFIG", &gate.kubeconfig)
+            .kubeconfig(&gate.kubeconfig)
             .without_hangups()
             .start();
         let kept = gate.kept();

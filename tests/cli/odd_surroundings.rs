@@ -13,10 +13,7 @@ fn a_local_clock_that_is_off() {
         cluster.lease(&node, &json!({}));
         let run = |seconds: i64, words: &[&str]| {
             let gate = cluster.gate(move |_, _| Ahead(seconds));
-            let run = cluster
-                .maint(words)
-                .env("KUBECONFIG", &gate.kubeconfig)
-                .run();
+            let run = cluster.maint(words).kubeconfig(&gate.kubeconfig).run();
             // By up to a second more or less.
             let by = |text: String| {
                 text.replace("is 9s ", "is 10s ")
@@ -64,7 +61,7 @@ fn nodes_that_may_not_be_read() {
             }
         });
         let run = |words: &[&str]| {
-            let maint = cluster.maint(words).env("KUBECONFIG", &gate.kubeconfig);
+            let maint = cluster.maint(words).kubeconfig(&gate.kubeconfig);
             maint.run()
         };
         let [one, two] = &nodes;

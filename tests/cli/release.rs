@@ -159,11 +159,11 @@ fn the_token_of_an_acquisition_is_no_credential() {
         let acquired = cluster.maint(["acquire", &node, "-o", "token"]).succeeds();
         let token = acquired.stdout.split_whitespace().nth(1).expect("a token");
         // Without the client certificate nothing but a bearer token can tell who asks.
-        let url = cluster.real.expect("the real server").url();
+        let url = cluster.plane().url();
         let stranger = |arguments: &[&str]| {
             cluster
                 .maint(["--user=", "--insecure-skip-tls-verify", "-s", url])
-                .env("KUBECONFIG", "/dev/null")
+                .kubeconfig("/dev/null")
                 .args(arguments)
                 .run()
         };

@@ -1,7 +1,6 @@
 //! `status`.
 
 use std::io::{BufRead as _, BufReader, Lines};
-use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use control_plane::Rule;
@@ -340,14 +339,11 @@ fn a_lease_outlives_its_node_in_sight() {
 
 /// A run as a user of the real server with these rights only.
 fn as_user(cluster: &Cluster, rights: &[Rule], arguments: &[&str]) -> Run {
-    let plane = cluster.real.expect("users are known on the real server");
+    let plane = cluster.plane();
     let user = cluster.name("user");
     let kubeconfig = plane.user(&user, &[]).expect("a user");
     plane.grant(&user, rights).expect("rights");
-    cluster
-        .maint(arguments)
-        .env("KUBECONFIG", &kubeconfig as &Path)
-        .run()
+    cluster.maint(arguments).kubeconfig(&kubeconfig).run()
 }
 
 const LEASE_GROUP: &str = "coordination.k8s.io";

@@ -25,7 +25,7 @@ fn a_storm_that_lasts_ends_at_the_time_limit() {
         });
         let run = cluster
             .maint(["acquire", &node, "--request-timeout=1s"])
-            .env("KUBECONFIG", &gate.kubeconfig)
+            .kubeconfig(&gate.kubeconfig)
             .run();
         let often = Regex::new(r"\d+ conflicts in \ds").expect("a pattern");
         let run = run.to_string();
@@ -49,7 +49,7 @@ fn a_storm_that_passes_ends_in_the_acquisition() {
         let gate = cluster.gate_for_writes(&[Keep; 5]);
         let run = cluster
             .maint(["acquire", &node])
-            .env("KUBECONFIG", &gate.kubeconfig)
+            .kubeconfig(&gate.kubeconfig)
             .start();
         for round in 1..=5 {
             let kept = gate.kept();
@@ -75,7 +75,7 @@ fn a_storm_that_another_wins_ends_in_a_refusal() {
         let gate = cluster.gate_for_writes(&[Keep; 2]);
         let run = cluster
             .maint(["acquire", &node])
-            .env("KUBECONFIG", &gate.kubeconfig)
+            .kubeconfig(&gate.kubeconfig)
             .start();
         let kept = gate.kept();
         stirs(cluster, &node, 1);

@@ -44,7 +44,7 @@ fn without_a_kubeconfig() {
     hint: no API server is configured: set KUBECONFIG, name a file with --kubeconfig, or choose a --context
     -- exit code 1
     ");
-    assert_snapshot!(bare().env("KUBECONFIG", "/nowhere/config").run(), @"
+    assert_snapshot!(bare().kubeconfig("/nowhere/config").run(), @"
     $ kubectl maint acquire worker-1
     -- stderr
     The connection to the server localhost:8080 was refused - did you specify the right host or port?

@@ -14,7 +14,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 fn odd_kubeconfig(cluster: &Cluster, authority: &Authority, identity: &Identity) -> PathBuf {
     let path = cluster.directory().join("odd");
     Kubeconfig {
-        server: cluster.real.expect("the real server").url(),
+        server: cluster.plane().url(),
         ca_pem: &authority.pem(),
         user: "alice",
         identity,
@@ -51,11 +51,11 @@ fn nobody_listens() {
 #[test]
 fn somebody_else_vouches_for_the_server() {
     on_real("server-ca", |cluster| {
-        let plane = cluster.real.expect("the real server");
+        let plane = cluster.plane();
         let other = Authority::new("other").expect("an authority");
         let kubeconfig = odd_kubeconfig(cluster, &other, plane.admin());
         // Nothing is sent there.
-        assert_snapshot!(cluster.maint(["acquire", "worker-1"]).env("KUBECONFIG", kubeconfig).run(), @"
+        assert_snapshot!(cluster.maint(["acquire", "worker-1"]).kubeconfig(kubeconfig).run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
         Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed by unknown authority
@@ -67,7 +67,7 @@ fn somebody_else_vouches_for_the_server() {
 #[test]
 fn the_user_is_nobody_any_more() {
     on_real("server-user", |cluster| {
-        let plane = cluster.real.expect("the real server");
+        let plane = cluster.plane();
         let yesterday = SystemTime::now() - DAY;
         let expired = plane
             .authority()
@@ -75,7 +75,7 @@ fn the_user_is_nobody_any_more() {
             .expect("a certificate");
         let kubeconfig = odd_kubeconfig(cluster, plane.authority(), &expired);
         // The certificate has expired.
-        assert_snapshot!(cluster.maint(["acquire", "worker-1"]).env("KUBECONFIG", kubeconfig).run(), @"
+        assert_snapshot!(cluster.maint(["acquire", "worker-1"]).kubeconfig(kubeconfig).run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
         error: You must be logged in to the server (Unauthorized)
@@ -88,7 +88,7 @@ fn the_user_is_nobody_any_more() {
 #[test]
 fn the_token_is_unknown() {
     on_real("server-token", |cluster| {
-        let plane = cluster.real.expect("the real server");
+        let plane = cluster.plane();
         let connect = [
             format!("--server={}", plane.url()),
             format!("--certificate-authority={}", plane.ca_path().display()),
@@ -117,7 +117,7 @@ fn the_token_is_unknown() {
 #[test]
 fn the_certificate_of_the_server_is_of_tomorrow() {
     on_real("server-tomorrow", |cluster| {
-        let plane = cluster.real.expect("the real server");
+        let plane = cluster.plane();
         let tomorrow = SystemTime::now() + DAY;
         let certificate = plane
             .authority()
@@ -125,7 +125,7 @@ fn the_certificate_of_the_server_is_of_tomorrow() {
             .expect("a certificate");
         let gate = cluster.gate_as(Some(&certificate), |_, _| Treatment::Pass);
         // Rather the local clock is behind.
-        assert_snapshot!(cluster.maint(["acquire", "worker-1"]).env("KUBECONFIG", &gate.kubeconfig).run(), @"
+        assert_snapshot!(cluster.maint(["acquire", "worker-1"]).kubeconfig(&gate.kubeconfig).run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
         Unable to connect to the server: tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time [time] is before [time]
@@ -138,7 +138,7 @@ fn the_certificate_of_the_server_is_of_tomorrow() {
 #[test]
 fn a_user_who_may_only_read() {
     on_real("server-reader", |cluster| {
-        let plane = cluster.real.expect("the real server");
+        let plane = cluster.plane();
         let node = cluster.node("worker-1");
         let held = cluster.node("worker-2");
         cluster
@@ -148,7 +148,7 @@ fn a_user_who_may_only_read() {
         let leases = Rule::new("coordination.k8s.io", &["leases"], &["get", "list"]);
         let nodes = Rule::new("", &["nodes"], &["get", "list"]);
         plane.grant("reader", &[leases, nodes]).expect("rights");
-        let reader = |words: &[&str]| cluster.maint(words).env("KUBECONFIG", &kubeconfig).run();
+        let reader = |words: &[&str]| cluster.maint(words).kubeconfig(&kubeconfig).run();
         // The right that is missing, and where it is to be had.
         assert_snapshot!(reader(&["acquire", &node]), @r#"
         $ kubectl maint acquire worker-1
@@ -188,9 +188,9 @@ fn a_user_who_may_only_read() {
 #[test]
 fn a_user_without_any_rights() {
     on_real("server-nobody", |cluster| {
-        let plane = cluster.real.expect("the real server");
+        let plane = cluster.plane();
         let kubeconfig = plane.user("nobody", &[]).expect("a kubeconfig");
-        let nobody = |words: &[&str]| cluster.maint(words).env("KUBECONFIG", &kubeconfig).run();
+        let nobody = |words: &[&str]| cluster.maint(words).kubeconfig(&kubeconfig).run();
         // Each missing right is named.
         assert_snapshot!(nobody(&["acquire", "worker-1"]), @r#"
         $ kubectl maint acquire worker-1

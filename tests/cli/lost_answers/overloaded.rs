@@ -13,7 +13,7 @@ fn acquire(gate: &Gate, cluster: &Cluster, nodes: &[String]) -> String {
     cluster
         .maint(["acquire", "--request-timeout=1s"])
         .args(nodes)
-        .env("KUBECONFIG", &gate.kubeconfig)
+        .kubeconfig(&gate.kubeconfig)
         .run()
         .to_string()
 }

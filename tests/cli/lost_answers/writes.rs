@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::Method;
 use insta::assert_snapshot;
-use serde_json::json;
 
 use crate::support::Treatment::{Answer, Keep, LoseAnswer, Pass};
 use crate::support::{Cluster, Gate, Maint, on_both};
@@ -13,22 +12,15 @@ use crate::support::{Cluster, Gate, Maint, on_both};
 fn through(gate: &Gate, cluster: &Cluster, words: &[&str]) -> Maint {
     cluster
         .maint(words)
-        .env("KUBECONFIG", &gate.kubeconfig)
+        .kubeconfig(&gate.kubeconfig)
         .arg("--request-timeout=1s")
-}
-
-fn held_by_nobody(cluster: &Cluster, node: &str) {
-    cluster.lease(
-        node,
-        &json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
-    );
 }
 
 #[test]
 fn an_acquisition_whose_answer_was_lost_is_one() {
     on_both("lost-acquire", |cluster| {
         let node = cluster.node("worker-1");
-        held_by_nobody(cluster, &node);
+        cluster.released(&node);
         let gate = cluster.gate_for_writes(&[LoseAnswer]);
         // The connection is cut after the server took the write: it was a success.
         assert_snapshot!(through(&gate, cluster, &["acquire", &node]).run(), @"
@@ -105,7 +97,7 @@ fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
     on_both("lost-summary", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         for node in &nodes {
-            held_by_nobody(cluster, node);
+            cluster.released(node);
         }
         let met = AtomicUsize::new(0);
         let gate = cluster.gate(move |method, path| match path {
@@ -135,7 +127,7 @@ fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
 fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
     on_both("lost-late", |cluster| {
         let node = cluster.node("worker-1");
-        held_by_nobody(cluster, &node);
+        cluster.released(&node);
         let gate = cluster.gate_for_writes(&[Keep; 16]);
         // Nothing is known, and that is what it says.
         assert_snapshot!(through(&gate, cluster, &["acquire", &node]).run(), @"
@@ -166,7 +158,7 @@ fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
 fn a_write_that_hangs_is_settled_by_its_repetition() {
     on_both("lost-again", |cluster| {
         let node = cluster.node("worker-1");
-        held_by_nobody(cluster, &node);
+        cluster.released(&node);
         let gate = cluster.gate_for_writes(&[Keep]);
         // The very same write, sent again, gets through: of the two only one can land.
         assert_snapshot!(through(&gate, cluster, &["acquire", &node]).run(), @"
@@ -187,7 +179,7 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
 fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
     on_both("lost-other", |cluster| {
         let node = cluster.node("worker-1");
-        held_by_nobody(cluster, &node);
+        cluster.released(&node);
         let gate = cluster.gate_for_writes(&[Keep]);
         let alice = through(&gate, cluster, &["acquire", &node]).start();
         let kept = gate.kept();

@@ -113,6 +113,14 @@ impl Cluster {
         }
     }
 
+    /// The control plane behind it.
+    ///
+    /// # Panics
+    /// On the in-memory server, which has none.
+    pub(crate) fn plane(&self) -> &'static ControlPlane {
+        self.real.expect("it is the real server")
+    }
+
     /// A directory that goes with the test.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
@@ -155,6 +163,14 @@ impl Cluster {
             }),
         );
         name
+    }
+
+    /// Makes a Lease for `node` as its last holder left it, who released it.
+    pub(crate) fn released(&self, node: &str) {
+        self.lease(
+            node,
+            &json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
+        );
     }
 
     /// Makes the namespace of the Leases where it is missing, and a Lease for `node` with `spec`.

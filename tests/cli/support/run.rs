@@ -92,6 +92,11 @@ impl Maint {
         self
     }
 
+    /// With another kubeconfig, as of another user or through a gate.
+    pub(crate) fn kubeconfig(self, path: impl AsRef<OsStr>) -> Self {
+        self.env("KUBECONFIG", path)
+    }
+
     pub(crate) fn without_env(mut self, name: &str) -> Self {
         self.command.env_remove(name);
         self
