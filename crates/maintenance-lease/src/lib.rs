@@ -1,5 +1,5 @@
-//! One lock per Kubernetes node that everybody can see and respect: the Node Maintenance
-//! Lease of KEP-1411, for controllers and for `kubectl maint`.
+//! One lock per Kubernetes node that everybody can see, wait for and respect: the Node
+//! Maintenance Lease of KEP-1411, for controllers and for `kubectl maint`.
 //!
 //! A maintenance lock is a `coordination.k8s.io` Lease in namespace [`NAMESPACE`], named as the
 //! node. [`Maintenance`] acquires, renews and releases such locks; [`protocol`] has the rules.
@@ -43,4 +43,4 @@ pub use options::{
 };
 pub use outcome::{Aside, Change, Done, Error, Refused, Right};
 pub use repository::{NAMESPACE, Repository, Subject};
-pub use waiting::Blocked;
+pub use waiting::{Blocked, Progress};

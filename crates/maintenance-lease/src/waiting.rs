@@ -3,9 +3,9 @@
 use std::future::pending;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use futures::future::{Either, select};
 use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _};
 
 use crate::cluster::error::ApiError;
 use crate::cluster::reads::{Seen, Sight};
@@ -17,20 +17,35 @@ use crate::maintenance::verbs::Plan;
 use crate::options::{Acquire, Hold, InvalidOption};
 use crate::outcome::{Change, Error, Refused};
 use crate::protocol::{
-    BootInstant, Clocks, Expiry, Instant, Names, Refusal, Turn, Waiter, state, takeover,
+    BootInstant, Clocks, Expiry, Instant, Names, Refusal, Span, Turn, Waiter, state, takeover,
 };
 
 /// How long a waiter whose watch can't be read goes without reading the Lease.
-const BLIND: Duration = Duration::from_secs(10);
+const BLIND: Span = Span::seconds(10);
+
+/// After this time at the latest the clocks are looked at again: timers stand still while a machine
+/// sleeps, and the boot clock does not.
+const LONGEST_NAP: Duration = Duration::from_secs(30);
 
 /// What stands between a waiter and its lock.
 #[derive(Clone, Debug)]
 pub struct Blocked {
     /// The refusal that it would meet now: who holds it, since when and why.
     pub refused: Refused,
-    /// When it could be free at the earliest, by the server's time, if nobody renews or releases
-    /// it; `None` where no passing of time frees it.
+    /// When it is free at the earliest, by the server's time, unless it is released before;
+    /// `None` where no passing of time frees it.
     pub earliest: Option<Instant>,
+}
+
+/// What a waiter has to tell.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Progress<'a> {
+    /// What stands in the way is new, or changed: a renewal moves [`Blocked::earliest`].
+    Blocked(&'a Blocked),
+    /// The Lease can't be watched: the server is away, or a right is missing. Told once, until the
+    /// watch goes on; meanwhile it is tried again, and the Lease is read every 10 s.
+    Blind(&'a Error),
 }
 
 impl Blocked {
@@ -52,12 +67,12 @@ enum Goal<'a> {
 impl Maintenance {
     /// Acquires a node, as soon as its holder lets go or its lease runs out.
     ///
-    /// `blocked` is told whenever what stands in the way changes. Between changes nothing is sent,
+    /// `progress` is told whenever what stands in the way changes. Between changes nothing is sent,
     /// but for the one watch.
     ///
     /// # Usage
     /// ```
-    /// use maintenance_lease::{Acquire, Maintenance, Release};
+    /// use maintenance_lease::{Acquire, Maintenance, Progress, Release};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -68,8 +83,10 @@ impl Maintenance {
     /// # bob.try_acquire("worker-1", &Acquire::new()).await?;
     /// # let release = async { bob.release("worker-1", &Release::new()).await };
     /// let options = Acquire::new();
-    /// let acquired = maintenance.acquire_when_free("worker-1", &options, |blocked| {
-    ///     println!("waiting: {}", blocked.refused);
+    /// let acquired = maintenance.acquire_when_free("worker-1", &options, |progress| {
+    ///     if let Progress::Blocked(blocked) = progress {
+    ///         println!("waiting: {}", blocked.refused);
+    ///     }
     /// });
     /// # let (acquired, released) = futures::future::join(acquired, release).await;
     /// # released?;
@@ -92,9 +109,9 @@ impl Maintenance {
         &self,
         node: &str,
         options: &Acquire,
-        blocked: impl FnMut(&Blocked) + Send,
+        progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
-        self.contend(node, Goal::Acquire(options), blocked).await
+        self.contend(node, Goal::Acquire(options), progress).await
     }
 
     /// Holds a node as an administrator, as soon as its holder lets go or its lease runs out.
@@ -108,16 +125,16 @@ impl Maintenance {
         &self,
         node: &str,
         options: &Hold,
-        blocked: impl FnMut(&Blocked) + Send,
+        progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
-        self.contend(node, Goal::Hold(options), blocked).await
+        self.contend(node, Goal::Hold(options), progress).await
     }
 
     async fn contend(
         &self,
         node: &str,
         goal: Goal<'_>,
-        mut blocked: impl FnMut(&Blocked) + Send,
+        mut progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
         let seen = self.see(node, true).await?;
         let mut contest = Contest::new(self, node, goal);
@@ -135,10 +152,12 @@ impl Maintenance {
                     Err(error) => contest.failed(error)?,
                 },
                 Turn::Wait(until) => {
-                    if let Some(obstacle) = contest.news() {
-                        blocked(&obstacle);
+                    if let Some(blocked) = contest.news() {
+                        progress(Progress::Blocked(&blocked));
                     }
-                    contest.wait(until, clocks).await?;
+                    if let Some(cause) = contest.wait(until, clocks).await? {
+                        progress(Progress::Blind(&cause));
+                    }
                 }
             }
         }
@@ -154,6 +173,15 @@ impl Maintenance {
     }
 }
 
+/// The watch of one node's Lease.
+enum Watch {
+    /// It is opened when there is something to wait for.
+    Closed,
+    Open(BoxStream<'static, Result<LeaseEvent, Error>>),
+    /// A right is missing.
+    Forbidden,
+}
+
 /// One contender for one node's lock.
 struct Contest<'a> {
     maintenance: &'a Maintenance,
@@ -163,9 +191,11 @@ struct Contest<'a> {
     seen: Seen,
     /// The Lease changed hands with its Node, perhaps: both are to be read before the next try.
     stale: bool,
-    watch: Option<BoxStream<'static, Result<LeaseEvent, Error>>>,
-    /// The watch can't be read: the Lease is read every now and then instead.
-    blind: bool,
+    watch: Watch,
+    /// The watch can't be read: the Lease is read at this instant instead.
+    look_at: Option<BootInstant>,
+    /// That it can't be was told.
+    told_blind: bool,
     failures: u32,
     /// What was told last of what stands in the way.
     told: Option<Blocked>,
@@ -185,8 +215,9 @@ impl<'a> Contest<'a> {
                 lease: None,
             },
             stale: false,
-            watch: None,
-            blind: false,
+            watch: Watch::Closed,
+            look_at: None,
+            told_blind: false,
             failures: 0,
             told: None,
         }
@@ -197,9 +228,19 @@ impl<'a> Contest<'a> {
     }
 
     fn turn(&self, clocks: Clocks) -> Turn {
-        match self.waiter.turn(clocks) {
+        if let Some(turn) = self.waiter.first(clocks) {
+            return turn;
+        }
+        if self.look_at.is_some_and(|at| at <= clocks.boot) {
+            return Turn::Read;
+        }
+        let turn = match self.waiter.turn(clocks) {
             Turn::Wait(_) if self.is_ours_to_take() => Turn::Try,
+            turn => turn,
+        };
+        match turn {
             Turn::Try if self.stale => Turn::Read,
+            Turn::Wait(until) => Turn::Wait(until.into_iter().chain(self.look_at).min()),
             turn => turn,
         }
     }
@@ -209,7 +250,8 @@ impl<'a> Contest<'a> {
     fn read(&mut self, seen: Seen) -> Result<(), Error> {
         self.failures = 0;
         self.stale = false;
-        self.watch = None;
+        self.watch = Watch::Closed;
+        self.look_at = None;
         self.seen = seen;
         self.take_in(Waiter::read)
     }
@@ -285,6 +327,8 @@ impl<'a> Contest<'a> {
                 self.failures += 1;
                 let boot = self.boot();
                 self.waiter.failed(pause.into(), boot);
+                // Where the watch is what brings it back, one more look in vain is not repeated.
+                self.look_at = self.look_at.map(|_| boot.plus(BLIND));
                 Ok(())
             }
             _ => Err(error),
@@ -295,66 +339,84 @@ impl<'a> Contest<'a> {
     fn news(&mut self) -> Option<Blocked> {
         let refused = match self.verdict() {
             Err(Error::Refused(refused)) => *refused,
-            _ => self.not_yet(),
+            _ => self.not_yet()?,
         };
-        let earliest = self.reduced().as_ref().and_then(takeover);
+        let earliest = match self.goal {
+            Goal::Acquire(options) if options.free_only => None,
+            _ => self.reduced().as_ref().and_then(takeover),
+        };
         let news = Blocked { refused, earliest };
-        let told = self.told.replace(news.clone());
-        let same = told.is_some_and(|told| news.is_still(&told) && told.earliest == earliest);
-        (!same).then_some(news)
+        let told = self.told.as_ref();
+        if told.is_some_and(|told| news.is_still(told) && told.earliest == earliest) {
+            return None;
+        }
+        self.told = Some(news.clone());
+        Some(news)
     }
 
-    /// It could be taken, but for the waiter's own eyes: they saw the Lease change too short a
-    /// while ago, or another who tries to take it too.
-    fn not_yet(&mut self) -> Refused {
-        let reduced = self.reduced();
-        let now = self.maintenance.api.time.now();
-        Refused {
+    /// It could be taken, but for the waiter's own eyes: they saw its holder renew it too short a
+    /// while ago. `None`: nobody holds it, and another is about to.
+    fn not_yet(&mut self) -> Option<Refused> {
+        let reduced = self.reduced()?;
+        reduced.holder?;
+        Some(Refused {
             subject: self.maintenance.repository().subject(),
             node: self.seen.node.clone(),
             refusal: Refusal::Held,
             lease: self.seen.lease.clone(),
-            state: state(reduced.as_ref(), now),
+            state: state(Some(&reduced), self.maintenance.api.time.now()),
+        })
+    }
+
+    /// Sleeps until there is something to do. Returns why nothing can be seen meanwhile, where that
+    /// is new.
+    async fn wait(
+        &mut self,
+        until: Option<BootInstant>,
+        clocks: Clocks,
+    ) -> Result<Option<Error>, Error> {
+        let nap = until.map_or(LONGEST_NAP, |until| {
+            until.since(clocks.boot).to_duration().min(LONGEST_NAP)
+        });
+        let nap = self.maintenance.api.env.sleep(nap);
+        let event = match select(self.next_event().boxed(), nap).await {
+            Either::Left((event, _)) => event,
+            Either::Right(_) => return Ok(None),
+        };
+        match event {
+            Ok(event) => {
+                self.look_at = None;
+                self.told_blind = false;
+                self.watched(event).map(|()| None)
+            }
+            Err(error) => {
+                if matches!(error, Error::MissingRight { .. }) {
+                    self.watch = Watch::Forbidden;
+                }
+                let look_at = self.boot().plus(BLIND);
+                self.look_at.get_or_insert(look_at);
+                let told = std::mem::replace(&mut self.told_blind, true);
+                Ok((!told).then_some(error))
+            }
         }
     }
 
-    /// Sleeps until there is something to do.
-    async fn wait(&mut self, until: Option<BootInstant>, clocks: Clocks) -> Result<(), Error> {
-        let env = self.maintenance.api.env.clone();
-        let left = until.map(|until| until.since(clocks.boot).to_duration());
-        let alarm = async {
-            match left {
-                Some(left) => env.sleep(left).await,
-                None => pending().await,
-            }
+    /// What the watch says next, from the version on that was seen.
+    async fn next_event(&mut self) -> Result<LeaseEvent, Error> {
+        if let Watch::Closed = self.watch {
+            let version = self.seen.lease.as_ref().map(NodeLease::resource_version);
+            let watch = self
+                .maintenance
+                .watch_leases(Some(&self.seen.node), version);
+            self.watch = Watch::Open(watch);
+        }
+        let next = match &mut self.watch {
+            Watch::Open(events) => events.next().await,
+            Watch::Closed | Watch::Forbidden => None,
         };
-        let blind = self.blind;
-        let look = async {
-            match blind {
-                true => env.sleep(BLIND).await,
-                false => pending().await,
-            }
-        };
-        let node = self.seen.node.clone();
-        let version = self.seen.lease.as_ref().map(NodeLease::resource_version);
-        let watch = self
-            .watch
-            .get_or_insert_with(|| self.maintenance.watch_leases(Some(&node), version));
-        futures::pin_mut!(alarm, look);
-        match select(watch.next(), select(alarm, look)).await {
-            Either::Left((Some(Ok(event)), _)) => {
-                self.blind = false;
-                self.watched(event)
-            }
-            Either::Left((Some(Err(_)) | None, _)) => {
-                self.blind = true;
-                Ok(())
-            }
-            Either::Right((Either::Left(_), _)) => Ok(()),
-            Either::Right((Either::Right(_), _)) => match self.maintenance.see(&node, true).await {
-                Ok(seen) => self.read(seen),
-                Err(error) => self.failed(error),
-            },
+        match next {
+            Some(event) => event,
+            None => pending().await,
         }
     }
 

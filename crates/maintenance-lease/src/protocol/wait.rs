@@ -109,18 +109,22 @@ impl Waiter {
     /// What to do next.
     #[must_use]
     pub fn turn(&self, clocks: Clocks) -> Turn {
+        self.first(clocks)
+            .unwrap_or_else(|| match self.ripe(clocks) {
+                Some(at) if at <= clocks.boot => Turn::Try,
+                at => Turn::Wait(at),
+            })
+    }
+
+    /// What comes before a decision on what was seen, whoever holds it: a pause, or a read.
+    #[must_use]
+    pub fn first(&self, clocks: Clocks) -> Option<Turn> {
         if let Some(not_before) = self.not_before
             && clocks.boot < not_before
         {
-            return Turn::Wait(Some(not_before));
+            return Some(Turn::Wait(Some(not_before)));
         }
-        if !self.known || self.lost == Some(self.version()) {
-            return Turn::Read;
-        }
-        match self.ripe(clocks) {
-            Some(at) if at <= clocks.boot => Turn::Try,
-            at => Turn::Wait(at),
-        }
+        (!self.known || self.lost == Some(self.version())).then_some(Turn::Read)
     }
 
     fn version(&self) -> Option<Version> {

@@ -17,5 +17,6 @@ mod server_time;
 mod states;
 mod storms;
 mod verbs;
+mod waiting;
 
 pub(crate) use support::on_both_servers;

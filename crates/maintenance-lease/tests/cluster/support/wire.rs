@@ -5,7 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, pending, ready};
+use futures::stream;
 use http::{Method, Request, Response, StatusCode, header};
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, StreamBody};
 use kube::Client;
 use kube::client::Body;
 use maintenance_lease::env::Env;
@@ -32,7 +36,11 @@ impl Passing {
         self.method != Method::GET
     }
 
-    /// Method and kind of object, such as `PATCH lease`.
+    pub(crate) fn is_watch(&self) -> bool {
+        self.query.contains("watch=true")
+    }
+
+    /// Method and kind of object, such as `PATCH lease` or `WATCH lease`.
     pub(crate) fn what(&self) -> String {
         let kind = if self.path.contains("/leases") {
             "lease"
@@ -41,7 +49,11 @@ impl Passing {
         } else {
             "namespace"
         };
-        format!("{} {kind}", self.method)
+        let method = match self.is_watch() {
+            true => "WATCH",
+            false => self.method.as_str(),
+        };
+        format!("{method} {kind}")
     }
 }
 
@@ -62,6 +74,9 @@ pub(crate) enum Fate {
     Reset,
     /// It doesn't get there, and nobody answers.
     Swallowed,
+    /// The server begins to answer, and nothing of that comes through; the connection breaks when
+    /// something else has happened.
+    Silent(BoxFuture<'static, ()>),
     /// The connection breaks; the request gets there when the [`Letter`] is delivered.
     Delayed(oneshot::Receiver<()>, oneshot::Sender<StatusCode>),
 }
@@ -70,6 +85,14 @@ impl Fate {
     /// The answer is lost, and nothing else happens.
     pub(crate) fn answer_lost() -> Self {
         Self::AnswerLost(Box::pin(ready(())))
+    }
+
+    /// Something happens, and then nothing more: neither does it get there nor does anybody answer.
+    pub(crate) fn swallowed_after(something: impl FnOnce() + Send + 'static) -> Self {
+        Self::Meanwhile(Box::pin(async {
+            something();
+            pending::<()>().await;
+        }))
     }
 
     /// The request's sender sees a broken connection; the test says when it gets there.
@@ -93,6 +116,8 @@ impl Letter {
         self.arrived.await.expect("the server answers")
     }
 }
+
+type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 type Plan = Box<dyn FnMut(&Passing) -> Fate + Send>;
 
@@ -142,6 +167,19 @@ impl Wire {
         })
     }
 
+    /// `plan` decides on each watch, by its number from 0 on, and all else gets through.
+    pub(crate) fn every_watch(mut plan: impl FnMut(usize) -> Fate + Send + 'static) -> Self {
+        let mut count = 0;
+        Self::planned(move |passing| {
+            if passing.is_watch() {
+                count += 1;
+                plan(count - 1)
+            } else {
+                Fate::Pass
+            }
+        })
+    }
+
     /// Answers come without their `Date`, so that the sender's own clock is all it knows.
     pub(crate) fn without_dates(mut self) -> Self {
         self.drops_dates = true;
@@ -180,7 +218,7 @@ impl Wire {
         server: &Client,
         request: Request<Body>,
         at: BootInstant,
-    ) -> Result<Response<Body>, BoxError> {
+    ) -> Result<Response<AnswerBody>, BoxError> {
         let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?;
         let fate = self.note(&parts, &body, at);
@@ -195,11 +233,19 @@ impl Wire {
             }
             Fate::AnsweredInstead(code) => {
                 server.send(request).await?;
-                return Ok(answer(code, None));
+                return Ok(boxed(answer(code, None)));
             }
-            Fate::Refused(code, retry_after) => return Ok(answer(code, retry_after)),
+            Fate::Refused(code, retry_after) => return Ok(boxed(answer(code, retry_after))),
             Fate::Reset => return Err(reset()),
             Fate::Swallowed => return pending().await,
+            Fate::Silent(until) => {
+                let answer = server.send(request).await?;
+                let broken = stream::once(async move {
+                    until.await;
+                    Err::<Frame<Bytes>, _>(reset())
+                });
+                return Ok(answer.map(|_| StreamBody::new(broken).boxed_unsync()));
+            }
             Fate::Delayed(going, arriving) => {
                 let server = server.clone();
                 tokio::spawn(async move {
@@ -216,7 +262,7 @@ impl Wire {
         if self.drops_dates {
             answer.headers_mut().remove(header::DATE);
         }
-        Ok(answer)
+        Ok(boxed(answer))
     }
 
     fn note(&self, parts: &http::request::Parts, body: &Bytes, at: BootInstant) -> Fate {
@@ -234,6 +280,10 @@ impl Wire {
         passed.push(passing.clone());
         (self.plan.lock().unwrap())(&passing)
     }
+}
+
+fn boxed(answer: Response<Body>) -> Response<AnswerBody> {
+    answer.map(|body| body.map_err(Into::into).boxed_unsync())
 }
 
 fn reset() -> BoxError {
