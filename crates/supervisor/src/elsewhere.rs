@@ -21,6 +21,11 @@ pub async fn reap_orphans() -> io::Result<Infallible> {
     std::future::pending().await
 }
 
+/// Can't be done on this system.
+pub fn end_by(_signal: Signal) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, StartError::NeedsLinux)
+}
+
 impl Command {
     /// Starts the command, which can't be done here.
     ///
@@ -64,7 +69,7 @@ impl Running {
     }
 
     /// The next event.
-    pub async fn next(&mut self) -> Event {
+    pub async fn next(&mut self) -> io::Result<Event> {
         match self.0 {}
     }
 }

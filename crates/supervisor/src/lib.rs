@@ -37,6 +37,6 @@ pub use exit::{Exit, Signal};
 pub use limits::Limits;
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Running, Signals, entry, reap_orphans};
+pub use elsewhere::{Running, Signals, end_by, entry, reap_orphans};
 #[cfg(target_os = "linux")]
-pub use linux::{Running, Signals, entry, reap_orphans};
+pub use linux::{Running, Signals, end_by, entry, reap_orphans};

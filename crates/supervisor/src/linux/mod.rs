@@ -2,6 +2,7 @@
 
 mod alarm;
 mod channel;
+mod end;
 mod family;
 mod heir;
 mod launch;
@@ -19,6 +20,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+pub use end::end_by;
 pub use orphans::reap_orphans;
 pub use running::Running;
 pub use signals::Signals;
@@ -29,13 +31,16 @@ const FAILED: u8 = 125;
 /// Makes this process a supervisor, or a command, where its first argument says so; else `None`,
 /// and the program goes on. To be called first of all in `main`, with all arguments.
 ///
-/// Two first arguments are taken by this: `__supervise` and `__exec`. They are hidden: only
-/// [`Command::start`](crate::Command::start) gives them.
+/// The first arguments `__supervise`, `__exec` and `__end` are taken by this. Nobody types them:
+/// only [`Command::start`](crate::Command::start) and [`end_by`] give them.
 pub fn entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     let first = arguments.next()?;
     if first == launch::ARGUMENT {
         return Some(launch::launch(arguments));
+    }
+    if first == end::ARGUMENT {
+        return Some(end::end(arguments));
     }
     if first != supervise::ARGUMENT {
         return None;

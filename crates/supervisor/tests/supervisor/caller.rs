@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use supervisor::{Command, Event, Exit, Limits, Running, Signals};
+use supervisor::{Command, Event, Exit, Limits, Running, Signal, Signals};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
 pub(crate) const ARGUMENT: &str = "caller";
 
-/// `caller SOCKET GRACE_MS TERM_MS KILL_MS NAME=VALUE… -- COMMAND…`
+/// `caller SOCKET|- GRACE_MS TERM_MS KILL_MS NAME=VALUE… -- COMMAND…`
 pub(crate) fn main() -> ExitCode {
     tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -45,7 +45,14 @@ async fn call() -> ExitCode {
             std::ffi::OsStr::from_bytes(&bytes[at + 1..]),
         );
     }
-    let stream = UnixStream::connect(socket).await.expect("the test listens");
+    // Where the test is on a terminal it sees what it needs there.
+    let (stream, _quiet) = if socket == "-" {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        (ours, Some(theirs))
+    } else {
+        let stream = UnixStream::connect(socket).await;
+        (stream.expect("the test listens"), None)
+    };
     let (orders, mut events) = stream.into_split();
     let mut orders = BufReader::new(orders).lines();
     let mut signals = Signals::new().expect("signals");
@@ -76,6 +83,9 @@ async fn call() -> ExitCode {
                 match event {
                     Event::Exited(exit) => ended = Some(exit),
                     Event::Stopped(_) => drop(running.suspend()),
+                    Event::Over(_) if ended == Some(Exit::Signal(Signal::INT)) => {
+                        panic!("{}", supervisor::end_by(Signal::INT));
+                    }
                     Event::Over(_) => return ExitCode::from(ended.map_or(99, Exit::code)),
                     _ => {}
                 }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use libtest_mimic::Failed;
 use rustix::process::Signal;
 
-use crate::harness::{FAR, Result, limited, tests, unlimited};
+use crate::harness::{FAR, Result, limited, send, tests, unlimited};
 
 tests![
     its_exit_code_is_passed_on,
@@ -22,6 +22,8 @@ tests![
     its_signal_mask_and_dispositions_are_a_fresh_process_ones,
     what_was_ignored_stays_ignored,
     where_sigchld_was_ignored_its_exit_code_is_still_known,
+    a_stop_is_for_both_and_so_is_going_on,
+    stopped_by_somebody_it_is_left_so,
     a_second_one_is_refused_while_it_runs,
     without_time_it_is_not_started,
 ];
@@ -164,6 +166,29 @@ fn where_sigchld_was_ignored_its_exit_code_is_still_known() -> Result {
         .by(&["env", "--ignore-signal=CHLD"])
         .sh("exit 7");
     assert_eq!(caller.events(), format!("Exited(Code(7)), {OVER}"));
+    Ok(())
+}
+
+fn a_stop_is_for_both_and_so_is_going_on() -> Result {
+    let mut caller = unlimited().sh("echo ready; while :; do sleep 1000; done");
+    assert_eq!(caller.line(), "ready");
+    caller.signal(Signal::TSTP);
+    assert_eq!(caller.event(), "Stopped(Signal(20))");
+    caller.has_stopped();
+    caller.signal(Signal::CONT);
+    assert_eq!(caller.event(), "Continued");
+    Ok(())
+}
+
+fn stopped_by_somebody_it_is_left_so() -> Result {
+    let mut caller = unlimited().sh("echo ready; while :; do sleep 1000; done");
+    assert_eq!(caller.line(), "ready");
+    send(caller.pid, Signal::STOP);
+    assert_eq!(caller.event(), "Stopped(Signal(19))");
+    caller.order("again");
+    assert!(caller.event().starts_with("error "));
+    send(caller.pid, Signal::CONT);
+    assert_eq!(caller.event(), "Continued");
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 use tempfile::TempDir;
 
 use crate::caller;
@@ -224,6 +224,15 @@ impl Caller {
 
     pub(crate) fn signal(&self, signal: Signal) {
         send(self.own_pid(), signal);
+    }
+
+    /// Waits until the caller has stopped.
+    pub(crate) fn has_stopped(&self) {
+        let pid = Pid::from_raw(self.own_pid());
+        let (_, status) = waitpid(pid, WaitOptions::UNTRACED)
+            .expect("a child")
+            .expect("a status");
+        assert!(status.stopped());
     }
 
     /// Waits for the caller.

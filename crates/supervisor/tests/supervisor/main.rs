@@ -13,6 +13,8 @@ mod deadline;
 #[cfg(target_os = "linux")]
 mod harness;
 #[cfg(target_os = "linux")]
+mod job;
+#[cfg(target_os = "linux")]
 mod loss;
 
 #[cfg(target_os = "linux")]
@@ -27,7 +29,12 @@ fn main() -> std::process::ExitCode {
         return caller::main();
     }
     let arguments = libtest_mimic::Arguments::from_args();
-    let tests = [command::tests(), deadline::tests(), loss::tests()];
+    let tests = [
+        command::tests(),
+        deadline::tests(),
+        job::tests(),
+        loss::tests(),
+    ];
     libtest_mimic::run(&arguments, tests.into_iter().flatten().collect()).exit_code()
 }
 

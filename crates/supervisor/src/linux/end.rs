@@ -1,0 +1,45 @@
+//! How a process ends by a signal that it has caught.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use nix::sys::signal::{SigSet, Signal as Number, raise};
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use crate::{Exit, Signal};
+
+/// The hidden first argument that makes a process end by a signal.
+pub(crate) const ARGUMENT: &str = "__end";
+
+/// Ends this process by `signal` itself, also where it was caught so far. A shell shows the same code for that as for
+/// an exit with 128 and its number, but a script or a loop that is interrupted by Ctrl-C goes on unless it sees that
+/// what it waited for has died of SIGINT.
+///
+/// Nothing is dropped on the way. Comes back only where it can't be done, with the reason.
+pub fn end_by(Signal(number): Signal) -> io::Error {
+    Command::new("/proc/self/exe")
+        .args([ARGUMENT, &number.to_string()])
+        .exec()
+}
+
+/// By now what was caught has its default effect again.
+pub(crate) fn end(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let number = arguments
+        .next()
+        .and_then(|word| word.to_str()?.parse().ok())
+        .unwrap_or_default();
+    // It has nothing to show in a core dump.
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    let _result = setrlimit(Resource::Core, none);
+    let _result = SigSet::empty().thread_set_mask();
+    if let Ok(signal) = Number::try_from(number) {
+        let _result = raise(signal);
+    }
+    // It was ignored from the start.
+    ExitCode::from(Exit::Signal(Signal(number)).code())
+}
