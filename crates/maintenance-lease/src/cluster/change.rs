@@ -161,18 +161,28 @@ impl Api {
                     return Ok(self.done(&mut task, *sent, lease, asides));
                 }
                 Settled::Unsettled(sent) => (*sent, true),
-                Settled::Nothing => match self.decide(&mut task, reduced.as_ref(), &lease)? {
-                    Decision::Write(write) => {
-                        let on = lease.take();
-                        (Sent { write, on, at }, false)
+                Settled::Nothing => {
+                    if lease.as_ref().map(|lease| &lease.uid) != first_uid.as_ref() && needs_node {
+                        // A Lease goes with its Node: the Node that was seen may be another by now.
+                        let row = self
+                            .node_row(task.node)
+                            .await
+                            .map_err(|error| Right::on_nodes("get").explain(error))?;
+                        check_node(&mut task, &row, &mut asides)?;
                     }
-                    Decision::AlreadyFree => {
-                        return Ok(self.nothing(&mut task, Done::AlreadyFree, lease, asides));
+                    match self.decide(&mut task, reduced.as_ref(), &lease)? {
+                        Decision::Write(write) => {
+                            let on = lease.take();
+                            (Sent { write, on, at }, false)
+                        }
+                        Decision::AlreadyFree => {
+                            return Ok(self.nothing(&mut task, Done::AlreadyFree, lease, asides));
+                        }
+                        Decision::AlreadyHeld => {
+                            return Ok(self.nothing(&mut task, Done::AlreadyHeld, lease, asides));
+                        }
                     }
-                    Decision::AlreadyHeld => {
-                        return Ok(self.nothing(&mut task, Done::AlreadyHeld, lease, asides));
-                    }
-                },
+                }
             };
             if task.dry_run == DryRun::Client {
                 let imagined = imagined(&sent.write, sent.on.as_ref(), &task, &self.repository);
@@ -287,14 +297,6 @@ impl Api {
                     conflicts,
                 )
                 .await?;
-            if lease.as_ref().map(|lease| &lease.uid) != first_uid.as_ref() && needs_node {
-                // A Lease goes with its Node: the Node that was seen may be another by now.
-                let row = self
-                    .node_row(task.node)
-                    .await
-                    .map_err(|error| Right::on_nodes("get").explain(error))?;
-                check_node(&mut task, &row, &mut asides)?;
-            }
         }
     }
 

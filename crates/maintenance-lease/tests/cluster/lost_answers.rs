@@ -19,6 +19,7 @@ on_both_servers! {
     a_write_that_the_connection_kept_out_is_sent_again,
     a_write_that_was_kept_out_is_no_success_because_others_touched_the_lease,
     belief_counts_from_before_the_first_attempt,
+    a_landed_creation_is_a_success_though_the_node_cannot_be_read_again,
     a_landed_write_is_known_again_after_others_touched_the_lease,
     a_landed_release_is_known_again_after_another_acquired,
     a_landed_acquisition_that_was_broken_since_is_no_success,
@@ -187,6 +188,19 @@ async fn belief_counts_from_before_the_first_attempt(cluster: Cluster) {
         assert!(deadline >= before.plus(minute), "{name}");
         assert!(deadline <= wire.first_write_at().plus(minute), "{name}");
     }
+}
+
+async fn a_landed_creation_is_a_success_though_the_node_cannot_be_read_again(cluster: Cluster) {
+    let (node, _) = arrange(&cluster, "acquire anew").await;
+    let wire = Wire::planned(|passing| match passing.what().as_str() {
+        "POST lease" => Fate::answer_lost(),
+        "GET node" if passing.writes > 0 => Fate::Reset,
+        _ => Fate::Pass,
+    });
+    let alice = cluster.holder_on(&wire, "alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    assert_eq!(change.done, Done::Acquired);
+    assert!(change.asides.contains(&Aside::AnswerLost));
 }
 
 async fn a_landed_write_is_known_again_after_others_touched_the_lease(cluster: Cluster) {
