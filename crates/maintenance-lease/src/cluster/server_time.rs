@@ -5,6 +5,12 @@
 //! by something in `[Date − received, Date + 1 s − sent]`. Intersecting these intervals narrows the
 //! estimate to a fraction of a second. The intervals are kept against the boot clock, so that steps
 //! of the local wall clock leave them valid.
+//!
+//! Of an interval that is narrow enough one point is as good as any other: two clients who picked
+//! theirs at opposite ends still agree within the clock budget. Slow answers make wide intervals.
+//! They still bound the present, and a local clock that may be wrong by hours does not, so that
+//! where nothing better is known the present is the whole interval: its start to judge expiry by,
+//! its end to write.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,8 +24,9 @@ use super::wire;
 use crate::env::Env;
 use crate::protocol::{BootInstant, Instant, Now, SKEW_BUDGET, Span};
 
-/// Slower answers say too little.
-const SLOWEST: Span = Span::seconds(1);
+/// A quick answer. Two intervals of a second and what such answers took, less what they took one
+/// way, are within the clock budget.
+const QUICK: Span = Span::micros(400_000);
 
 /// Older intervals are forgotten, since clocks drift.
 const MEMORY: Span = Span::seconds(300);
@@ -40,6 +47,19 @@ struct Sample {
     taken: BootInstant,
     low: i64,
     high: i64,
+    quick: bool,
+}
+
+/// What the answers say together of server time less boot time.
+enum Offset {
+    /// Nothing was heard.
+    Unknown,
+    /// It lies between these, close enough for any point to do.
+    Narrow(i64, i64),
+    /// It lies between these.
+    Wide(i64, i64),
+    /// The answers contradict each other: it may be anything from the one to the other.
+    Disputed(i64, i64),
 }
 
 /// What the estimate shows of the clocks involved.
@@ -76,13 +96,11 @@ impl ServerTime {
         else {
             return;
         };
-        if received.since(sent) > SLOWEST {
-            return;
-        }
         let sample = Sample {
             taken: received,
             low: date.as_micros() - received.as_micros(),
             high: date.as_micros() + 1_000_000 - sent.as_micros(),
+            quick: received.since(sent) <= QUICK,
         };
         let mut samples = self.lock();
         while samples.len() >= CAPACITY
@@ -104,7 +122,15 @@ impl ServerTime {
     #[must_use]
     pub fn now(&self) -> Now {
         let boot = self.env.boot();
-        let (earliest, latest) = self.offsets(boot);
+        let local = self.local_offset(boot);
+        let (earliest, latest) = match self.offset(local) {
+            Offset::Unknown => (local, local),
+            Offset::Narrow(low, high) => {
+                let nearest = local.clamp(low, high);
+                (nearest, nearest)
+            }
+            Offset::Wide(low, high) | Offset::Disputed(low, high) => (low, high),
+        };
         let at = |offset: i64| Instant::from_micros(boot.as_micros().saturating_add(offset));
         Now {
             earliest: at(earliest),
@@ -115,15 +141,16 @@ impl ServerTime {
     /// What people should know of the clocks, if anything.
     #[must_use]
     pub fn warning(&self) -> Option<ClockWarning> {
-        let boot = self.env.boot();
-        let local = self.local_offset(boot);
-        let (earliest, latest) = self.offsets(boot);
-        if earliest != latest {
-            return Some(ClockWarning::ServersDisagree {
-                by: Span::micros(latest - earliest),
-            });
-        }
-        let ahead = Span::micros(local - earliest);
+        let local = self.local_offset(self.env.boot());
+        let (low, high) = match self.offset(local) {
+            Offset::Unknown => return None,
+            Offset::Disputed(low, high) => {
+                let by = Span::micros(high - low);
+                return Some(ClockWarning::ServersDisagree { by });
+            }
+            Offset::Narrow(low, high) | Offset::Wide(low, high) => (low, high),
+        };
+        let ahead = Span::micros(local - local.clamp(low, high));
         (ahead > SKEW_BUDGET || Span::micros(-ahead.as_micros()) > SKEW_BUDGET)
             .then_some(ClockWarning::LocalClock { ahead })
     }
@@ -138,28 +165,32 @@ impl ServerTime {
         self.env.wall().as_micros() - boot.as_micros()
     }
 
-    /// The earliest and the latest offset of server time from boot time: the same, but where
-    /// answers contradict each other.
-    fn offsets(&self, boot: BootInstant) -> (i64, i64) {
-        let local = self.local_offset(boot);
+    /// What is known where the local clock's offset from boot time is `local`.
+    fn offset(&self, local: i64) -> Offset {
         let samples = self.lock();
         let low = samples.iter().map(|sample| sample.low).max();
         let high = samples.iter().map(|sample| sample.high).min();
-        match (low, high) {
-            (Some(low), Some(high)) if low <= high => {
-                let nearest = local.clamp(low, high);
-                (nearest, nearest)
-            }
-            (Some(_), Some(_)) => {
-                let nearest = samples
-                    .iter()
-                    .map(|sample| local.clamp(sample.low, sample.high));
-                (
-                    nearest.clone().min().unwrap_or(local),
-                    nearest.max().unwrap_or(local),
-                )
-            }
-            _ => (local, local),
+        let (Some(low), Some(high)) = (low, high) else {
+            return Offset::Unknown;
+        };
+        if low > high {
+            // As each would have it alone.
+            let ends = samples.iter().map(|sample| {
+                if sample.quick {
+                    let nearest = local.clamp(sample.low, sample.high);
+                    (nearest, nearest)
+                } else {
+                    (sample.low, sample.high)
+                }
+            });
+            let (low, high) = ends.fold((i64::MAX, i64::MIN), |so_far, (low, high)| {
+                (so_far.0.min(low), so_far.1.max(high))
+            });
+            Offset::Disputed(low, high)
+        } else if samples.iter().any(|sample| sample.quick) {
+            Offset::Narrow(low, high)
+        } else {
+            Offset::Wide(low, high)
         }
     }
 
@@ -337,10 +368,39 @@ mod tests {
     }
 
     #[test]
-    fn slow_answers_say_nothing() {
-        let (time, _) = at(0);
-        answer(&time, 100 * SECOND, 101 * SECOND + 1, 20);
+    fn a_slow_answer_alone_leaves_the_present_as_wide_as_it_is() {
+        let (time, clocks) = at(3_600 * SECOND);
+        clocks.boot.store(102 * SECOND, Ordering::Relaxed);
+        answer(&time, 100 * SECOND, 102 * SECOND, 1);
+        assert_eq!(
+            time.now(),
+            Now {
+                earliest: Instant::from_micros(EPOCH + SECOND),
+                latest: Instant::from_micros(EPOCH + 4 * SECOND),
+            }
+        );
+        let ahead = Span::micros(3_596 * SECOND);
+        assert_eq!(time.warning(), Some(ClockWarning::LocalClock { ahead }));
+    }
+
+    #[test]
+    fn a_slow_answer_narrows_what_a_quick_one_says() {
+        let (time, _) = at(-10 * SECOND);
+        answer(&time, 100 * SECOND, 100 * SECOND, 0);
+        answer(&time, 99 * SECOND + 500_000, 100 * SECOND, 0);
         assert_eq!(time.now(), Now::at(Instant::from_micros(EPOCH)));
+        answer(&time, 98 * SECOND, 99 * SECOND + 700_000, 0);
+        assert_eq!(time.now(), Now::at(Instant::from_micros(EPOCH + 300_000)));
+    }
+
+    #[test]
+    fn a_slow_answer_that_contradicts_a_quick_one_is_heard() {
+        let (time, _) = at(0);
+        answer(&time, 100 * SECOND, 100 * SECOND, 0);
+        answer(&time, 99 * SECOND, 100 * SECOND, 20);
+        let now = time.now();
+        assert_eq!(now.earliest, Instant::from_micros(EPOCH));
+        assert_eq!(now.latest, Instant::from_micros(EPOCH + 22 * SECOND));
     }
 
     #[test]
