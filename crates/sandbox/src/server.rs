@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::collector::Collector;
 use crate::identity::Identities;
@@ -19,8 +19,9 @@ pub(crate) struct Server {
     pub(crate) collector: Option<Collector>,
     clock: Clock,
     state: Mutex<State>,
-    /// The newest revision, for watches to wake up on.
-    revision: watch::Sender<u64>,
+    /// Wakes watches up, in the order in which they began to wait: a seed is to repeat a run, which
+    /// tokio's `watch` would not, since it wakes in a random order.
+    changed: Notify,
 }
 
 pub(crate) struct State {
@@ -36,13 +37,12 @@ impl Server {
         store: Store,
         identities: Identities,
     ) -> Self {
-        let revision = watch::Sender::new(store.revision());
         Self {
             catalog,
             collector,
             clock,
             state: Mutex::new(State { store, identities }),
-            revision,
+            changed: Notify::new(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Server {
                 .as_ref()
                 .map(|collector| collector.due(&state.store, before));
             drop(state);
-            self.revision.send_replace(after);
+            self.changed.notify_waiters();
             if let (Some(collector), Some(due)) = (&self.collector, due) {
                 collector.schedule(self, due);
             }
@@ -76,9 +76,12 @@ impl Server {
         outcome
     }
 
-    /// Wakes up at every change.
-    pub(crate) fn revisions(&self) -> watch::Receiver<u64> {
-        self.revision.subscribe()
+    /// Completes once there is a change after `revision`.
+    pub(crate) async fn changed_since(&self, revision: u64) {
+        let changed = self.changed.notified();
+        if self.state().store.revision() <= revision {
+            changed.await;
+        }
     }
 
     /// An object by the names that users know it by.

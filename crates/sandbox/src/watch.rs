@@ -9,7 +9,6 @@ use bytes::Bytes;
 use futures::stream::{self, Stream};
 use http_body::Frame;
 use serde_json::{Value, json};
-use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
 
 use crate::failure::Failure;
@@ -38,7 +37,6 @@ pub(crate) struct Watch {
     selector: Selector,
     /// Everything up to this revision was looked at.
     position: u64,
-    revisions: Receiver<u64>,
     outbox: VecDeque<Bytes>,
     columns_sent: bool,
     /// `None` for a watch that wants no bookmarks.
@@ -101,7 +99,6 @@ impl Watch {
         let now = Instant::now();
         let deadline = now + timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
         let mut watch = Self {
-            revisions: server.revisions(),
             position: since.unwrap_or_else(|| server.state().store.revision()),
             server,
             renderer,
@@ -138,7 +135,6 @@ impl Watch {
             if self.ended {
                 return None;
             }
-            self.revisions.mark_unchanged();
             self.send_changes();
             if self.outbox.is_empty() && !self.ended {
                 self.wait().await;
@@ -161,7 +157,7 @@ impl Watch {
                     self.ended = true;
                 }
             }
-            changed = self.revisions.changed() => self.ended |= changed.is_err(),
+            () = self.server.changed_since(self.position) => {}
         }
     }
 
