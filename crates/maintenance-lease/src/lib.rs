@@ -4,6 +4,9 @@
 //! A maintenance lock is a `coordination.k8s.io` Lease in namespace [`NAMESPACE`], named as the
 //! node. [`Maintenance`] acquires, renews and releases such locks; [`protocol`] has the rules.
 //!
+//! On other Leases ([`Repository`]) it gives the same to applications: named locks, and
+//! [`LeaderElection`] together with processes that use client-go.
+//!
 //! No two clients that follow these rules believe that they hold a node at the same time, as long as
 //! their estimates of the server's time differ by less than [`protocol::SKEW_BUDGET`], and unless
 //! the lock was broken on purpose or from outside.
@@ -15,6 +18,7 @@ pub mod bugs;
 #[cfg(not(feature = "seeded-bugs"))]
 mod bugs;
 mod cluster;
+mod election;
 pub mod env;
 mod keeper;
 mod lease;
@@ -33,6 +37,7 @@ pub use cluster::nodes::NodeRow;
 pub use cluster::reads::{RowDetail, Seen, Sight};
 pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, ServerTimeService};
 pub use cluster::watch::{LeaseEvent, NodeRowEvent, WatchEvent};
+pub use election::{DEFAULT_LEASE_DURATION, LeaderElection};
 pub use keeper::{Guarded, HeldLease, Keep, Lost, LostBy, Standing};
 pub use lease::NodeLease;
 pub use maintenance::{Builder, DEFAULT_REQUEST_TIMEOUT, Maintenance};

@@ -27,6 +27,9 @@ pub enum InvalidOption {
     /// A hold without a reason.
     #[error("a hold needs a reason")]
     NoReason,
+    /// An election of whose lock a node is.
+    #[error("leaders are not elected on the Leases of nodes")]
+    ElectionOnANode,
     /// A hold of what is no node.
     #[error("only nodes are held by administrators")]
     HoldOfNoNode,

@@ -10,6 +10,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use crate::cluster::error::ApiError;
 use crate::cluster::reads::{Seen, Sight};
 use crate::cluster::watch::{LeaseEvent, WatchEvent};
+use crate::election::LeaderElection;
 use crate::env::backoff;
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
@@ -59,9 +60,10 @@ impl Blocked {
 }
 
 /// What is waited for.
-enum Goal<'a> {
+pub(crate) enum Goal<'a> {
     Acquire(&'a Acquire),
     Hold(&'a Hold),
+    Elect(&'a LeaderElection),
 }
 
 impl Maintenance {
@@ -130,7 +132,7 @@ impl Maintenance {
         self.contend(node, Goal::Hold(options), progress).await
     }
 
-    async fn contend(
+    pub(crate) async fn contend(
         &self,
         node: &str,
         goal: Goal<'_>,
@@ -152,7 +154,7 @@ impl Maintenance {
                     Err(error) => contest.failed(error)?,
                 },
                 Turn::Wait(until) => {
-                    if let Some(blocked) = contest.news() {
+                    if let Some(blocked) = contest.news(until, clocks) {
                         progress(Progress::Blocked(&blocked));
                     }
                     if let Some(cause) = contest.wait(until, clocks).await? {
@@ -204,11 +206,15 @@ struct Contest<'a> {
 impl<'a> Contest<'a> {
     fn new(maintenance: &'a Maintenance, node: &str, goal: Goal<'a>) -> Self {
         let free_only = matches!(goal, Goal::Acquire(options) if options.free_only);
+        let expiry = match goal {
+            Goal::Acquire(_) | Goal::Hold(_) => Expiry::ServerTime,
+            Goal::Elect(_) => Expiry::OwnEyes,
+        };
         Self {
             maintenance,
             goal,
             names: Names::default(),
-            waiter: Waiter::new(Expiry::ServerTime, free_only),
+            waiter: Waiter::new(expiry, free_only),
             seen: Seen {
                 node: node.to_owned(),
                 row: Sight::Unread,
@@ -280,6 +286,7 @@ impl<'a> Contest<'a> {
         match self.goal {
             Goal::Acquire(options) => self.maintenance.check_acquire(&self.seen, options),
             Goal::Hold(options) => self.maintenance.check_hold(&self.seen, options),
+            Goal::Elect(election) => election.check(&self.seen),
         }
     }
 
@@ -293,6 +300,7 @@ impl<'a> Contest<'a> {
         let plan = match self.goal {
             Goal::Acquire(options) => self.maintenance.plan_acquire(options),
             Goal::Hold(options) => self.maintenance.plan_hold(options, None),
+            Goal::Elect(election) => election.plan(self.waiter.seen().map(|lease| lease.version)),
         }?;
         Ok(Plan { once: true, ..plan })
     }
@@ -336,18 +344,22 @@ impl<'a> Contest<'a> {
     }
 
     /// What stands in the way, where that is not what was told last.
-    fn news(&mut self) -> Option<Blocked> {
+    fn news(&mut self, until: Option<BootInstant>, clocks: Clocks) -> Option<Blocked> {
         let refused = match self.verdict() {
             Err(Error::Refused(refused)) => *refused,
             _ => self.not_yet()?,
         };
+        let elects = matches!(self.goal, Goal::Elect(_));
         let earliest = match self.goal {
             Goal::Acquire(options) if options.free_only => None,
+            Goal::Elect(_) => until.map(|until| clocks.server.latest + until.since(clocks.boot)),
             _ => self.reduced().as_ref().and_then(takeover),
         };
         let news = Blocked { refused, earliest };
+        // That a leader goes on leading is no news.
+        let renewed = |told: &Blocked| told.earliest != earliest && !elects;
         let told = self.told.as_ref();
-        if told.is_some_and(|told| news.is_still(told) && told.earliest == earliest) {
+        if told.is_some_and(|told| news.is_still(told) && !renewed(told)) {
             return None;
         }
         self.told = Some(news.clone());

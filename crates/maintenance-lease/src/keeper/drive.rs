@@ -265,6 +265,7 @@ impl Driver {
             stop_at: self.keeper.stop_at(),
             checking: false,
             lost: Some(Arc::new(Lost {
+                subject: self.api.repository.subject(),
                 node: self.node.clone(),
                 by: LostBy::new(loss, &self.names),
                 lease: self.seen.clone().filter(|_| loss != Loss::Deleted),

@@ -106,19 +106,7 @@ impl Maintenance {
                 )
             })
             .ok_or(InvalidOption::NothingToKeep)?;
-        let duration = match options.duration {
-            Some(duration) => check_duration(duration)?,
-            None => lease.duration,
-        };
-        let terms = Terms {
-            duration,
-            stop: options.stop.into(),
-        };
-        let request = self.api.limit.map(Into::into).unwrap_or_default();
-        if duration < Terms::shortest(Span::ZERO, terms.stop) {
-            let shortest = Terms::shortest(request, terms.stop);
-            return Err(InvalidOption::TooShort { duration, shortest }.into());
-        }
+        let terms = self.terms(options, lease.duration)?;
         let driver = Driver::new(self, &change.node, lease, change.deadline, terms)
             .ok_or(InvalidOption::NothingToKeep)?;
         let shared = driver.shared();
@@ -138,6 +126,21 @@ impl Maintenance {
             shared,
             keeper,
         })
+    }
+
+    /// The terms on which an acquisition for `duration` seconds is kept.
+    pub(crate) fn terms(&self, options: &Keep, duration: u32) -> Result<Terms, InvalidOption> {
+        let duration = match options.duration {
+            Some(duration) => check_duration(duration)?,
+            None => duration,
+        };
+        let stop = options.stop.into();
+        if duration < Terms::shortest(Span::ZERO, stop) {
+            let request = self.api.limit.map(Into::into).unwrap_or_default();
+            let shortest = Terms::shortest(request, stop);
+            return Err(InvalidOption::TooShort { duration, shortest });
+        }
+        Ok(Terms { duration, stop })
     }
 }
 

@@ -4,11 +4,14 @@ use std::fmt;
 
 use crate::lease::NodeLease;
 use crate::protocol::{Loss, Names};
+use crate::repository::Subject;
 
 /// An acquisition that was lost while something worked under it.
 #[derive(Clone, Debug)]
 pub struct Lost {
-    /// The node.
+    /// What the lock was on.
+    pub subject: Subject,
+    /// Its name.
     pub node: String,
     /// How.
     pub by: LostBy,
@@ -50,31 +53,31 @@ impl LostBy {
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let node = &self.node;
+        let lock = format_args!("{}/{}", self.subject, self.node);
         match &self.by {
             LostBy::Expiry => {
-                write!(f, "node/{node} could not be renewed in time")?;
+                write!(f, "{lock} could not be renewed in time")?;
                 match &self.problem {
                     Some(problem) => write!(f, ": {problem}"),
                     None => Ok(()),
                 }
             }
             LostBy::TakeOver(by) => {
-                write!(f, "node/{node} was taken over by {}", by.escape_debug())
+                write!(f, "{lock} was taken over by {}", by.escape_debug())
             }
-            LostBy::Release => write!(f, "node/{node} was released by somebody else"),
-            LostBy::Deletion => write!(f, "the Lease of node/{node} was deleted"),
+            LostBy::Release => write!(f, "{lock} was released by somebody else"),
+            LostBy::Deletion => write!(f, "the Lease of {lock} was deleted"),
             LostBy::Replacement(None) => {
-                write!(f, "the Lease of node/{node} was deleted and made again")
+                write!(f, "the Lease of {lock} was deleted and made again")
             }
             LostBy::Replacement(Some(by)) => write!(
                 f,
-                "the Lease of node/{node} was deleted and made again, for {}",
+                "the Lease of {lock} was deleted and made again, for {}",
                 by.escape_debug()
             ),
             LostBy::Election => write!(
                 f,
-                "the Lease of node/{node} was taken over by coordinated leader election"
+                "the Lease of {lock} was taken over by coordinated leader election"
             ),
         }
     }

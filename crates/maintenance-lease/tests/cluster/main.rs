@@ -2,6 +2,7 @@
 
 mod support;
 
+mod elections;
 mod example;
 mod keeping;
 mod lost_answers;

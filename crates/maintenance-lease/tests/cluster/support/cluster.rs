@@ -215,10 +215,16 @@ impl Cluster {
     }
 
     pub(crate) async fn make_namespace(&self) {
+        self.make_namespace_named(maintenance_lease::NAMESPACE)
+            .await;
+    }
+
+    /// Makes a namespace, where it is not there.
+    pub(crate) async fn make_namespace_named(&self, name: &str) {
         let namespace = json!({
             "apiVersion": "v1",
             "kind": "Namespace",
-            "metadata": {"name": maintenance_lease::NAMESPACE},
+            "metadata": {"name": name},
         });
         let (code, answer) = self
             .request("POST", "/api/v1/namespaces", Some(&namespace))
@@ -267,7 +273,12 @@ impl Cluster {
         panic!("the Lease of {node} is still there");
     }
 
-    async fn request(&self, method: &str, path: &str, body: Option<&Value>) -> (StatusCode, Value) {
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> (StatusCode, Value) {
         let content_type = match method {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",

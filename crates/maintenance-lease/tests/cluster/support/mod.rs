@@ -1,11 +1,13 @@
 //! The two servers, the wires to them, and the words that the cases are written in.
 
+mod client_go;
 mod clocks;
 mod cluster;
 mod runs;
 mod verdicts;
 mod wire;
 
+pub(crate) use client_go::ClientGo;
 pub(crate) use clocks::{WrongClock, micros, noon, noon_and};
 pub(crate) use cluster::{Cluster, NAMESPACE_PATH, NODES};
 pub(crate) use runs::{
