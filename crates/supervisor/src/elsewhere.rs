@@ -27,12 +27,15 @@ pub fn end_by(_signal: Signal) -> io::Error {
 }
 
 impl Command {
-    /// Starts the command, which can't be done here.
+    /// Doesn't start the command: that can't be done here.
     ///
     /// # Errors
     ///
-    /// Always [`StartError::NeedsLinux`].
+    /// Always; [`StartError::NeedsLinux`] where there is a command.
     pub async fn start(self, _limits: Limits) -> Result<Running, StartError> {
+        if self.argv.is_empty() {
+            return Err(StartError::NoCommand);
+        }
         Err(StartError::NeedsLinux)
     }
 }

@@ -20,7 +20,8 @@ pub enum Event {
     /// The supervisor was killed, or didn't act by the deadline. Its command dies with it, and this
     /// process ends the rest.
     SupervisorLost,
-    /// It is over.
+    /// It is over. There was no [`Event::Exited`] where the command itself can't be killed, or
+    /// where the supervisor was lost and [`reap_orphans`](crate::reap_orphans) has waited for it.
     Over(Over),
 }
 

@@ -10,10 +10,37 @@
 //!
 //! Caller and supervisor are child sub-reapers: a process whose parent ends is adopted by the
 //! supervisor, so that the tree below it, as `/proc` shows it, is all that came of the command,
-//! whatever groups and sessions it made. Where the supervisor is killed, the kernel kills the command and the caller
-//! adopts and ends the rest. Where *both* are killed at once the command itself still dies, but not what it started.
+//! whatever groups and sessions it made. Where the supervisor is killed, the kernel kills the
+//! command and the caller adopts and ends the rest. Where *both* are killed at once the command
+//! itself still dies, but not what it started.
 //!
 //! What another user owns (`sudo`) can't be signalled by either: it is counted and reported.
+//!
+//! ```no_run
+//! # #[cfg(target_os = "linux")]
+//! # async fn example(renewed: supervisor::Limits) -> Result<(), Box<dyn std::error::Error>> {
+//! use supervisor::{Command, Event, Signals};
+//!
+//! let mut signals = Signals::new()?;
+//! let command = Command::new(vec!["ssh".into(), "worker-1".into()]).env("MAINT_NODE", "worker-1");
+//! let mut running = command.start(renewed).await?;
+//! let mut exit = None;
+//! let over = loop {
+//!     tokio::select! {
+//!         event = running.next() => match event? {
+//!             Event::Exited(how) => exit = Some(how),
+//!             Event::Stopped(_) => drop(running.suspend()),
+//!             Event::Over(over) => break over,
+//!             Event::Continued | Event::Left(_) | Event::SupervisorLost => {}
+//!         },
+//!         signal = signals.next() => running.signal(signal),
+//!         // After a renewal: running.limits(…); after a loss: running.end(…).
+//!     }
+//! };
+//! assert_eq!(over.unkillable, 0, "only then nothing of it runs any more");
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! A process that uses this calls [`entry`] first of all in `main`, and runs one command at a time.
 //! Linux only; elsewhere [`Command::start`] says so.

@@ -13,9 +13,9 @@ use crate::{Exit, Signal};
 /// The hidden first argument that makes a process end by a signal.
 pub(crate) const ARGUMENT: &str = "__end";
 
-/// Ends this process by `signal` itself, also where it was caught so far. A shell shows the same code for that as for
-/// an exit with 128 and its number, but a script or a loop that is interrupted by Ctrl-C goes on unless it sees that
-/// what it waited for has died of SIGINT.
+/// Ends this process by `signal` itself, also where it was caught so far. A shell shows the same
+/// code for that as for an exit with 128 and its number, but a script or a loop that is interrupted
+/// by Ctrl-C goes on unless it sees that what it waited for has died of SIGINT.
 ///
 /// Nothing is dropped on the way. Comes back only where it can't be done, with the reason.
 pub fn end_by(Signal(number): Signal) -> io::Error {

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process_group};
+use rustix::process::{Pid, Signal, getpid, kill_process_group};
 
 use crate::Over;
-use crate::linux::process::{Identity, Process, Sent, Table};
+use crate::linux::process::{Identity, Process, Sent, Table, own_group};
 
 /// How long what was killed may take to be gone. Only what hangs in the kernel takes so long.
 const SETTLE: i64 = 5_000_000;
@@ -24,8 +24,8 @@ const LOOKS_BEFORE_GROUPS: u32 = 3;
 pub(crate) enum Head {
     /// This process's, all of them: the supervisor starts nothing but the command.
     Supervisor,
-    /// Those that came to this process when the supervisor died. What this process started for its own purposes
-    /// shares its process group, unlike anything that comes from a supervisor.
+    /// Those that came to this process when the supervisor died. What this process started for its
+    /// own purposes shares its process group, unlike anything that comes from a supervisor.
     Heir,
 }
 
@@ -60,7 +60,7 @@ impl Family {
     }
 
     fn living(&self, table: &Table) -> Vec<Process> {
-        let own_group = getpgrp().as_raw_pid();
+        let own_group = own_group();
         table.below(getpid().as_raw_pid(), |child| match self.head {
             Head::Supervisor => true,
             Head::Heir => child.group != own_group,

@@ -1,11 +1,11 @@
 //! What a caller does when its supervisor is gone: it ends the rest itself.
 
-use rustix::process::{Pid, WaitOptions, getpgrp, getpid, waitpid};
+use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 
 use crate::linux::alarm::now;
 use crate::linux::family::{Family, Head};
 use crate::linux::plan::{Due, Plan};
-use crate::linux::process::Table;
+use crate::linux::process::{Table, own_group};
 use crate::linux::start::Supervisor;
 use crate::linux::supervise::exit;
 use crate::{Exit, Limits, Over};
@@ -66,11 +66,12 @@ impl Heir {
     }
 }
 
-/// Waits for the children that came to this process and have ended. Those that it started itself, in its own process
-/// group, and its supervisor are left to those who wait for them. Says how `command` ended, if it is one of them.
+/// Waits for the children that came to this process and have ended. Those that it started itself,
+/// in its own process group, and its supervisor are left to those who wait for them. Says how
+/// `command` ended, if it is one of them.
 pub(crate) fn reap_adopted(command: Option<Pid>) -> Option<Exit> {
     let own = getpid().as_raw_pid();
-    let own_group = getpgrp().as_raw_pid();
+    let own_group = own_group();
     let mut ended = None;
     let table = Table::read().ok()?;
     for process in table.all().filter(|process| {

@@ -99,6 +99,16 @@ impl Process {
     }
 }
 
+/// The process group that this process belongs to: 0 where it began outside this container.
+pub(crate) fn own_group() -> i32 {
+    nix::unistd::getpgrp().as_raw()
+}
+
+/// The session that this process belongs to: 0 where it began outside this container.
+pub(crate) fn own_session() -> i32 {
+    nix::unistd::getsid(None).map_or(0, nix::unistd::Pid::as_raw)
+}
+
 /// All processes, as of nearly one moment.
 #[derive(Debug)]
 pub(crate) struct Table(HashMap<i32, Process>);

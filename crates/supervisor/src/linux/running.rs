@@ -110,8 +110,8 @@ impl Running {
         self.command.as_raw_pid().unsigned_abs()
     }
 
-    /// Sets new limits, earlier or later ones. Once the processes have been asked to end that stands, and later limits
-    /// don't give them more time. Doesn't wait.
+    /// Sets new limits, earlier or later ones. Once the processes have been asked to end that
+    /// stands, and later limits don't give them more time. Doesn't wait.
     pub fn limits(&mut self, limits: Limits) {
         self.change(limits, &Order::Limits(limits));
     }

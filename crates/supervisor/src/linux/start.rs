@@ -33,8 +33,9 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// [`StartError`] says what failed; nothing of the command runs then. That there is no such command, or that it
-    /// can't be executed, is no error of this but the exit code of the command: 127 or 126.
+    /// [`StartError`] says what failed; nothing of the command runs then. That there is no such
+    /// command, or that it can't be executed, is no error of this but the exit code of the command:
+    /// 127 or 126.
     pub async fn start(self, limits: Limits) -> Result<Running, StartError> {
         if self.argv.is_empty() {
             return Err(StartError::NoCommand);

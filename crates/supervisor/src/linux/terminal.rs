@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
-use rustix::process::{Pid, getpgrp, getpid, getsid};
+use rustix::process::{Pid, getpid};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 
-use crate::linux::process::{Process, Table};
+use crate::linux::process::{Process, Table, own_group, own_session};
 
 /// The terminal of this session, whatever stdin is.
 pub(crate) const CONTROLLING: &str = "/dev/tty";
@@ -38,14 +38,14 @@ pub(crate) struct Tty {
 }
 
 impl Tty {
-    /// `None` where there is no terminal.
+    /// `None` where there is no terminal, or this process's group can't be named to it.
     pub(crate) fn open() -> Option<Self> {
         let device = File::open(CONTROLLING).ok()?;
         let modes = tcgetattr(&device).ok()?;
         Some(Self {
             device,
             modes,
-            own_group: getpgrp(),
+            own_group: Pid::from_raw(own_group())?,
             given: false,
         })
     }
@@ -99,7 +99,7 @@ impl Job {
     pub(crate) fn own() -> io::Result<Self> {
         Ok(Self {
             table: Table::read()?,
-            group: getpgrp().as_raw_pid(),
+            group: own_group(),
         })
     }
 
@@ -120,7 +120,7 @@ impl Job {
     /// Whether somebody, a shell, could continue it if it stopped: some parent of it is in the same
     /// session and another group.
     pub(crate) fn is_controlled(&self) -> bool {
-        let session = getsid(None).map_or(0, Pid::as_raw_pid);
+        let session = own_session();
         self.members()
             .filter_map(|member| self.table.get(member.parent))
             .any(|parent| parent.session == session && parent.group != self.group)

@@ -1,7 +1,9 @@
 //! A caller: runs a command, says on a socket what happens, and does as it is told there.
 
 use std::ffi::OsString;
+use std::future::pending;
 use std::os::unix::ffi::OsStrExt;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,6 +11,10 @@ use rustix::time::{ClockId, clock_gettime};
 use supervisor::{Command, Event, Exit, Limits, Running, Signal, Signals};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::harness::{parent, send};
 
 pub(crate) const ARGUMENT: &str = "caller";
 
@@ -60,26 +66,19 @@ async fn call() -> ExitCode {
     let mut running = match command.start(limits(term, kill)).await {
         Ok(running) => running,
         Err(error) => {
-            let line = format!("error {error}\n");
-            events
-                .write_all(line.as_bytes())
-                .await
-                .expect("the test listens");
+            say(&mut events, format!("error {error}")).await;
             return ExitCode::FAILURE;
         }
     };
-    let line = format!("started {}\n", running.pid());
-    events
-        .write_all(line.as_bytes())
-        .await
-        .expect("the test listens");
+    say(&mut events, format!("started {}", running.pid())).await;
     let mut ended = None;
+    let mut reaping = pin!(supervisor::reap_orphans());
+    let mut orphan = tokio::spawn(pending());
     loop {
         tokio::select! {
             event = running.next() => {
                 let event = event.expect("an event");
-                let line = format!("{event:?}\n");
-                events.write_all(line.as_bytes()).await.expect("the test listens");
+                say(&mut events, format!("{event:?}")).await;
                 match event {
                     Event::Exited(exit) => ended = Some(exit),
                     Event::Stopped(_) => drop(running.suspend()),
@@ -91,16 +90,62 @@ async fn call() -> ExitCode {
                 }
             }
             signal = signals.next() => running.signal(signal),
-            order = orders.next_line() => match order.expect("an order") {
-                Some(order) if order == "again" => {
+            impossible = &mut reaping => match impossible.expect("orphans") {},
+            line = &mut orphan => {
+                say(&mut events, line.expect("no panic")).await;
+                orphan = tokio::spawn(pending());
+            }
+            order = orders.next_line() => match order.expect("an order").as_deref() {
+                Some("again") => {
                     let error = again.clone().start(Limits::NONE).await.expect_err("one at a time");
-                    let line = format!("error {error}\n");
-                    events.write_all(line.as_bytes()).await.expect("the test listens");
+                    say(&mut events, format!("error {error}")).await;
                 }
-                Some(order) => obey(&mut running, &order),
+                Some("orphan") => orphan = tokio::spawn(bear_orphan()),
+                Some("drop") => {
+                    drop(running);
+                    say(&mut events, "dropped".to_owned()).await;
+                    return pending().await;
+                }
+                Some("lose") => send(parent(running.pid()), rustix::process::Signal::KILL),
+                Some(order) => obey(&mut running, order),
                 None => return ExitCode::from(98),
             }
         }
+    }
+}
+
+async fn say(events: &mut OwnedWriteHalf, mut line: String) {
+    line.push('\n');
+    let written = events.write_all(line.as_bytes()).await;
+    written.expect("the test listens");
+}
+
+/// In a container of its own: starts children until nothing is left of an orphan that one of them
+/// left there, but this process, the supervisor and the command.
+async fn bear_orphan() -> String {
+    let mut ends = signal(SignalKind::child()).expect("a signal");
+    let mut script = "setsid sh -c : & exit 7";
+    loop {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", script])
+            .spawn()
+            .expect("a child");
+        let status = loop {
+            match child.try_wait().expect("its status is not taken away") {
+                Some(status) => break status,
+                None => ends.recv().await,
+            };
+        };
+        let processes = std::fs::read_dir("/proc")
+            .expect("processes")
+            .filter(|entry| {
+                let name = entry.as_ref().expect("a name").file_name();
+                name.to_string_lossy().parse::<u32>().is_ok()
+            });
+        if processes.count() == 3 {
+            return format!("own child {:?}, no zombie left", status.code());
+        }
+        script = "exit 7";
     }
 }
 

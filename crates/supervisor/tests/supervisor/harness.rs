@@ -162,10 +162,7 @@ impl Caller {
 
     /// The supervisor's.
     pub(crate) fn supervisor(&self) -> i32 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).expect("it lives");
-        let (_, rest) = stat.rsplit_once(')').expect("a name");
-        let parent = rest.split_ascii_whitespace().nth(1).expect("a parent");
-        parent.parse().expect("a process id")
+        parent(self.pid.unsigned_abs())
     }
 
     /// The next event as the caller tells it; empty where it is gone.
@@ -248,6 +245,14 @@ impl Drop for Caller {
         let _result = self.child.kill();
         let _status = self.child.wait();
     }
+}
+
+/// Whose child a process is.
+pub(crate) fn parent(pid: u32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
+    let (_, rest) = stat.rsplit_once(')').expect("a name");
+    let parent = rest.split_ascii_whitespace().nth(1).expect("a parent");
+    parent.parse().expect("a process id")
 }
 
 pub(crate) fn send(pid: i32, signal: Signal) {

@@ -7,6 +7,7 @@ use crate::harness::{FAR, Process, Result, limited, send, tests, unlimited};
 tests![
     with_a_killed_caller_everything_ends,
     with_a_killed_caller_nobody_has_longer_than_the_limit,
+    with_its_handle_dropped_everything_ends,
     with_a_stopped_caller_everything_ends_at_the_limit,
     with_a_killed_supervisor_the_caller_ends_the_rest,
     with_a_killed_supervisor_what_has_ended_is_told,
@@ -36,6 +37,18 @@ fn with_a_killed_caller_nobody_has_longer_than_the_limit() -> Result {
     caller.signal(Signal::KILL);
     command.is_gone();
     daemon.is_gone();
+    Ok(())
+}
+
+fn with_its_handle_dropped_everything_ends() -> Result {
+    let mut caller = unlimited().grace(300).sh(FAMILY);
+    let (command, daemon) = (caller.process(), caller.process());
+    let supervisor = Process::new(caller.supervisor());
+    caller.order("drop");
+    assert_eq!(caller.event(), "dropped");
+    command.is_gone();
+    daemon.is_gone();
+    supervisor.is_gone();
     Ok(())
 }
 

@@ -9,6 +9,8 @@ mod caller;
 #[cfg(target_os = "linux")]
 mod command;
 #[cfg(target_os = "linux")]
+mod container;
+#[cfg(target_os = "linux")]
 mod deadline;
 #[cfg(target_os = "linux")]
 mod harness;
@@ -31,6 +33,7 @@ fn main() -> std::process::ExitCode {
     let arguments = libtest_mimic::Arguments::from_args();
     let tests = [
         command::tests(),
+        container::tests(),
         deadline::tests(),
         job::tests(),
         loss::tests(),
