@@ -17,6 +17,7 @@ use super::error::{ApiError, Status};
 use super::items::Items;
 use super::open_writes::OpenWrites;
 use super::server_time::ServerTime;
+use super::watch::follow::Followers;
 use crate::bugs;
 use crate::env::Env;
 use crate::outcome::Right;
@@ -71,6 +72,7 @@ pub(crate) struct Api {
     /// The limit for each request; `None`: as long as it takes.
     pub(crate) limit: Option<Duration>,
     pub(crate) open_writes: OpenWrites,
+    pub(crate) followers: Followers,
     pub(crate) repository: Arc<Repository>,
 }
 
@@ -88,6 +90,7 @@ impl Api {
             env,
             limit,
             open_writes: OpenWrites::default(),
+            followers: Followers::default(),
             repository: Arc::new(repository),
         }
     }

@@ -1,6 +1,7 @@
 //! Changes as they happen: a list, then a watch from its resource version on, resumed whenever it
 //! ends, is cut or has become too old, so that nothing is missed.
 
+pub(crate) mod follow;
 mod kind;
 #[cfg(test)]
 mod tests;
@@ -135,6 +136,14 @@ impl<K: Kind> Watcher<K> {
             kind,
             phase: from.map_or(Phase::List, |version| Phase::Open { version }),
             resumed: 0,
+        }
+    }
+
+    /// The version up to which everything was told.
+    fn version(&self) -> u64 {
+        match self.phase {
+            Phase::List => 0,
+            Phase::Open { version } | Phase::Read { version, .. } => version,
         }
     }
 

@@ -74,7 +74,7 @@ impl Driver {
             lost: None,
         };
         Some(Self {
-            watch: api.watch_leases(Some(node), Some(lease.resource_version())),
+            watch: api.follow_lease(node, lease.resource_version()),
             jumps: Jumps::from(&*api.env, clocks),
             api,
             write_options: maintenance.write_options.clone(),

@@ -4,6 +4,7 @@ mod support;
 
 mod elections;
 mod example;
+mod keepers;
 mod keeping;
 mod lost_answers;
 mod namespaces;
@@ -18,6 +19,7 @@ mod server_time;
 mod states;
 mod storms;
 mod verbs;
+mod waiters;
 mod waiting;
 
 pub(crate) use support::on_both_servers;

@@ -1,0 +1,213 @@
+//! Following one Lease each: the first few by a watch of their own, all others by one that they
+//! share.
+//!
+//! A program that keeps one lock asks for nothing but this lock. One that keeps a thousand neither
+//! opens a thousand connections, nor uses up the streams that the server grants to one connection
+//! (100, where nothing else is configured), so that its renewals would have to wait for a watch to
+//! end.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::pending;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::StreamExt as _;
+use futures::future::{AbortHandle, abortable};
+use futures::stream::{self, BoxStream};
+use tokio::sync::watch;
+
+use super::kind::Leases;
+use super::{LeaseEvent, WatchEvent, Watcher};
+use crate::cluster::api::Api;
+use crate::outcome::Error;
+
+/// So many watch their Lease alone before the others share a watch.
+const ALONE: usize = 8;
+
+impl Api {
+    /// What happens to a node's Lease after the version `from`. Of changes in quick succession only
+    /// the last may be told.
+    ///
+    /// # Caveats
+    /// The shared watch is of all Leases. Where only Leases of certain names may be watched, those
+    /// who share it are told nothing.
+    pub(crate) fn follow_lease(
+        &self,
+        node: &str,
+        from: u64,
+    ) -> BoxStream<'static, Result<LeaseEvent, Error>> {
+        match self.followers.join(self, node, from) {
+            Place::Alone(place) => with_place(self.watch_leases(Some(node), Some(from)), place),
+            Place::Shared(told, place) => with_place(newer(told, from), place),
+        }
+    }
+}
+
+/// Everybody who follows a Lease with one handle. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Followers(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// From which version on those who watch alone do.
+    alone: Vec<u64>,
+    shared: Option<Shared>,
+}
+
+struct Shared {
+    /// Whatever happened after this version was told, or will be.
+    since: u64,
+    told: BTreeMap<String, watch::Sender<Told>>,
+    followers: usize,
+    task: AbortHandle,
+}
+
+/// The last that is known of a Lease.
+#[derive(Clone, Default)]
+struct Told {
+    at: u64,
+    event: Option<LeaseEvent>,
+}
+
+enum Place {
+    Alone(Left),
+    Shared(watch::Receiver<Told>, Left),
+}
+
+/// Gives a follower's place back.
+struct Left {
+    followers: Followers,
+    /// The version from which it watched alone.
+    alone: Option<u64>,
+}
+
+impl Followers {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn join(&self, api: &Api, node: &str, from: u64) -> Place {
+        let state = &mut *self.lock();
+        let left = |alone| Left {
+            followers: self.clone(),
+            alone,
+        };
+        let is_covered = state.shared.as_ref().is_none_or(|all| all.since <= from);
+        if state.alone.len() < ALONE || !is_covered {
+            state.alone.push(from);
+            return Place::Alone(left(Some(from)));
+        }
+        let shared = state.shared.get_or_insert_with(|| {
+            // Early enough for those who come soon and acquired before this one.
+            let since = state.alone.iter().copied().fold(from, u64::min);
+            self.share(api, since)
+        });
+        shared.followers += 1;
+        let mut told = shared.told.entry(node.to_owned()).or_default().subscribe();
+        told.mark_changed();
+        Place::Shared(told, left(None))
+    }
+
+    fn share(&self, api: &Api, since: u64) -> Shared {
+        let leases = Leases::new(api.repository.clone(), None);
+        let mut watcher = Watcher::new(api.clone(), leases, Some(since));
+        let followers = self.clone();
+        let (telling, task) = abortable(async move {
+            loop {
+                // After an error it tries again by itself; renewals tell what it can't.
+                if let Ok(event) = watcher.next().await {
+                    followers.tell(event, watcher.version());
+                }
+            }
+        });
+        api.env.spawn(Box::pin(async move {
+            // Aborted when its last follower left.
+            let _ = telling.await;
+        }));
+        Shared {
+            since,
+            told: BTreeMap::new(),
+            followers: 0,
+            task,
+        }
+    }
+
+    /// Passes on what the shared watch told at `version`.
+    fn tell(&self, event: LeaseEvent, version: u64) {
+        let state = &mut *self.lock();
+        let Some(shared) = &mut state.shared else {
+            return;
+        };
+        match event {
+            WatchEvent::Changed(ref lease) | WatchEvent::Deleted(ref lease) => {
+                let (node, at) = (lease.node().to_owned(), lease.version.0);
+                tell(shared.told.entry(node).or_default(), at, event);
+            }
+            WatchEvent::Listed(mut all) => {
+                shared.since = version;
+                shared.told.retain(|_, told| told.receiver_count() > 0);
+                for (node, told) in &shared.told {
+                    match all.remove(node) {
+                        Some(lease) => tell(told, lease.version.0, WatchEvent::Changed(lease)),
+                        None => tell(told, version, WatchEvent::Listed(HashMap::new())),
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn tell(told: &watch::Sender<Told>, at: u64, event: LeaseEvent) {
+    told.send_if_modified(|told| {
+        let newer = at > told.at;
+        if newer {
+            let event = Some(event);
+            *told = Told { at, event };
+        }
+        newer
+    });
+}
+
+/// What is told of a Lease that is newer than `from`.
+fn newer(told: watch::Receiver<Told>, from: u64) -> BoxStream<'static, Result<LeaseEvent, Error>> {
+    stream::unfold(told, move |mut told| async move {
+        loop {
+            if told.changed().await.is_err() {
+                return pending().await;
+            }
+            let Told { at, event } = told.borrow_and_update().clone();
+            if let Some(event) = event.filter(|_| at > from) {
+                return Some((Ok(event), told));
+            }
+        }
+    })
+    .boxed()
+}
+
+/// The stream, whose place is given back when it is dropped.
+fn with_place<T: Send + 'static>(
+    events: BoxStream<'static, T>,
+    place: Left,
+) -> BoxStream<'static, T> {
+    stream::unfold((events, place), async |(mut events, place)| {
+        let event = events.next().await?;
+        Some((event, (events, place)))
+    })
+    .boxed()
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        let state = &mut *self.followers.lock();
+        if let Some(from) = self.alone {
+            if let Some(place) = state.alone.iter().position(|&other| other == from) {
+                state.alone.swap_remove(place);
+            }
+        } else if let Some(shared) = &mut state.shared {
+            shared.followers -= 1;
+            if shared.followers == 0 {
+                shared.task.abort();
+                state.shared = None;
+            }
+        }
+    }
+}

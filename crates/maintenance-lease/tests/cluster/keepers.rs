@@ -1,0 +1,129 @@
+//! Many locks that one program keeps.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::future::{join_all, try_join_all};
+use http::StatusCode;
+use maintenance_lease::{Acquire, HeldLease, Hold, LostBy, Maintenance};
+
+use crate::on_both_servers;
+use crate::support::{Cluster, Fate, Passing, Wire, in_the_sandbox};
+
+on_both_servers! {
+    beyond_a_few_they_share_a_watch,
+    what_happens_to_one_of_them_is_noticed_by_its_keeper_alone,
+    a_shared_watch_that_became_too_old_begins_anew,
+}
+
+const LENGTH: Duration = Duration::from_secs(60);
+
+/// So many watch their Lease alone.
+const ALONE: usize = 8;
+
+async fn keep(cluster: &Cluster, maintenance: &Maintenance, count: usize) -> Vec<HeldLease> {
+    let acquire = Acquire::new().duration(LENGTH);
+    let nodes =
+        join_all((0..count).map(async |number| cluster.node(&format!("n{number}")).await)).await;
+    let held = nodes.iter().map(|node| maintenance.acquire(node, &acquire));
+    try_join_all(held).await.unwrap()
+}
+
+fn is_watch(passing: &Passing) -> bool {
+    passing.query.contains("watch=true")
+}
+
+fn watches_all(passing: &Passing) -> bool {
+    is_watch(passing) && !passing.query.contains("fieldSelector")
+}
+
+/// Someone takes the lock, as an administrator may; its keeper says so.
+async fn assert_loss_is_noticed(cluster: &Cluster, held: &HeldLease) {
+    let bob = cluster.holder("bob");
+    let lease = held.standing().lease;
+    let hold = Hold::new("it is on fire");
+    bob.hold_seen(held.node(), &hold, Some(&lease), None)
+        .await
+        .unwrap();
+    let lost = held.expiry().await;
+    assert_eq!(lost.by, LostBy::TakeOver("kubeadm:bob".to_owned()));
+}
+
+async fn beyond_a_few_they_share_a_watch(cluster: Cluster) {
+    let wire = Wire::clear();
+    let held = keep(&cluster, &cluster.holder_on(&wire, "alice"), 3 * ALONE).await;
+    for held in &held {
+        assert_loss_is_noticed(&cluster, held).await;
+    }
+    let passed = wire.passed();
+    let watches: Vec<_> = passed.iter().filter(|passing| is_watch(passing)).collect();
+    assert!(watches.len() <= ALONE + 1, "{watches:?}");
+    assert_eq!(
+        passed.iter().filter(|passing| watches_all(passing)).count(),
+        1
+    );
+}
+
+async fn what_happens_to_one_of_them_is_noticed_by_its_keeper_alone(cluster: Cluster) {
+    let held = keep(&cluster, &cluster.holder("alice"), 3 * ALONE).await;
+    let [first, .., last] = &held[..] else {
+        panic!("some are held")
+    };
+    for (held, by) in [(first, "first"), (last, "last")] {
+        cluster.delete_lease(held.node()).await;
+        assert_eq!(held.expiry().await.by, LostBy::Deletion, "{by}");
+    }
+    for held in held {
+        let node = held.node().to_owned();
+        let lost = held.standing().lost.is_some();
+        assert_eq!(lost, held.release().await.is_err(), "{node}");
+        assert_eq!(lost, cluster.lease(&node).await.is_null(), "{node}");
+    }
+}
+
+async fn a_shared_watch_that_became_too_old_begins_anew(cluster: Cluster) {
+    let mut refused = false;
+    let wire = Wire::planned(move |passing| {
+        if watches_all(passing) && !std::mem::replace(&mut refused, true) {
+            Fate::Refused(StatusCode::GONE, None)
+        } else {
+            Fate::Pass
+        }
+    });
+    let held = keep(&cluster, &cluster.holder_on(&wire, "alice"), 3 * ALONE).await;
+    // The list may show the first of these two, but only a watch the second.
+    for held in &held[2 * ALONE..][..2] {
+        assert_loss_is_noticed(&cluster, held).await;
+    }
+    let shared = |passing: &&Passing| watches_all(passing);
+    assert_eq!(wire.passed().iter().filter(shared).count(), 2);
+    let lost = held.iter().filter(|held| held.standing().lost.is_some());
+    assert_eq!(lost.count(), 2);
+}
+
+/// Nothing is asked but a patch a renewal, and each of them lands.
+#[test]
+fn of_a_thousand_none_is_lost_and_each_renewal_is_one_request() {
+    const KEPT: usize = 1000;
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let wire = Wire::clear();
+        let held = keep(&cluster, &cluster.holder_on(&wire, "alice"), KEPT).await;
+        let before = wire.passed().len();
+        // Three times a third of it, less what holders come apart by.
+        cluster.env.sleep(LENGTH).await;
+        let lost = held.iter().filter(|held| held.standing().lost.is_some());
+        assert_eq!(lost.count(), 0);
+        let mut renewals = BTreeSet::new();
+        let passed = wire.passed().split_off(before);
+        for passing in passed.iter().filter(|passing| !is_watch(passing)) {
+            assert_eq!(passing.what(), "PATCH lease");
+            let renewed = passing.body["spec"]["renewTime"].to_string();
+            assert!(renewals.insert((&passing.path, renewed)), "sent twice");
+        }
+        assert!(renewals.len() >= 3 * KEPT, "{} renewals", renewals.len());
+        assert!(renewals.len() <= 4 * KEPT, "{} renewals", renewals.len());
+        // Had one of them not landed, the next would not be a patch of what it brought.
+        let released = join_all(held.into_iter().map(HeldLease::release)).await;
+        assert!(released.iter().all(Result::is_ok));
+    });
+}

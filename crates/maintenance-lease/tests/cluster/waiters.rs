@@ -1,0 +1,127 @@
+//! A crowd waits for one lock: what each hand-over costs the server.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use maintenance_lease::{Acquire, Error, HeldLease, Keep, Maintenance};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::on_both_servers;
+use crate::support::{Cluster, Passing, Wire, in_the_sandbox};
+
+on_both_servers! {
+    each_of_a_crowd_tries_once_when_the_lock_is_released,
+    each_of_a_crowd_tries_once_when_the_lease_runs_out,
+}
+
+const CROWD: usize = 50;
+
+async fn each_of_a_crowd_tries_once_when_the_lock_is_released(cluster: Cluster) {
+    let crowd = Crowd::gather(&cluster, Duration::from_secs(1800)).await;
+    crowd.first.release().await.unwrap().expect("it was held");
+    try_join_all(crowd.turns).await.unwrap();
+    assert_each_tried_once_a_hand_over(&crowd.wire.passed());
+}
+
+async fn each_of_a_crowd_tries_once_when_the_lease_runs_out(cluster: Cluster) {
+    let crowd = Crowd::gather(&cluster, Duration::from_secs(2)).await;
+    crowd.first.leave();
+    try_join_all(crowd.turns).await.unwrap();
+    assert_each_tried_once_a_hand_over(&crowd.wire.passed());
+}
+
+/// In virtual time no answer is late, so that nobody looks again.
+#[test]
+fn a_crowd_leaves_it_to_its_watches_to_tell_it_more() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let crowd = Crowd::gather(&cluster, Duration::from_secs(1800)).await;
+        crowd.first.release().await.unwrap().expect("it was held");
+        try_join_all(crowd.turns).await.unwrap();
+        let passed = crowd.wire.passed();
+        let (watches, reads): (Vec<_>, Vec<_>) = passed
+            .iter()
+            .filter(|passing| !passing.is_write())
+            .partition(|read| read.query.contains("watch=true"));
+        assert_eq!(reads.len(), 2 * CROWD, "a Lease and a Node each");
+        assert_eq!(watches.len(), CROWD);
+    });
+}
+
+/// A holder, and many who wait for the same lock on one wire. Each gives it back as soon as it has
+/// it.
+struct Crowd {
+    first: HeldLease,
+    wire: Wire,
+    turns: Vec<JoinHandle<()>>,
+}
+
+impl Crowd {
+    /// `length` is that of the first holder's lease.
+    async fn gather(cluster: &Cluster, length: Duration) -> Self {
+        let node = cluster.node("n").await;
+        let acquire = Acquire::new().duration(length);
+        let first = cluster.holder("first");
+        let change = first.try_acquire(&node, &acquire).await.unwrap();
+        let first = first
+            .keep(&change, &Keep::new().stop(Duration::from_millis(100)))
+            .unwrap();
+        let wire = Wire::clear();
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let turns = (0..CROWD).map(|number| {
+            let waiter = cluster.holder_on(&wire, &format!("waiter-{number}"));
+            let (node, tell) = (node.clone(), tell.clone());
+            tokio::spawn(async move {
+                turn(&waiter, &node, || tell.send(number).unwrap())
+                    .await
+                    .unwrap();
+            })
+        });
+        let turns = turns.collect();
+        let mut waiting = std::collections::BTreeSet::new();
+        while waiting.len() < CROWD {
+            waiting.insert(told.recv().await.expect("somebody waits"));
+        }
+        // Whoever waits tells what changes until the end.
+        tokio::spawn(async move { while told.recv().await.is_some() {} });
+        Self { first, wire, turns }
+    }
+}
+
+async fn turn(
+    waiter: &Maintenance,
+    node: &str,
+    mut waits: impl FnMut() + Send,
+) -> Result<(), Error> {
+    let acquire = Acquire::new();
+    let change = waiter
+        .acquire_when_free(node, &acquire, |_| waits())
+        .await?;
+    let held = waiter.keep(&change, &Keep::new())?;
+    held.release().await?.expect("it was acquired");
+    Ok(())
+}
+
+/// What frees the lock brings one version of its Lease. On it everybody who still waits sends one
+/// patch, and who has had the lock sends none.
+fn assert_each_tried_once_a_hand_over(passed: &[Passing]) {
+    let mut tries = BTreeMap::<String, usize>::new();
+    let mut releases = 0;
+    for write in passed.iter().filter(|passing| passing.is_write()) {
+        assert_eq!(write.what(), "PATCH lease");
+        if write.body["spec"]["holderIdentity"] == "" {
+            releases += 1;
+        } else {
+            let version = write.body["metadata"]["resourceVersion"].to_string();
+            *tries.entry(version).or_default() += 1;
+        }
+    }
+    assert_eq!(releases, CROWD);
+    assert_eq!(tries.len(), CROWD, "{tries:?}");
+    let mut tries: Vec<usize> = tries.into_values().collect();
+    tries.sort_unstable();
+    for (at_most, tries) in std::iter::zip(1.., tries) {
+        assert!(tries <= at_most, "{tries} tries by {at_most} who waited");
+    }
+}
