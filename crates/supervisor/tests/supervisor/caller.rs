@@ -107,7 +107,11 @@ async fn call() -> ExitCode {
                     return pending().await;
                 }
                 Some("lose") => send(parent(running.pid()), rustix::process::Signal::KILL),
-                Some(order) => obey(&mut running, order),
+                Some(order) => {
+                    if obey(&mut running, order) {
+                        say(&mut events, "limited".to_owned()).await;
+                    }
+                }
                 None => return ExitCode::from(98),
             }
         }
@@ -149,8 +153,8 @@ async fn bear_orphan() -> String {
     }
 }
 
-/// `limits TERM_MS KILL_MS` or `end TERM_MS KILL_MS`.
-fn obey(running: &mut Running, order: &str) {
+/// `limits TERM_MS KILL_MS`, which is to be answered, or `end TERM_MS KILL_MS`.
+fn obey(running: &mut Running, order: &str) -> bool {
     let words: Vec<&str> = order.split(' ').collect();
     let number = |at: usize| words[at].parse().expect("a number");
     let limits = limits(number(1), number(2));
@@ -159,6 +163,7 @@ fn obey(running: &mut Running, order: &str) {
         "end" => running.end(limits),
         other => panic!("no such order: {other}"),
     }
+    words[0] == "limits"
 }
 
 /// Limits so many milliseconds from now.

@@ -170,7 +170,7 @@ fn where_sigchld_was_ignored_its_exit_code_is_still_known() -> Result {
 }
 
 fn a_stop_is_for_both_and_so_is_going_on() -> Result {
-    let mut caller = unlimited().sh("echo ready; while :; do sleep 1000; done");
+    let mut caller = unlimited().sh("echo ready; exec sleep 1000");
     assert_eq!(caller.line(), "ready");
     caller.signal(Signal::TSTP);
     assert_eq!(caller.event(), "Stopped(Signal(20))");
@@ -181,7 +181,7 @@ fn a_stop_is_for_both_and_so_is_going_on() -> Result {
 }
 
 fn stopped_by_somebody_it_is_left_so() -> Result {
-    let mut caller = unlimited().sh("echo ready; while :; do sleep 1000; done");
+    let mut caller = unlimited().sh("echo ready; exec sleep 1000");
     assert_eq!(caller.line(), "ready");
     send(caller.pid, Signal::STOP);
     assert_eq!(caller.event(), "Stopped(Signal(19))");

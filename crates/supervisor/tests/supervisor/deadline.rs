@@ -23,8 +23,10 @@ tests![
 const STUBBORN: &str = "trap '' TERM; echo $$; while :; do sleep 1000; done";
 
 fn it_is_asked_to_end_at_the_first_limit() -> Result {
-    let mut caller =
-        limited(500, FAR).sh("trap 'echo asked; exit 3' TERM; while :; do sleep 1000 & wait; done");
+    let mut caller = unlimited()
+        .sh("trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 1000 & wait; done");
+    assert_eq!(caller.line(), "ready");
+    caller.limits(300, FAR);
     assert_eq!(caller.line(), "asked");
     let events = caller.events();
     assert!(events.starts_with("Exited(Code(3)), "), "{events}");
@@ -36,11 +38,13 @@ fn it_is_asked_to_end_at_the_first_limit() -> Result {
 }
 
 fn who_ignores_that_is_killed_at_the_second() -> Result {
-    let mut caller = limited(500, 1_000).sh("trap '' TERM; sleep 1000");
+    let mut caller = unlimited().sh("trap '' TERM; echo ready; exec sleep 1000");
+    assert_eq!(caller.line(), "ready");
+    caller.limits(300, 600);
     let events = caller.events();
     assert_eq!(
         events,
-        "Exited(Signal(Signal(9))), Over(Over { killed: 2, unkillable: 0 })"
+        "Exited(Signal(Signal(9))), Over(Over { killed: 1, unkillable: 0 })"
     );
     assert_eq!(caller.rest(), b"");
     Ok(())
@@ -49,8 +53,8 @@ fn who_ignores_that_is_killed_at_the_second() -> Result {
 fn renewed_limits_let_it_go_on() -> Result {
     let mut caller = limited(20_000, 20_000).sh("echo ready; exec sleep 1000");
     assert_eq!(caller.line(), "ready");
-    caller.order(&format!("limits {FAR} {FAR}"));
-    caller.order("limits 300 300");
+    caller.limits(FAR, FAR);
+    caller.limits(300, 300);
     assert!(caller.events().contains("Exited("));
     Ok(())
 }
@@ -131,10 +135,9 @@ fn what_forks_into_new_sessions_without_end_is_ended() -> Result {
 }
 
 fn what_it_left_behind_is_asked_and_then_killed() -> Result {
-    let mut caller = unlimited().grace(300).sh(&format!(
-        "sh -c \"{}\" & read line; exit 4",
-        STUBBORN.replace('$', "\\$")
-    ));
+    let mut caller = unlimited()
+        .grace(2_000)
+        .sh("trap '' TERM; sh -c 'echo $$; while :; do sleep 1000; done' & exit 4");
     let left = caller.process();
     let events = caller.events();
     assert!(events.starts_with("Exited(Code(4)), Left("), "{events}");
@@ -155,11 +158,14 @@ fn what_it_left_behind_may_end_by_itself() -> Result {
 }
 
 fn a_stopped_supervisor_is_continued_at_the_limit() -> Result {
-    let mut caller = limited(1_000, 2_000).sh(STUBBORN);
+    let mut caller = unlimited().sh(STUBBORN);
     let command = caller.process();
-    send(caller.supervisor(), Signal::STOP);
     let supervisor = Process::new(caller.supervisor());
-    assert!(caller.events().ends_with("unkillable: 0 })"));
+    send(caller.supervisor(), Signal::STOP);
+    caller.limits(300, 600);
+    let events = caller.events();
+    assert!(!events.contains("SupervisorLost"), "{events}");
+    assert!(events.ends_with("unkillable: 0 })"), "{events}");
     command.is_gone();
     supervisor.is_gone();
     Ok(())

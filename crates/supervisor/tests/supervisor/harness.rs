@@ -183,6 +183,12 @@ impl Caller {
         }
     }
 
+    /// Sets new limits, in milliseconds from now, and waits until the caller has passed them on.
+    pub(crate) fn limits(&mut self, term: i64, kill: i64) {
+        self.order(&format!("limits {term} {kill}"));
+        assert_eq!(self.event(), "limited");
+    }
+
     pub(crate) fn order(&mut self, order: &str) {
         writeln!(self.orders, "{order}").expect("the caller listens");
     }
