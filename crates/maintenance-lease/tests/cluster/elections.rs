@@ -493,6 +493,28 @@ fn what_says_nothing_of_the_leader_does_not_prolong_the_wait() {
 }
 
 #[test]
+fn a_record_is_as_new_as_the_answer_that_brought_it() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let setting = Setting::new(cluster).await;
+        let mut theirs = setting.client_go("theirs");
+        assert!(theirs.turn().await);
+        let slow = setting.cluster.env.sleep(DURATION * 3 / 4);
+        let mut slow = Some(slow);
+        let wire = Wire::planned(move |_| slow.take().map_or(Fate::Pass, Fate::Meanwhile));
+        let ours = setting.candidate_on(&wire, "ours");
+        let renewal = async {
+            setting.sleep(DURATION / 2).await;
+            let renewed = setting.boot();
+            assert!(theirs.turn().await);
+            renewed
+        };
+        let (_, renewed) = tokio::join!(wins(&ours), renewal);
+        let waited = last_write(&wire).since(renewed);
+        assert!(waited >= Span::seconds(SECONDS), "only {waited:?}");
+    });
+}
+
+#[test]
 fn nodes_have_no_leaders_and_no_lead_is_shorter_than_its_work_takes_to_end() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let nodes = LeaderElection::new(cluster.holder("ours"), "worker-1");
