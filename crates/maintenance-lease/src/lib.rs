@@ -20,6 +20,7 @@ mod bugs;
 mod cluster;
 mod election;
 pub mod env;
+mod jumps;
 mod keeper;
 mod lease;
 mod maintenance;

@@ -17,6 +17,7 @@ use super::reads::{Seen, Sight};
 use super::writes::WriteOptions;
 use crate::bugs::{self, Bug};
 use crate::env::backoff;
+use crate::jumps::Jumps;
 use crate::lease::NodeLease;
 use crate::outcome::{Aside, Change, Done, Error, Refused, Right};
 use crate::protocol::{
@@ -63,6 +64,8 @@ struct Sent {
     on: Option<NodeLease>,
     /// Before the first time that it was sent.
     at: BootInstant,
+    /// How the clocks stood then.
+    jumps: Jumps,
 }
 
 impl Task<'_> {
@@ -155,6 +158,7 @@ impl Api {
             // Before the present is looked at: who is stopped between the two must not believe for
             // longer than what the write says.
             let at = self.env.boot();
+            let jumps = Jumps::from(&*self.env, &self.time);
             let (sent, resent) = match self.settle(&mut task, unsettled.take(), reduced.as_ref()) {
                 Settled::Landed(sent) => {
                     asides.push(Aside::AnswerLost);
@@ -173,7 +177,15 @@ impl Api {
                     match self.decide(&mut task, reduced.as_ref(), &lease)? {
                         Decision::Write(write) => {
                             let on = lease.take();
-                            (Sent { write, on, at }, false)
+                            (
+                                Sent {
+                                    write,
+                                    on,
+                                    at,
+                                    jumps,
+                                },
+                                false,
+                            )
                         }
                         Decision::AlreadyFree => {
                             return Ok(self.nothing(&mut task, Done::AlreadyFree, lease, asides));
@@ -430,6 +442,7 @@ impl Api {
             deadline: None,
             fencing: None,
             asides,
+            jumps: Jumps::from(&*self.env, &self.time),
         }
     }
 
@@ -469,6 +482,7 @@ impl Api {
             state_before,
             lease: after,
             asides,
+            jumps: sent.jumps,
         }
     }
 

@@ -113,6 +113,17 @@ impl ServerTime {
         samples.push_back(sample);
     }
 
+    /// How far the server's time is ahead of the boot clock at most, in microseconds; `None` where
+    /// no answer has said so.
+    pub(crate) fn ahead_of_boot(&self) -> Option<i64> {
+        let local = self.local_offset(self.env.boot());
+        match self.offset(local) {
+            Offset::Unknown => None,
+            Offset::Narrow(low, high) => Some(local.clamp(low, high)),
+            Offset::Wide(_, high) | Offset::Disputed(_, high) => Some(high),
+        }
+    }
+
     /// Forgets what was learnt: the boot clock may have stood still since.
     pub(crate) fn forget(&self) {
         self.lock().clear();

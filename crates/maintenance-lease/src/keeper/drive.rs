@@ -10,7 +10,6 @@ use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
 use futures::stream::BoxStream;
 use serde_json::Value;
 
-use super::jumps::Jumps;
 use super::lost::{Lost, LostBy};
 use super::standing::{Shared, Standing};
 use crate::cluster::api::Api;
@@ -18,6 +17,7 @@ use crate::cluster::error::ApiError;
 use crate::cluster::patch::{Extras, merge_patch};
 use crate::cluster::watch::{LeaseEvent, WatchEvent};
 use crate::cluster::writes::WriteOptions;
+use crate::jumps::Jumps;
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::outcome::Error;
@@ -40,7 +40,6 @@ pub(super) struct Driver {
     patch: Option<(Sent, Value)>,
     problem: Option<String>,
     watch: BoxStream<'static, Result<LeaseEvent, Error>>,
-    jumps: Jumps,
     shared: Arc<Shared>,
 }
 
@@ -58,6 +57,7 @@ impl Driver {
         lease: NodeLease,
         deadline: Option<BootInstant>,
         terms: Terms,
+        jumps: Jumps,
     ) -> Option<Self> {
         let mut names = Names::default();
         let caller = maintenance.caller(&mut names);
@@ -75,7 +75,6 @@ impl Driver {
         };
         Some(Self {
             watch: api.follow_lease(node, lease.resource_version()),
-            jumps: Jumps::from(&*api.env, clocks),
             api,
             write_options: maintenance.write_options.clone(),
             node: node.to_owned(),
@@ -85,7 +84,7 @@ impl Driver {
             seen: None,
             patch: None,
             problem: None,
-            shared: Arc::new(Shared::new(standing)),
+            shared: Arc::new(Shared::new(standing, jumps)),
         })
     }
 
@@ -99,7 +98,8 @@ impl Driver {
         self.spread();
         loop {
             let clocks = self.clocks();
-            if self.jumps.noticed(&*self.api.env, clocks) || self.shared.is_asked() {
+            let noticed = self.shared.noticed(&*self.api.env, &self.api.time);
+            if noticed || self.shared.is_asked() {
                 self.jumped();
             }
             match self.keeper.due(clocks) {
@@ -234,8 +234,8 @@ impl Driver {
     fn jumped(&mut self) {
         self.api.time.forget();
         self.keeper.jumped();
-        let clocks = self.clocks();
-        self.jumps = Jumps::from(&*self.api.env, clocks);
+        self.shared
+            .reset(Jumps::from(&*self.api.env, &self.api.time));
     }
 
     /// Holders who began together come apart.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::held::HeldLease;
-use super::jumps::Jumps;
 use super::lost::Lost;
 
 /// How guarded work ended.
@@ -59,13 +58,11 @@ impl HeldLease {
     /// Dropping the returned future drops the work; the lease stays held.
     pub async fn guard<T, E>(&self, work: impl Future<Output = Result<T, E>>) -> Guarded<T, E> {
         let mut work = pin!(work);
-        let mut jumps = Jumps::from(self.env(), self.clocks());
         let gated = poll_fn(|context| {
-            let clocks = self.clocks();
-            if jumps.noticed(self.env(), clocks) {
+            if self.shared().noticed(self.env(), self.time()) {
                 self.shared().check();
             }
-            if self.shared().may_work(clocks.boot) {
+            if self.shared().may_work(self.env().boot()) {
                 work.as_mut().poll(context)
             } else {
                 // Whatever the keeper finds out wakes this task.

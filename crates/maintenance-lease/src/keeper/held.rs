@@ -10,13 +10,14 @@ use super::lost::Lost;
 use super::standing::{Shared, Standing};
 use crate::cluster::patch::Extras;
 use crate::cluster::reads::{Seen, Sight};
+use crate::cluster::server_time::ServerTime;
 use crate::env::Env;
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
 use crate::options::{Acquire, InvalidOption, check_duration};
 use crate::outcome::{Change, Done, Error};
-use crate::protocol::{Clocks, Names, Span, Terms, Token, Verb};
+use crate::protocol::{Names, Span, Terms, Token, Verb};
 
 /// How an acquisition is kept.
 #[derive(Clone, Debug)]
@@ -107,8 +108,15 @@ impl Maintenance {
             })
             .ok_or(InvalidOption::NothingToKeep)?;
         let terms = self.terms(options, lease.duration)?;
-        let driver = Driver::new(self, &change.node, lease, change.deadline, terms)
-            .ok_or(InvalidOption::NothingToKeep)?;
+        let driver = Driver::new(
+            self,
+            &change.node,
+            lease,
+            change.deadline,
+            terms,
+            change.jumps,
+        )
+        .ok_or(InvalidOption::NothingToKeep)?;
         let shared = driver.shared();
         let (task, keeper) = abortable(driver.run());
         self.api.env.spawn(Box::pin(async move {
@@ -260,8 +268,8 @@ impl HeldLease {
         &*self.maintenance.api.env
     }
 
-    pub(super) fn clocks(&self) -> Clocks {
-        self.maintenance.clocks()
+    pub(super) fn time(&self) -> &ServerTime {
+        &self.maintenance.api.time
     }
 }
 

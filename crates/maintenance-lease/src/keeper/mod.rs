@@ -7,7 +7,6 @@
 mod drive;
 mod guard;
 mod held;
-mod jumps;
 mod lost;
 mod standing;
 

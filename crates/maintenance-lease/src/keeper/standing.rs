@@ -1,11 +1,14 @@
 //! How an acquisition stands, as its keeper tells everybody who works under it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
 use super::lost::Lost;
+use crate::cluster::server_time::ServerTime;
+use crate::env::Env;
+use crate::jumps::Jumps;
 use crate::lease::NodeLease;
 use crate::protocol::BootInstant;
 
@@ -32,14 +35,17 @@ pub(super) struct Shared {
     /// yet.
     asked: AtomicBool,
     pub(super) nudge: Notify,
+    /// How the clocks stood when the acquisition began, or at the last check.
+    jumps: Mutex<Jumps>,
 }
 
 impl Shared {
-    pub(super) fn new(standing: Standing) -> Self {
+    pub(super) fn new(standing: Standing, jumps: Jumps) -> Self {
         Self {
             standing: watch::Sender::new(standing),
             asked: AtomicBool::new(false),
             nudge: Notify::new(),
+            jumps: Mutex::new(jumps),
         }
     }
 
@@ -74,6 +80,17 @@ impl Shared {
             }
             !same
         });
+    }
+
+    /// Whether the machine may have been paused since the last time.
+    pub(super) fn noticed(&self, env: &dyn Env, time: &ServerTime) -> bool {
+        let mut jumps = self.jumps.lock().unwrap_or_else(PoisonError::into_inner);
+        jumps.noticed(env, time)
+    }
+
+    /// Compares the clocks with how they stand now, from here on.
+    pub(super) fn reset(&self, jumps: Jumps) {
+        *self.jumps.lock().unwrap_or_else(PoisonError::into_inner) = jumps;
     }
 
     /// Stops everybody until the Lease was read.
