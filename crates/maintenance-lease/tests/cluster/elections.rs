@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use futures::StreamExt as _;
+use futures::future::{Either, select};
 use futures::stream::FuturesUnordered;
 use maintenance_lease::protocol::{BootInstant, Refusal, Span};
 use maintenance_lease::{
@@ -180,18 +181,21 @@ async fn client_go_is_followed_once_it_stops_renewing(cluster: Cluster) {
 #[test]
 fn client_go_with_its_clock_an_hour_behind_is_waited_for() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
-        follows(cluster, TimeDelta::hours(-1)).await;
+        let waited = follows(cluster, TimeDelta::hours(-1)).await;
+        assert_eq!(waited, Span::seconds(SECONDS));
     });
 }
 
 #[test]
 fn client_go_with_its_clock_an_hour_ahead_is_followed() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
-        follows(cluster, TimeDelta::hours(1)).await;
+        let waited = follows(cluster, TimeDelta::hours(1)).await;
+        assert_eq!(waited, Span::seconds(SECONDS));
     });
 }
 
-async fn follows(cluster: Cluster, ahead: TimeDelta) {
+/// Returns how long after its last renewal it was followed.
+async fn follows(cluster: Cluster, ahead: TimeDelta) -> Span {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs").with_its_clock_ahead(ahead);
     assert!(theirs.turn().await);
@@ -217,6 +221,7 @@ async fn follows(cluster: Cluster, ahead: TimeDelta) {
         "times are the server's again"
     );
     assert!(!theirs.turn().await, "it does not lead any more");
+    waited
 }
 
 async fn client_go_waits_for_as_long_as_we_renew_and_follows_then(cluster: Cluster) {
@@ -267,9 +272,9 @@ async fn a_leader_that_keeps_renewing_loses_to_nobody(cluster: Cluster) {
         };
         let campaign = wins(&other);
         futures::pin_mut!(others, campaign);
-        match futures::future::select(others, campaign).await {
-            futures::future::Either::Left(_) => Ok(()),
-            futures::future::Either::Right((change, _)) => Err(change),
+        match select(others, campaign).await {
+            Either::Left(_) => Ok(()),
+            Either::Right((change, _)) => Err(change),
         }
     };
     assert!(matches!(leads.guard(work).await, Guarded::Completed(())));
@@ -400,28 +405,30 @@ async fn it_is_told_who_leads_and_when_that_changes(cluster: Cluster) {
     let mut theirs = setting.client_go("theirs");
     assert!(theirs.turn().await);
     let ours = setting.candidate("ours");
-    let mut told = Vec::new();
     let (leaders, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let campaign = ours.campaign(|progress| {
         let Progress::Blocked(blocked) = progress else {
             panic!("it can't see: {progress:?}");
         };
-        told.push(blocked.refused.to_string());
         assert!(blocked.earliest.is_some());
-        leaders.send(()).unwrap();
+        leaders.send(blocked.refused.to_string()).unwrap();
     });
     let others = async {
-        heard.recv().await;
+        let first = heard.recv().await.unwrap();
         assert!(theirs.turn().await);
         assert!(theirs.turn().await);
         // Its successor is there before ours.
         let taken = json!({"spec": {"holderIdentity": "next", "leaseTransitions": 1}});
         let path = setting.path();
         setting.cluster.patch(&path, taken).await;
-        heard.recv().await;
+        [first, heard.recv().await.unwrap()]
     };
-    let (change, ()) = tokio::join!(campaign, others);
-    assert_eq!(change.unwrap().lease.unwrap().transitions(), 2);
+    futures::pin_mut!(campaign, others);
+    let (told, change) = match select(others, campaign).await {
+        Either::Left((told, campaign)) => (told, campaign.await.unwrap()),
+        Either::Right((change, _)) => panic!("it took the lead from others: {change:?}"),
+    };
+    assert_eq!(change.lease.unwrap().transitions(), 2);
     assert_eq!(
         told,
         ["theirs", "next"].map(|who| format!("lease/{} is held by {who}", setting.lease))
