@@ -31,6 +31,8 @@ enum Command {
     ControlPlane(control_plane::Arguments),
     Dist(dist::Arguments),
     Gen(r#gen::Arguments),
+    #[command(hide = true)]
+    Load(bench::load::Arguments),
     Model(model::Arguments),
     #[command(hide = true)]
     Measure(bench::measure::Arguments),
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::ControlPlane(arguments) => arguments.run(),
         Command::Dist(arguments) => arguments.run(),
         Command::Gen(arguments) => arguments.run(),
+        Command::Load(arguments) => arguments.run(),
         Command::Model(arguments) => arguments.run(),
         Command::Measure(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),

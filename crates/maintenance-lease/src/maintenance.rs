@@ -51,6 +51,10 @@ pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// # Caveats
 /// A `kube::Client` made from a plain `Config` repeats failed requests by itself, for minutes. That
 /// breaks nothing here, but it delays every answer: switch it off, as above.
+///
+/// Such a client doesn't set `TCP_NODELAY` either, so that the first request of each connection may
+/// wait 40 ms for an acknowledgement. Who waits for locks that change hands quickly makes the client
+/// with a connector that sets it (`kube::client::ConfigExt`).
 #[derive(Clone)]
 pub struct Maintenance {
     pub(crate) api: Api,

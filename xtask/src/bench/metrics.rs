@@ -1,5 +1,7 @@
 //! Requests for each verb, as the API server's own metrics count them.
 
+use std::ops::Sub;
+
 use anyhow::Result;
 use control_plane::{ControlPlane, NodeSpec};
 
@@ -37,27 +39,95 @@ pub(super) fn requests(plane: &ControlPlane, tools: &Tools) -> Result<()> {
         ("status of all nodes", &["status"]),
         ("status of all nodes, wide", &["status", "-o", "wide"]),
     ] {
-        let before = counted(plane)?;
+        let before = Requests::counted(plane)?;
         cost(&tools.plugin(&[arguments, &["-q"]].concat()))?;
-        say(format_args!("  {:>3}  {what}", counted(plane)? - before));
+        let made = Requests::counted(plane)? - before;
+        say(format_args!("  {:>3}  {what}", made.all));
     }
     Ok(())
 }
 
-/// All requests about our objects so far. The heartbeats and lists of Kubernetes' own clients are
-/// about others, or come from others.
-fn counted(plane: &ControlPlane) -> Result<u64> {
-    let metrics = plane.kubectl(&["get", "--raw", "/metrics"])?;
-    Ok(metrics
-        .lines()
-        .filter(|line| line.starts_with("apiserver_request_total{"))
-        .filter(|line| {
-            ["leases", "nodes", "namespaces", "events"]
-                .iter()
-                .any(|resource| line.contains(&format!("resource=\"{resource}\"")))
-                && !line.contains("verb=\"WATCH\"")
-        })
-        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
-        .map(|count| count as u64)
-        .sum())
+/// Requests about our objects that were answered. Kubernetes' own clients ask for others, or
+/// replace what they hold, as nobody here does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Requests {
+    /// All, but for watches, which the server counts when they end.
+    pub(super) all: u64,
+    /// Patches that were carried out.
+    pub(super) patched: u64,
+}
+
+impl Requests {
+    /// All so far.
+    pub(super) fn counted(plane: &ControlPlane) -> Result<Self> {
+        Ok(Self::read(&plane.kubectl(&["get", "--raw", "/metrics"])?))
+    }
+
+    /// Reads the server's metrics.
+    pub(super) fn read(metrics: &str) -> Self {
+        let mut requests = Self { all: 0, patched: 0 };
+        for line in metrics.lines() {
+            let says = |name: &str, value: &str| line.contains(&format!("{name}=\"{value}\""));
+            let ours = ["leases", "nodes", "namespaces", "events"];
+            if !line.starts_with("apiserver_request_total{")
+                || !ours.iter().any(|resource| says("resource", resource))
+                || says("verb", "WATCH")
+                || says("verb", "PUT")
+            {
+                continue;
+            }
+            let count = line.rsplit(' ').next().and_then(|count| count.parse().ok());
+            let count = count.map_or(0, |count: f64| count as u64);
+            requests.all += count;
+            if says("verb", "PATCH") && says("code", "200") {
+                requests.patched += count;
+            }
+        }
+        requests
+    }
+}
+
+impl Sub for Requests {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            all: self.all - before.all,
+            patched: self.patched - before.patched,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_are_counted_and_watches_and_others_are_not() {
+        let metrics = r#"# TYPE apiserver_request_total counter
+apiserver_request_total{code="200",resource="leases",verb="PATCH"} 7
+apiserver_request_total{code="409",resource="leases",verb="PATCH"} 2
+apiserver_request_total{code="200",resource="nodes",verb="GET"} 1.2e+01
+apiserver_request_total{code="200",resource="leases",verb="WATCH"} 100
+apiserver_request_total{code="200",resource="leases",verb="PUT"} 100
+apiserver_request_total{code="200",resource="pods",verb="GET"} 100
+apiserver_requested_deprecated_apis{resource="leases"} 100
+"#;
+        let read = Requests::read(metrics);
+        assert_eq!(
+            read,
+            Requests {
+                all: 21,
+                patched: 7
+            }
+        );
+        let before = Requests { all: 1, patched: 1 };
+        assert_eq!(
+            read - before,
+            Requests {
+                all: 20,
+                patched: 6
+            }
+        );
+    }
 }

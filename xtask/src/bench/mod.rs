@@ -1,8 +1,15 @@
-//! `cargo xtask bench`: the plugin beside kubectl, on a real control plane that writes to disk.
+//! `cargo xtask bench`: the plugin beside kubectl, and waiting for and keeping locks by the library,
+//! on a real control plane that writes to disk.
 
+mod figures;
+mod keeping;
+pub(crate) mod load;
 pub(crate) mod measure;
 mod metrics;
+mod nodes;
+mod process;
 mod scenarios;
+mod waiting;
 
 use anyhow::{Context as _, Result};
 use control_plane::{Binary, ControlPlane};
@@ -12,7 +19,7 @@ use crate::cargo::{cargo, run};
 use crate::control_plane::ensure_built;
 use crate::say::say;
 
-/// Measure the plugin beside kubectl, and print ratios from one run
+/// Measure the plugin beside kubectl, and what waiting for and keeping locks costs
 ///
 /// Everything that is compared runs alternately, on the same real API server, whose etcd writes to
 /// disk. A ratio of 0.1 means a tenth of what kubectl takes. Figures depend on the machine and are
@@ -30,33 +37,73 @@ pub(crate) struct Arguments {
     /// How many nodes are listed
     #[arg(long, value_name = "N", default_value_t = 5000)]
     listed: usize,
+
+    /// How often a lock is handed over
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    hand_overs: usize,
+
+    /// How many wait for one lock
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    crowd: usize,
+
+    /// How many locks one process keeps
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    kept: usize,
+
+    /// Measure only this
+    #[arg(long)]
+    only: Option<Part>,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Single commands, beside kubectl
+    Commands,
+    /// Waiting for a lock
+    Waiting,
+    /// Keeping locks
+    Keeping,
 }
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         ensure_built(&Binary::ALL)?;
-        say("building the plugin for release");
+        say("building for release");
         run(&mut cargo(&[
             "build",
             "--release",
-            "--package",
-            "kubectl-maint",
+            "--package=kubectl-maint",
+            "--package=xtask",
         ]))?;
         say("starting a control plane that writes to disk");
         let plane = ControlPlane::builder()
             .controller_manager(false)
             .fsync(true)
             .start()?;
-        let tools = Tools::new(&plane)?;
+        let is_wanted = |part| self.only.is_none_or(|only| only == part);
+        if is_wanted(Part::Commands) {
+            self.commands(&plane)?;
+        }
+        if is_wanted(Part::Waiting) {
+            waiting::library(&plane, self.hand_overs, self.crowd)?;
+        }
+        if is_wanted(Part::Keeping) {
+            keeping::keepers(&plane, self.kept)?;
+        }
+        Ok(())
+    }
+
+    fn commands(&self, plane: &ControlPlane) -> Result<()> {
+        let tools = Tools::new(plane)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .context("failed to start a runtime")?;
-
-        scenarios::one_node(&plane, &tools, self.rounds)?;
-        scenarios::by_label(&plane, &tools, &runtime, self.acquired)?;
-        scenarios::wide(&plane, &tools, self.listed)?;
-        metrics::requests(&plane, &tools)
+        scenarios::one_node(plane, &tools, self.rounds)?;
+        scenarios::by_label(plane, &tools, &runtime, self.acquired)?;
+        scenarios::wide(plane, &tools, self.listed)?;
+        metrics::requests(plane, &tools)
     }
 }

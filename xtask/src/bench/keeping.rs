@@ -1,0 +1,75 @@
+//! What it costs to keep locks: requests, processor and memory.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use control_plane::ControlPlane;
+
+use super::figures::millis;
+use super::load::command;
+use super::metrics::Requests;
+use super::nodes::make_nodes;
+use super::process::Process;
+use crate::say::say;
+
+/// How long each lease is: what `with` asks for where nothing is said.
+const LENGTH: Duration = Duration::from_secs(60);
+
+/// How long it is looked on: so many renewals of each.
+const TIME: Duration = LENGTH;
+
+/// After all are held, this much passes before anything is counted: watches are opened.
+const SETTLED: Duration = Duration::from_secs(3);
+
+/// One lock, and `many` in one process.
+pub(super) fn keepers(plane: &ControlPlane, many: usize) -> Result<()> {
+    make_nodes(plane, "keep", many.max(1))?;
+    observe(
+        plane,
+        1,
+        "(targets: one request a renewal, < 12 MB, no measurable CPU)",
+    )?;
+    observe(plane, many, "(target: none lost)")
+}
+
+fn observe(plane: &ControlPlane, count: usize, target: &str) -> Result<()> {
+    let length = LENGTH.as_secs().to_string();
+    let mut child = command(plane, &["keepers", "keep", &count.to_string(), &length])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let seen = watch(plane, &mut child, count, target);
+    drop(child.stdin.take());
+    let status = child.wait()?;
+    ensure!(status.success(), "a lock was lost");
+    seen
+}
+
+fn watch(plane: &ControlPlane, child: &mut Child, count: usize, target: &str) -> Result<()> {
+    let stdout = child.stdout.take().context("it has a stdout")?;
+    BufReader::new(stdout).read_line(&mut String::new())?;
+    sleep(SETTLED);
+    let process = Process::of(child.id());
+    let (requests, cpu) = (Requests::counted(plane)?, process.cpu_time()?);
+    sleep(TIME);
+    let cpu = process.cpu_time()? - cpu;
+    let requests = Requests::counted(plane)? - requests;
+    say(format_args!(
+        "{count} of {} s kept for {} s in one process of the library:\n  \
+         none lost; {} renewals by {} requests ({:.2}/s)\n  \
+         cpu {:.3} % of one ({})  peak memory {:.1} MiB  files and connections open {}\n  {target}",
+        LENGTH.as_secs(),
+        TIME.as_secs(),
+        requests.patched,
+        requests.all,
+        requests.all as f64 / TIME.as_secs_f64(),
+        100.0 * cpu.as_secs_f64() / TIME.as_secs_f64(),
+        millis(cpu),
+        process.peak_memory()? as f64 / 1024.0,
+        process.open_files()?,
+    ));
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! Holders and waiters of the library's, in a process of their own: what is measured is neither a
+//! development build nor the program that drives the benchmark.
+
+mod crash;
+mod hand_over;
+mod keepers;
+mod waiters;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use control_plane::{ControlPlane, target_dir};
+use hyper_util::client::legacy::{self, connect::HttpConnector};
+use hyper_util::rt::TokioExecutor;
+use kube::client::ConfigExt as _;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use maintenance_lease::Maintenance;
+use tower::{BoxError, ServiceBuilder};
+
+use super::metrics::Requests;
+
+/// Put load on an API server by the library, and print what it took
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[arg(long)]
+    kubeconfig: PathBuf,
+
+    #[command(subcommand)]
+    load: Load,
+}
+
+/// What is done; nodes are there already, `PREFIX-0` and so on.
+#[derive(Debug, clap::Subcommand)]
+enum Load {
+    /// Two holders hand one lock to each other
+    HandOver { node: String, count: usize },
+    /// Holders vanish, each with one who waits
+    Crash { prefix: String, count: usize },
+    /// All wait for one lock, and give it back as soon as they have it
+    Waiters { node: String, count: usize },
+    /// Locks, each of so many seconds, are kept until stdin ends
+    Keepers {
+        prefix: String,
+        count: usize,
+        length: u64,
+    },
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("failed to start a runtime")?;
+        runtime.block_on(async {
+            let server = Server::read(&self.kubeconfig).await?;
+            match self.load {
+                Load::HandOver { node, count } => hand_over::measure(&server, &node, count).await,
+                Load::Crash { prefix, count } => crash::measure(&server, &prefix, count).await,
+                Load::Waiters { node, count } => waiters::measure(&server, &node, count).await,
+                Load::Keepers {
+                    prefix,
+                    count,
+                    length,
+                } => {
+                    let length = Duration::from_secs(length);
+                    keepers::keep(&server, &prefix, count, length).await
+                }
+            }
+        })
+    }
+}
+
+/// The API server, as a program that knows nothing but a kubeconfig meets it.
+struct Server {
+    config: Config,
+}
+
+impl Server {
+    async fn read(kubeconfig: &Path) -> Result<Self> {
+        let file = Kubeconfig::read_from(kubeconfig)?;
+        let mut config =
+            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        config.default_retry = false;
+        config.proxy_url = None;
+        Ok(Self { config })
+    }
+
+    /// A client with connections of its own. The plugin's are like this; kube's plain client lacks
+    /// `TCP_NODELAY`, so that the first request of each connection waits 40 ms for the server to
+    /// acknowledge the end of the TLS handshake.
+    fn client(&self) -> Result<Client> {
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
+        connector.set_nodelay(true);
+        let connector = self
+            .config
+            .rustls_https_connector_with_connector(connector)?;
+        let service = ServiceBuilder::new()
+            .layer(self.config.base_uri_layer())
+            .option_layer(self.config.auth_layer()?)
+            .map_err(BoxError::from)
+            .service(legacy::Client::builder(TokioExecutor::new()).build(connector));
+        Ok(Client::new(service, self.config.default_namespace.clone()))
+    }
+
+    /// A holder with connections of its own, as every process has them.
+    fn holder(&self, identity: &str) -> Result<Maintenance> {
+        Ok(Maintenance::new(self.client()?, identity)?)
+    }
+
+    /// The requests that it counted so far.
+    async fn requests(&self) -> Result<Requests> {
+        let request = http::Request::get("/metrics").body(Vec::new())?;
+        Ok(Requests::read(&self.client()?.request_text(request).await?))
+    }
+}
+
+/// A load by the program's release build, with an empty environment.
+pub(super) fn command(plane: &ControlPlane, arguments: &[&str]) -> Command {
+    let mut command = Command::new(target_dir().join("release/xtask"));
+    command
+        .args(["load", "--kubeconfig"])
+        .arg(plane.admin_kubeconfig())
+        .args(arguments)
+        .env_clear();
+    command
+}
