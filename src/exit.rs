@@ -1,7 +1,7 @@
 //! Exit codes. Scripts depend on them: each is documented, and one match decides which applies.
 
-use maintenance_lease::Error;
 use maintenance_lease::protocol::Refusal;
+use maintenance_lease::{Error, LostBy};
 
 use crate::failure::Failure;
 use crate::report::verb::Verb;
@@ -19,14 +19,17 @@ impl Code {
     pub(crate) const USAGE: Self = Self(2);
     /// Somebody else holds it, or it is not yours.
     pub(crate) const HELD: Self = Self(3);
+    /// What was waited for did not come in time.
+    pub(crate) const TIMED_OUT: Self = Self(4);
     /// Refused for safety: a confirmation is needed, or was answered with no.
     pub(crate) const UNSAFE: Self = Self(6);
     /// Interrupted by Ctrl-C.
     pub(crate) const INTERRUPTED: Self = Self(130);
 
     /// From the best to the worst: of several nodes, the worst counts.
-    const ORDER: [Self; 6] = [
+    const ORDER: [Self; 7] = [
         Self::DONE,
+        Self::TIMED_OUT,
         Self::HELD,
         Self::UNSAFE,
         Self::ERROR,
@@ -57,6 +60,7 @@ impl Code {
             Failure::Lock(error) => Self::of_lock(error, verb),
             Failure::Unconfirmed(_) | Failure::Declined => Self::UNSAFE,
             Failure::Interrupted | Failure::InterruptedWrite { .. } => Self::INTERRUPTED,
+            Failure::TimedOut { .. } => Self::TIMED_OUT,
             Failure::NotGivenBack { cause, .. } => Self::of(cause, verb),
             Failure::Reported(code) => *code,
         }
@@ -80,6 +84,8 @@ impl Code {
                     Self::ERROR
                 }
             },
+            // It went on its way to something else: it was not worked under yet.
+            Error::Lost(lost) if lost.by != LostBy::Expiry => Self::HELD,
             Error::Invalid(_) => Self::USAGE,
             _ => Self::ERROR,
         }
@@ -117,6 +123,7 @@ mod tests {
         let worst = |codes: &[Code]| codes.iter().copied().fold(Code::DONE, Code::worse);
         assert_eq!(worst(&[Code::DONE, Code::DONE]), Code::DONE);
         assert_eq!(worst(&[Code::HELD, Code::DONE]), Code::HELD);
+        assert_eq!(worst(&[Code::TIMED_OUT, Code::HELD]), Code::HELD);
         assert_eq!(worst(&[Code::HELD, Code::UNSAFE]), Code::UNSAFE);
         assert_eq!(worst(&[Code::ERROR, Code::UNSAFE, Code::HELD]), Code::ERROR);
         assert_eq!(worst(&[Code::ERROR, Code::USAGE]), Code::USAGE);

@@ -1,9 +1,10 @@
 //! Everything that keeps a verb from its end, as data until the last moment.
 
 use std::fmt;
+use std::time::Duration;
 
 use maintenance_lease::protocol::Token;
-use maintenance_lease::{ApiError, Error};
+use maintenance_lease::{ApiError, Error, Refused};
 
 use crate::connect::ConnectError;
 use crate::exit::Code;
@@ -42,6 +43,15 @@ pub(crate) enum Failure {
         /// The node.
         node: String,
     },
+    /// It was waited for in vain.
+    TimedOut {
+        /// The node.
+        node: String,
+        /// For how long.
+        waited: Duration,
+        /// What stood in the way, where that was learnt.
+        obstacle: Option<Obstacle>,
+    },
     /// What this command acquired, and must not keep, it could not give back.
     NotGivenBack {
         /// The node.
@@ -53,6 +63,15 @@ pub(crate) enum Failure {
     },
     /// Nothing is missing but the code: the problem was reported already.
     Reported(Code),
+}
+
+/// What was in the way of who waited.
+#[derive(Debug)]
+pub(crate) enum Obstacle {
+    /// An acquisition would be refused.
+    Refused(Box<Refused>),
+    /// The node stands otherwise than it was waited for: how.
+    Stands(String),
 }
 
 /// What is known of a node's lock after a failure.
@@ -134,6 +153,7 @@ impl fmt::Display for Failure {
                 f,
                 "interrupted: the write for node/{node} was under way and may still take effect"
             ),
+            Self::TimedOut { node, .. } => write!(f, "timed out waiting for node/{node}"),
             Self::NotGivenBack { node, cause, .. } => {
                 write!(f, "node/{node} could not be given back: {cause}")
             }

@@ -1,4 +1,4 @@
-//! `kubectl maint`: one maintenance lock per node that everybody can see and respect.
+//! `kubectl maint`: one maintenance lock per node that everybody can see, wait for and respect.
 
 // The terminal's own file alone touches the standard streams.
 #![deny(clippy::disallowed_methods)]

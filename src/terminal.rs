@@ -5,6 +5,8 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod live;
+
 use std::cell::Cell;
 use std::fmt;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
@@ -68,6 +70,7 @@ impl Terminal {
         if !self.is_read() {
             return;
         }
+        self.end_live();
         let mut stdout = anstream::stdout().lock();
         let printed = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
         match printed {
@@ -191,6 +194,7 @@ impl Terminal {
     }
 
     fn stderr(&self, text: fmt::Arguments<'_>) {
+        self.end_live();
         // Where nobody reads stderr, there is nobody to tell.
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     }

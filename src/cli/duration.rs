@@ -34,6 +34,20 @@ pub(crate) fn lease(typed: &str) -> Result<Duration, String> {
         .map_err(|_| "must be a whole number of seconds from 1s to 1h".to_owned())
 }
 
+/// What a negative time-out stands for, as in kubectl.
+const WEEK: Duration = Duration::from_secs(7 * 86_400);
+
+/// Reads a limit for waiting: 0 looks once, and a negative one is a week.
+pub(crate) fn timeout(typed: &str) -> Result<Duration, String> {
+    match typed.strip_prefix('-') {
+        Some(positive) => match positive.parse::<u64>() {
+            Ok(_) => Ok(WEEK),
+            Err(_) => length(positive).map(|_| WEEK),
+        },
+        None => length(typed),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +58,25 @@ mod tests {
         assert_eq!(lease("1h"), Ok(Duration::from_secs(3600)));
         assert_eq!(lease("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(length("3d"), Ok(Duration::from_secs(3 * 86_400)));
+    }
+
+    #[test]
+    fn a_negative_timeout_is_a_week() {
+        for (typed, limit) in [
+            ("0", Ok(Duration::ZERO)),
+            ("0s", Ok(Duration::ZERO)),
+            ("90s", Ok(Duration::from_secs(90))),
+            ("-1", Ok(WEEK)),
+            ("-1s", Ok(WEEK)),
+            (
+                "-",
+                Err("is not a length of time, such as 90s, 30m or 1h".to_owned()),
+            ),
+            ("--1", Err("must not be negative".to_owned())),
+            ("30", Err("needs a unit, such as 30s or 30m".to_owned())),
+        ] {
+            assert_eq!(timeout(typed), limit, "{typed:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub(crate) mod duration;
 pub(crate) mod holder;
 pub(crate) mod nodes;
 pub(crate) mod output;
+pub(crate) mod patience;
 pub(crate) mod program;
 pub(crate) mod token;
 pub(crate) mod typed;
@@ -18,7 +19,7 @@ use self::connection::ConnectionArgs;
 use self::holder::HolderArgs;
 use crate::commands;
 
-/// One maintenance lock per node that everybody can see and respect
+/// One maintenance lock per node that everybody can see, wait for and respect
 ///
 /// People and controllers disrupt nodes: they reboot, drain, snapshot and reprovision them. Each
 /// node has one maintenance lock, the Node Maintenance Lease of KEP-1411: take it before you touch
@@ -55,6 +56,7 @@ pub(crate) enum VerbArgs {
     Hold(commands::hold::HoldArgs),
     Unhold(commands::unhold::UnholdArgs),
     Status(commands::status::StatusArgs),
+    Wait(commands::wait::WaitArgs),
     Version(commands::version::VersionArgs),
     Completion(commands::completion::CompletionArgs),
     Reference(commands::reference::ReferenceArgs),
@@ -70,6 +72,7 @@ impl VerbArgs {
             Self::Hold(args) => args.change.output.quiet,
             Self::Unhold(args) => args.change.output.quiet,
             Self::Status(args) => args.output.quiet,
+            Self::Wait(args) => args.output.quiet,
             Self::Version(_) | Self::Completion(_) | Self::Reference(_) => false,
         }
     }

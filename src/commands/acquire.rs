@@ -4,9 +4,11 @@ use clap::Args;
 use maintenance_lease::Acquire;
 
 use super::taking::Taking;
+use super::waiting::Goal;
 use super::work::{Report, Work};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::duration;
+use crate::cli::patience::PatienceArgs;
 use crate::cli::writing::reason;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -19,11 +21,17 @@ use crate::session::Start;
 /// it says who. Whoever holds a node is named with the reason, since when and until when; exit
 /// code 3.
 ///
+/// --wait waits for them instead, until they are released or their lease runs out. Nobody queues: of
+/// all who wait, one gets it. A dry run waits for nobody.
+///
 /// Several nodes are taken all or none: what this very call took is given back where one is refused.
-/// --partial keeps what it can get.
+/// --partial keeps what it can get. With --wait they are taken one after another in the order of
+/// their names, however they were given, so that callers who overlap never wait for each other; what
+/// is taken is renewed meanwhile, and given back on a time-out, on Ctrl-C or where it is lost.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint acquire worker-1 -m \"new kernel\"
+  kubectl maint acquire worker-1 -m \"new kernel\" --wait --timeout 10m
   kubectl maint acquire -l pool=gpu --duration 1h -m \"driver update\"
   TOKEN=$(kubectl maint acquire worker-1 -o token | cut -d' ' -f2)")]
 pub(crate) struct AcquireArgs {
@@ -50,8 +58,11 @@ pub(crate) struct AcquireArgs {
     pub(crate) free_only: bool,
 
     /// Of several nodes, keep those that can be had
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wait")]
     pub(crate) partial: bool,
+
+    #[command(flatten)]
+    pub(crate) patience: PatienceArgs,
 
     #[command(flatten)]
     pub(crate) change: ChangingArgs,
@@ -73,13 +84,19 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
     let single = targets.single;
 
-    let mut taking = Taking::new(&work, options);
-    if args.partial || nodes.len() == 1 {
-        taking.each(targets.nodes).await;
-    } else {
-        // Where one is held already, nothing is written to the others.
-        let targets = work.look(targets, true).await?;
-        taking.all_or_none(targets.nodes).await;
+    let mut taking = Taking::new(&work);
+    // Where one is held already, or does not exist, nothing is written to the others.
+    let targets = match args.partial || nodes.len() == 1 {
+        true => targets,
+        false => work.look(targets, true).await?,
+    };
+    match args.patience.patience() {
+        Some(patience) if !work.is_dry_run() => {
+            let goal = Goal::Acquire(&options);
+            taking.in_turn(&targets.nodes, goal, patience).await;
+        }
+        _ if args.partial || nodes.len() == 1 => taking.each(targets.nodes, &options).await,
+        _ => taking.all_or_none(targets.nodes, &options).await,
     }
     if taking.is_interrupted() {
         taking.give_back().await;
@@ -95,17 +112,6 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
             "after that anyone may take them; longer: {program} renew, or {program} hold -m WHY"
         ),
     };
-    let mut report = Report::new(&work).asked_for(Some(args.duration)).then(then);
-    let interrupted = taking.is_interrupted();
-    let mut results = taking.into_results();
-    for node in nodes {
-        match results.remove(&node) {
-            Some(result) => report.add(&node, result),
-            None => report.left_alone(node),
-        }
-    }
-    if interrupted {
-        report.interrupted();
-    }
-    report.end(single).await
+    let report = Report::new(&work).asked_for(Some(args.duration)).then(then);
+    taking.tell(report, nodes, single).await
 }

@@ -4,9 +4,12 @@ use clap::Args;
 use maintenance_lease::Hold;
 
 use super::confirm::Confirmed;
+use super::taking::Taking;
 use super::targets::Target;
+use super::waiting::Goal;
 use super::work::{Report, Work};
 use crate::cli::changing::ChangingArgs;
+use crate::cli::patience::PatienceArgs;
 use crate::cli::until::{Until, until};
 use crate::cli::writing::reason;
 use crate::exit::Code;
@@ -21,11 +24,14 @@ use crate::session::Start;
 /// and nothing ends it by itself.
 ///
 /// Where somebody else has the node they are named; exit code 3. --take-over takes it from them,
-/// after a confirmation.
+/// after a confirmation. --wait waits until they release it, or their lease runs out: several nodes
+/// are then taken all or none, one after another in the order of their names. A dry run waits for
+/// nobody.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint hold worker-1 -m \"disk is being replaced\" --until 2d
   kubectl maint hold -l rack=7 -m \"rack moves\" --until 2026-05-31T18:00:00+02:00
+  kubectl maint hold worker-1 -m \"disk is being replaced\" --wait
   kubectl maint hold worker-1 -m \"fire\" --take-over")]
 pub(crate) struct HoldArgs {
     /// Why, for everybody who meets the hold
@@ -37,8 +43,11 @@ pub(crate) struct HoldArgs {
     pub(crate) until: Option<Until>,
 
     /// Take it from whoever has it
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wait")]
     pub(crate) take_over: bool,
+
+    #[command(flatten)]
+    pub(crate) patience: PatienceArgs,
 
     #[command(flatten)]
     pub(crate) change: ChangingArgs,
@@ -78,6 +87,14 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
             "a hold does not end by itself: {} unhold{node} ends it",
             session.program
         ));
+    if let Some(patience) = args.patience.patience().filter(|_| !work.is_dry_run()) {
+        let nodes = targets.names().map(ToOwned::to_owned).collect();
+        let mut taking = Taking::new(&work);
+        taking
+            .in_turn(&targets.nodes, Goal::Hold(&options), patience)
+            .await;
+        return taking.tell(report, nodes, targets.single).await;
+    }
     let (locks, options, confirmed) = (&session.locks, &options, &confirmed);
     work.each(targets, report, |Target { node, seen }| async move {
         let confirmed = confirmed.get(&node);

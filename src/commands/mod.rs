@@ -15,6 +15,8 @@ mod taking;
 mod targets;
 pub(crate) mod unhold;
 pub(crate) mod version;
+pub(crate) mod wait;
+mod waiting;
 mod work;
 
 use crate::cli::{Cli, VerbArgs};
@@ -50,6 +52,7 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Hold(args) => hold::run(args, start).await,
         VerbArgs::Unhold(args) => unhold::run(args, start).await,
         VerbArgs::Status(args) => status::run(args, start).await,
+        VerbArgs::Wait(args) => wait::run(args, start).await,
         VerbArgs::Version(args) => version::run(args, start).await,
         VerbArgs::Completion(args) => completion::run(args, start),
         VerbArgs::Reference(args) => reference::run(args, start),

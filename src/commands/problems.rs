@@ -2,15 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::time::Duration;
 
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{ApiError, Error, Refused, RowDetail};
 
 use crate::connect::ConnectError;
 use crate::exit::Code;
-use crate::failure::Failure;
+use crate::failure::{Failure, Obstacle};
 use crate::report::near::near_misses;
 use crate::report::refusal::{self, Asked};
+use crate::report::time;
 use crate::report::verb::Verb;
 use crate::session::Session;
 use crate::terminal::{Terminal, escape};
@@ -171,19 +173,22 @@ fn words(
             Some("--yes answers it".to_owned()),
         ),
         (Failure::Usage { message, hint }, None) => (message.clone(), Some(hint.clone())),
-        (Failure::Lock(Error::Refused(refused)), None) => match session.zip(verb) {
-            Some((session, verb)) => {
-                let asked = Asked {
-                    verb,
-                    caller: session.locks.identity(),
-                    program: session.program,
-                    now: session.locks.server_time().now(),
-                };
-                let (message, hint) = refusal::lines(refused, asked);
-                (message, Some(hint))
-            }
-            None => (refused.to_string(), None),
-        },
+        (Failure::Lock(Error::Refused(refused)), None) => {
+            refusal_words(refused, session, verb, false)
+        }
+        (
+            Failure::TimedOut {
+                waited, obstacle, ..
+            },
+            None,
+        ) => {
+            let (message, hint) = match obstacle {
+                Some(Obstacle::Refused(refused)) => refusal_words(refused, session, verb, true),
+                Some(Obstacle::Stands(how)) => (how.clone(), None),
+                None => (failure.to_string(), None),
+            };
+            (format!("{message}; {}", waited_words(*waited)), hint)
+        }
         (Failure::Lock(Error::MissingRight { right, source }), None) => (
             escape(&source.to_string()),
             Some(format!("it takes the right to {right}: {RIGHTS} grants it")),
@@ -203,13 +208,44 @@ fn words(
                 .as_ref()
                 .map(|token| format!(" --token {token}"))
                 .unwrap_or_default();
+            let (was, line) = match verb {
+                Some(Verb::Hold) => ("put on hold", format!("unhold {node}")),
+                _ => ("acquired", format!("release {node}{token}")),
+            };
             (
-                format!("node/{node} was acquired and could not be given back: {cause}"),
-                with_line("to give it back", format!("release {node}{token}")),
+                format!("node/{node} was {was} and could not be given back: {cause}"),
+                with_line("to give it back", line),
             )
         }
         (Failure::Reported(_), None) => (String::new(), None),
         (other, None) => (escape(&other.to_string()), None),
+    }
+}
+
+fn refusal_words(
+    refused: &Refused,
+    session: Option<&Session<'_>>,
+    verb: Option<Verb>,
+    waited: bool,
+) -> (String, Option<String>) {
+    let Some((session, verb)) = session.zip(verb) else {
+        return (refused.to_string(), None);
+    };
+    let asked = Asked {
+        verb,
+        caller: session.locks.identity(),
+        program: session.program,
+        now: session.locks.server_time().now(),
+        waited,
+    };
+    let (message, hint) = refusal::lines(refused, asked);
+    (message, Some(hint))
+}
+
+fn waited_words(waited: Duration) -> String {
+    match waited {
+        Duration::ZERO => "it was not waited for".to_owned(),
+        waited => format!("waited {}", time::length(waited.into())),
     }
 }
 

@@ -1,15 +1,18 @@
 //! Taking several nodes, all or none.
 
+mod in_turn;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use maintenance_lease::protocol::{Instant, Refusal, SKEW_BUDGET};
-use maintenance_lease::{Acquire, Change, Done, Error, NodeLease, Refused, Release};
+use maintenance_lease::protocol::{Instant, Refusal, SKEW_BUDGET, State, identity};
+use maintenance_lease::{Acquire, Change, Done, Error, Maintenance, NodeLease, Refused, Release};
 
 use super::many::{self, Course, LAST_CHANCE};
 use super::problems::contention;
 use super::targets::Target;
-use super::work::Work;
+use super::work::{Report, Work};
+use crate::exit::Code;
 use crate::failure::Failure;
 
 /// The pauses before a node is tried again that somebody else took in the same moments.
@@ -27,16 +30,14 @@ pub(crate) type Results = BTreeMap<String, Result<Change, Failure>>;
 /// An acquisition of several nodes on its way.
 pub(crate) struct Taking<'a> {
     work: &'a Work<'a>,
-    options: Acquire,
     results: Results,
     course: Course,
 }
 
 impl<'a> Taking<'a> {
-    pub(crate) fn new(work: &'a Work<'a>, options: Acquire) -> Self {
+    pub(crate) fn new(work: &'a Work<'a>) -> Self {
         Self {
             work,
-            options,
             results: Results::new(),
             course: Course::Complete,
         }
@@ -46,16 +47,33 @@ impl<'a> Taking<'a> {
         self.course == Course::Interrupted
     }
 
-    /// What was taken, and what kept the others from being so. Nodes that were given back again, or
-    /// never tried, are missing.
-    pub(crate) fn into_results(self) -> Results {
-        self.results
+    /// Tells what became of `nodes`, in this order, and returns the code; `single` where one was
+    /// named.
+    ///
+    /// # Errors
+    /// Where the result can't be printed.
+    pub(crate) async fn tell(
+        mut self,
+        mut report: Report<'_>,
+        nodes: Vec<String>,
+        single: bool,
+    ) -> Result<Code, Failure> {
+        for node in nodes {
+            match self.results.remove(&node) {
+                Some(result) => report.add(&node, result),
+                None => report.left_alone(node),
+            }
+        }
+        if self.is_interrupted() {
+            report.interrupted();
+        }
+        report.end(single).await
     }
 
     /// Takes what can be had of `targets`.
-    pub(crate) async fn each(&mut self, targets: Vec<Target>) {
+    pub(crate) async fn each(&mut self, targets: Vec<Target>, options: &Acquire) {
         let parallel = self.work.args.nodes.parallel;
-        let (locks, options) = (&self.work.session.locks, &self.options);
+        let locks = &self.work.session.locks;
         let results = &mut self.results;
         let course = many::in_order(
             targets,
@@ -79,17 +97,17 @@ impl<'a> Taking<'a> {
     /// The first in name order is taken alone, the others then in parallel. Where one is refused on
     /// the way, everything is given back, and tried once more one after another in name order: of
     /// callers who overlap, the one that gets the first common node then gets all.
-    pub(crate) async fn all_or_none(&mut self, mut targets: Vec<Target>) {
-        self.refuse_untried(&targets);
+    pub(crate) async fn all_or_none(&mut self, mut targets: Vec<Target>, options: &Acquire) {
+        self.refuse_untried(&targets, options);
         if !self.results.is_empty() {
             return;
         }
         let begun = self.work.session.locks.server_time().now().earliest;
         targets.sort_by(|one, other| one.node.cmp(&other.node));
         let rest = targets.split_off(1);
-        self.each(targets.clone()).await;
+        self.each(targets.clone(), options).await;
         if self.is_clean() {
-            self.each(rest.clone()).await;
+            self.each(rest.clone(), options).await;
         }
         if self.is_clean() {
             return;
@@ -105,7 +123,7 @@ impl<'a> Taking<'a> {
         }
         self.results.clear();
         for target in targets.into_iter().chain(rest) {
-            self.one_again(target.node, begun).await;
+            self.one_again(target.node, begun, options).await;
             if !self.is_clean() {
                 self.give_back().await;
                 return;
@@ -114,12 +132,12 @@ impl<'a> Taking<'a> {
     }
 
     /// Refuses, on what was read, all where one would be: nothing is written then.
-    fn refuse_untried(&mut self, targets: &[Target]) {
+    fn refuse_untried(&mut self, targets: &[Target], options: &Acquire) {
         for target in targets {
             let Some(seen) = &target.seen else {
                 continue;
             };
-            let checked = self.work.session.locks.check_acquire(seen, &self.options);
+            let checked = self.work.session.locks.check_acquire(seen, options);
             if let Err(refusal) = checked {
                 self.results
                     .insert(target.node.clone(), Err(refusal.into()));
@@ -130,8 +148,8 @@ impl<'a> Taking<'a> {
     /// Takes one node, in its turn. Who took it since `begun` is on the same errand and may be about
     /// to give it back: it is worth another look. Nobody waits for each other, since all take their
     /// nodes in the same order.
-    async fn one_again(&mut self, node: String, begun: Instant) {
-        let (locks, options) = (&self.work.session.locks, &self.options);
+    async fn one_again(&mut self, node: String, begun: Instant, options: &Acquire) {
+        let locks = &self.work.session.locks;
         let results = &mut self.results;
         let target = Target {
             node: node.clone(),
@@ -167,20 +185,26 @@ impl<'a> Taking<'a> {
     /// back stays, as the problem that it is. Returns whether all of it was. After Ctrl-C there is
     /// one bounded try.
     pub(crate) async fn give_back(&mut self) -> bool {
+        let locks = &self.work.session.locks;
         let (taken, others): (Results, Results) = std::mem::take(&mut self.results)
             .into_iter()
-            .partition(|(_, result)| matches!(result, Ok(change) if change.done == Done::Acquired));
+            .partition(|(_, result)| matches!(result, Ok(change) if is_new(change, locks)));
         self.results = others;
-        // What was held before stays as found, and is no result of this call.
-        self.results.retain(|_, result| result.is_err());
+        // What was held before stays as found, and is no result of this call, unless it replaced
+        // what the caller had.
+        self.results.retain(|_, result| {
+            result
+                .as_ref()
+                .map_or(true, |change| change.done == Done::Acquired)
+        });
         if self.work.is_dry_run() {
             return true;
         }
-        let tokens: BTreeMap<String, _> = taken
+        let taken: BTreeMap<String, Change> = taken
             .into_iter()
-            .filter_map(|(node, result)| Some((node, result.ok()?.token())))
+            .filter_map(|(node, result)| Some((node, result.ok()?)))
             .collect();
-        let targets = tokens
+        let targets = taken
             .keys()
             .map(|node| Target {
                 node: node.clone(),
@@ -188,28 +212,20 @@ impl<'a> Taking<'a> {
             })
             .collect();
         let limit = self.is_interrupted().then_some(LAST_CHANCE);
-        let locks = &self.work.session.locks;
-        let tokens = &tokens;
+        let taken = &taken;
         let results = &mut self.results;
         let mut complete = true;
         let course = many::in_order(
             targets,
             self.work.args.nodes.parallel,
             |target| async move {
-                let mut options = Release::new();
-                if let Some(token) = &tokens[&target.node] {
-                    options = options.token(token.clone());
-                }
-                let release = locks.release(&target.node, &options);
-                let released = match limit {
-                    Some(limit) => tokio::time::timeout(limit, release).await,
-                    None => Ok(release.await),
+                let returning = give_back(locks, &taken[&target.node]);
+                let returned = match limit {
+                    Some(limit) => tokio::time::timeout(limit, returning).await,
+                    None => Ok(returning.await),
                 };
-                match released {
-                    Ok(Ok(_)) => Ok(()),
-                    // Somebody broke it and has it now: it is not ours any more.
-                    Ok(Err(Error::Refused(refused))) if is_gone(&refused) => Ok(()),
-                    Ok(Err(error)) => Err(error.into()),
+                match returned {
+                    Ok(result) => Ok(result?),
                     Err(_) => Err(Failure::InterruptedWrite { node: target.node }),
                 }
             },
@@ -219,7 +235,7 @@ impl<'a> Taking<'a> {
                     complete = false;
                     let failure = Failure::NotGivenBack {
                         node: node.to_owned(),
-                        token: tokens[node].clone(),
+                        token: taken[node].token(),
                         cause: Box::new(cause),
                     };
                     results.insert(node.to_owned(), Err(failure));
@@ -242,6 +258,41 @@ impl<'a> Taking<'a> {
     }
 }
 
+/// Gives back what a change took, if it is still that very acquisition.
+///
+/// # Errors
+/// Where it could not be given back; that it is somebody else's by now is none.
+pub(super) async fn give_back(locks: &Maintenance, change: &Change) -> Result<(), Error> {
+    let hold = change.lease.as_ref().filter(|lease| is_hold(lease));
+    let returned = match (hold, change.token()) {
+        (Some(hold), _) => locks.unhold_seen(&change.node, Some(hold), None).await,
+        (None, Some(token)) => {
+            let options = Release::new().token(token);
+            locks.release(&change.node, &options).await
+        }
+        (None, None) => locks.release(&change.node, &Release::new()).await,
+    };
+    match returned {
+        // Somebody broke it and has it now: it is not ours any more.
+        Err(Error::Refused(refused)) if is_gone(&refused) => Ok(()),
+        returned => returned.map(drop),
+    }
+}
+
+fn is_hold(lease: &NodeLease) -> bool {
+    lease.holder().is_some_and(identity::is_admin)
+}
+
+/// It took what the caller did not have before.
+fn is_new(change: &Change, locks: &Maintenance) -> bool {
+    let had = matches!(change.state_before, State::Held { .. } | State::AdminHold)
+        && change
+            .before
+            .as_ref()
+            .is_some_and(|lease| locks.is_own(lease));
+    change.done == Done::Acquired && !had
+}
+
 /// It was acquired since `begun`, or in the same moments by another's clock.
 fn is_since(refused: &Refused, begun: Instant) -> bool {
     refused
@@ -254,6 +305,6 @@ fn is_since(refused: &Refused, begun: Instant) -> bool {
 fn is_gone(refused: &Refused) -> bool {
     matches!(
         refused.refusal,
-        Refusal::ChangedHands | Refusal::NotHolder | Refusal::OwnHold
+        Refusal::ChangedHands | Refusal::NotHolder | Refusal::OwnHold | Refusal::NotAHold
     )
 }

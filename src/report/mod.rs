@@ -1,5 +1,6 @@
 //! Pure renderers of outcomes: lines, tables, JSON and YAML, refusals and events in words.
 
+pub(crate) mod awaited;
 pub(crate) mod change;
 pub(crate) mod item;
 pub(crate) mod near;
@@ -8,3 +9,4 @@ pub(crate) mod refusal;
 pub(crate) mod status;
 pub(crate) mod time;
 pub(crate) mod verb;
+pub(crate) mod waiting;

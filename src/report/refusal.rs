@@ -17,6 +17,8 @@ pub(crate) struct Asked<'a> {
     /// How this program was run.
     pub(crate) program: &'a Program,
     pub(crate) now: Now,
+    /// It was waited for already, in vain.
+    pub(crate) waited: bool,
 }
 
 /// The two lines, the second without its `hint:`.
@@ -24,7 +26,8 @@ pub(crate) fn lines(refused: &Refused, asked: Asked<'_>) -> (String, String) {
     (message(refused, asked), hint(refused, asked))
 }
 
-fn message(refused: &Refused, asked: Asked<'_>) -> String {
+/// The first of them.
+pub(crate) fn message(refused: &Refused, asked: Asked<'_>) -> String {
     let node = &refused.node;
     let holder = refused
         .lease
@@ -103,6 +106,9 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         (Refusal::AdminHold, _) => by_unhold(asked, node),
         (Refusal::NotHolder, _) if refused.state == State::AdminHold => by_unhold(asked, node),
         (Refusal::NotHolder, Verb::Release) => format!("to break it anyway: {by_force}"),
+        (Refusal::Held, Verb::Acquire) if !asked.waited => {
+            format!("ask them, or wait for it: {program} acquire {node} --wait")
+        }
         (Refusal::Held | Refusal::NotHolder, _) => match free_from(refused, asked.now) {
             Some(from) => format!(
                 "ask them, or from {} on: {program} acquire {node}",

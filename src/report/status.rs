@@ -9,7 +9,7 @@ use maintenance_lease::protocol::{Instant, Now, State, identity};
 use maintenance_lease::{LONGEST_REASON, NodeLease, Sight};
 
 pub(crate) use self::table::Table;
-use self::table::cut;
+pub(crate) use self::table::cut;
 use super::time::{remaining, span};
 use crate::terminal::escape;
 

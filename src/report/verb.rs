@@ -37,7 +37,7 @@ impl Verb {
     }
 
     /// What it does to a node, as a participle.
-    fn participle(self) -> &'static str {
+    pub(crate) fn participle(self) -> &'static str {
         match self {
             Self::Acquire => "acquired",
             Self::Renew => "renewed",

@@ -28,7 +28,7 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: node/worker-1 is held by alice@bastion: "new kernel" (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        hint: ask them, or wait for it: kubectl maint acquire worker-1 --wait
         -- exit code 3
         "#
         );
@@ -313,7 +313,7 @@ fn of_several_nodes_all_are_taken_or_none() {
         $ kubectl maint acquire worker-3 worker-1 worker-2
         -- stderr
         error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint acquire worker-2
+        hint: ask them, or wait for it: kubectl maint acquire worker-2 --wait
         none of the 3 nodes was acquired
         -- exit code 3
         ");
@@ -332,7 +332,7 @@ fn of_several_nodes_all_are_taken_or_none() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint acquire worker-2
+        hint: ask them, or wait for it: kubectl maint acquire worker-2 --wait
         after that anyone may take them; longer: kubectl maint renew, or kubectl maint hold -m WHY
         held now, 2 of 3 nodes: worker-3, worker-1
         -- exit code 3
@@ -387,7 +387,7 @@ fn all_or_none_holds_for_who_may_not_list() {
                 $ kubectl maint acquire worker-1 worker-2
                 -- stderr
                 error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-                hint: ask them, or from [time] on: kubectl maint acquire worker-2
+                hint: ask them, or wait for it: kubectl maint acquire worker-2 --wait
                 none of the 2 nodes was acquired
                 -- exit code 3
                 ");

@@ -16,6 +16,8 @@ mod renew;
 mod status;
 mod storms;
 mod unhold;
+mod wait;
+mod waiting;
 
 /// Every file beside this one is a module of this binary: none is forgotten.
 #[test]

@@ -90,7 +90,7 @@ fn a_storm_that_another_wins_ends_in_a_refusal() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        hint: ask them, or wait for it: kubectl maint acquire worker-1 --wait
         -- exit code 3
         ");
     });

@@ -166,7 +166,7 @@ impl Table {
 }
 
 /// `text` in at most `width` columns of a terminal, its end replaced by `…` where it has more.
-pub(super) fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

@@ -162,7 +162,7 @@ fn a_user_who_may_only_read() {
         $ kubectl maint acquire worker-2
         -- stderr
         error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint acquire worker-2
+        hint: ask them, or wait for it: kubectl maint acquire worker-2 --wait
         -- exit code 3
         ");
         assert_snapshot!(reader(&["release", &held, "--force", "--yes"]), @r#"

@@ -40,7 +40,7 @@ fn control_characters_in_a_reason() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: node/worker-1 is held by alice@bastion: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        hint: ask them, or wait for it: kubectl maint acquire worker-1 --wait
         -- exit code 3
         "#);
     });
@@ -95,7 +95,7 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         $ kubectl maint acquire held
         -- stderr
         error: node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint acquire held
+        hint: ask them, or wait for it: kubectl maint acquire held --wait
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release", &held]).run(), @r#"

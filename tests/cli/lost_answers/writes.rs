@@ -148,7 +148,7 @@ fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: node/worker-1 is held by alice@bastion (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        hint: ask them, or wait for it: kubectl maint acquire worker-1 --wait
         -- exit code 3
         ");
     });
@@ -193,7 +193,7 @@ fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
         $ kubectl maint acquire worker-1 --request-timeout=1s
         -- stderr
         error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        hint: ask them, or wait for it: kubectl maint acquire worker-1 --wait
         -- exit code 3
         ");
         assert_eq!(

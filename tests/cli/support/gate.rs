@@ -12,6 +12,7 @@ use chrono::{DateTime, TimeDelta};
 use control_plane::{ControlPlane, Identity, Kubeconfig};
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER};
 use http::{Method, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -47,6 +48,8 @@ pub(crate) enum Treatment {
     /// The server never sees it; this is the answer: a status code, and a `Retry-After` in seconds.
     Answer(u16, Option<u32>),
 }
+
+type Answer = UnsyncBoxBody<Bytes, kube::Error>;
 
 type Plan = Arc<dyn Fn(&Method, &str) -> Treatment + Send + Sync>;
 
@@ -216,7 +219,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, kee
 }
 
 impl Keeper {
-    async fn treat(&self, request: Request<Incoming>, cut: &Notify) -> Response<Full<Bytes>> {
+    async fn treat(&self, request: Request<Incoming>, cut: &Notify) -> Response<Answer> {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path_and_query().expect("a path").as_str();
         let treatment = (self.plan)(&parts.method, path);
@@ -266,25 +269,23 @@ impl Keeper {
     }
 }
 
-async fn forward(client: Client, request: Request<Body>) -> Response<Full<Bytes>> {
+async fn forward(client: Client, request: Request<Body>) -> Response<Answer> {
     let Ok(response) = client.send(request).await else {
         return answer(502, None);
     };
     let (parts, body) = response.into_parts();
-    let Ok(body) = body.collect().await else {
-        return answer(502, None);
-    };
     let mut back = Response::builder().status(parts.status);
     for name in [CONTENT_TYPE, CONTENT_ENCODING, DATE] {
         if let Some(value) = parts.headers.get(&name) {
             back = back.header(name, value);
         }
     }
-    back.body(Full::new(body.to_bytes()))
+    // As it comes: a watch has no end.
+    back.body(body.boxed_unsync())
         .expect("an answer that came in")
 }
 
-fn move_date(answer: &mut Response<Full<Bytes>>, seconds: i64) {
+fn move_date(answer: &mut Response<Answer>, seconds: i64) {
     let date = answer.headers()[DATE].to_str().expect("a date");
     let date = DateTime::parse_from_rfc2822(date).expect("a date") + TimeDelta::seconds(seconds);
     let date = date.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
@@ -293,12 +294,13 @@ fn move_date(answer: &mut Response<Full<Bytes>>, seconds: i64) {
 }
 
 /// What an overloaded or ill server says by itself.
-fn answer(code: u16, retry_after: Option<u32>) -> Response<Full<Bytes>> {
+fn answer(code: u16, retry_after: Option<u32>) -> Response<Answer> {
+    let said = Full::new(Bytes::from_static(b"the gate says so\n"));
     let mut response = Response::builder().status(code);
     if let Some(seconds) = retry_after {
         response = response.header(RETRY_AFTER, seconds);
     }
     response
-        .body(Full::new(Bytes::from_static(b"the gate says so\n")))
+        .body(said.map_err(|never| match never {}).boxed_unsync())
         .expect("a status code of the test")
 }

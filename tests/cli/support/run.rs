@@ -2,14 +2,19 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::LazyLock;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use regex::Regex;
 use rustix::process::{Pid, Signal, kill_process};
+
+/// A test that waits longer for a word waits in vain.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A command line of the plugin.
 pub(crate) struct Maint {
@@ -33,6 +38,7 @@ enum Reader {
 pub(crate) struct Running {
     child: Child,
     writer: JoinHandle<()>,
+    stderr: Heard,
     words: Vec<String>,
     prefix: String,
 }
@@ -45,6 +51,45 @@ pub(crate) struct Run {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) code: i32,
+}
+
+/// What was heard of a run so far.
+struct Heard {
+    lines: Receiver<String>,
+    heard: String,
+    ended: bool,
+}
+
+impl Heard {
+    /// Reads in a thread of its own, so that nobody who speaks is kept waiting.
+    fn from(stderr: Option<ChildStderr>) -> Self {
+        let (sender, lines) = channel();
+        if let Some(stderr) = stderr {
+            std::thread::spawn(move || {
+                let mut stderr = BufReader::new(stderr);
+                loop {
+                    let mut line = String::new();
+                    let length = stderr.read_line(&mut line).expect("output is UTF-8");
+                    if length == 0 || sender.send(line).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Self {
+            lines,
+            heard: String::new(),
+            ended: false,
+        }
+    }
+
+    fn listen(&mut self) {
+        match self.lines.recv_timeout(LIMIT) {
+            Ok(line) => self.heard.push_str(&line),
+            Err(RecvTimeoutError::Disconnected) => self.ended = true,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing more was said:\n{}", self.heard),
+        }
+    }
 }
 
 impl Maint {
@@ -155,6 +200,7 @@ impl Maint {
             .spawn()
             .expect("the plugin was built");
         let mut stdin = child.stdin.take().expect("a pipe");
+        let stderr = Heard::from(child.stderr.take());
         let text = std::mem::take(&mut self.stdin);
         let writer = std::thread::spawn(move || {
             // The plugin may well not read it.
@@ -163,6 +209,7 @@ impl Maint {
         Running {
             child,
             writer,
+            stderr,
             words: self.words,
             prefix: self.prefix,
         }
@@ -199,16 +246,29 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).expect("it is our child");
     }
 
+    /// Waits until it has said `text` on stderr.
+    #[track_caller]
+    pub(crate) fn says(&mut self, text: &str) {
+        while !self.stderr.heard.contains(text) {
+            let heard = &self.stderr.heard;
+            assert!(!self.stderr.ended, "it never said {text:?}:\n{heard}");
+            self.stderr.listen();
+        }
+    }
+
     /// Waits for its end.
-    pub(crate) fn ends(self) -> Run {
+    pub(crate) fn ends(mut self) -> Run {
         let output = self.child.wait_with_output().expect("the plugin ends");
+        while !self.stderr.ended {
+            self.stderr.listen();
+        }
         self.writer.join().expect("the writer ends");
         let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
         Run {
             words: self.words,
             prefix: self.prefix,
             stdout: text(output.stdout),
-            stderr: text(output.stderr),
+            stderr: self.stderr.heard,
             code: output.status.code().expect("it was not killed"),
         }
     }

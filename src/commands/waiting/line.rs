@@ -1,0 +1,108 @@
+//! Tells whom a caller waits for: on a terminal in one line that counts down, elsewhere in a line a
+//! change.
+
+use std::future::pending;
+use std::time::Duration;
+
+use maintenance_lease::{Blocked, Progress};
+
+use crate::report::refusal::Asked;
+use crate::report::verb::Verb;
+use crate::report::waiting::{self, Queue};
+use crate::session::Session;
+
+/// How often the line on a terminal is shown anew.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What a waiter told.
+#[derive(Debug)]
+pub(super) enum Told {
+    Blocked(Box<Blocked>),
+    /// Nothing can be watched, for this reason.
+    Blind(String),
+}
+
+impl Told {
+    pub(super) fn of(progress: &Progress<'_>) -> Option<Self> {
+        match progress {
+            Progress::Blocked(blocked) => Some(Self::Blocked(Box::new((*blocked).clone()))),
+            Progress::Blind(why) => Some(Self::Blind(why.to_string())),
+            _ => None,
+        }
+    }
+}
+
+/// The line, which goes away with this.
+pub(super) struct Line<'a> {
+    session: &'a Session<'a>,
+    verb: Verb,
+    queue: Queue,
+    blocked: Option<Blocked>,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(session: &'a Session<'a>, verb: Verb, queue: Queue) -> Self {
+        Self {
+            session,
+            verb,
+            queue,
+            blocked: None,
+        }
+    }
+
+    /// What stands in the way, as far as that is known.
+    pub(super) fn blocked(&self) -> Option<&Blocked> {
+        self.blocked.as_ref()
+    }
+
+    pub(super) fn take_in(&mut self, told: Told) {
+        match told {
+            Told::Blocked(blocked) => {
+                let known = self.blocked.replace(*blocked);
+                let terminal = self.session.terminal;
+                if terminal.live_width().is_some() {
+                    self.show();
+                } else if let Some(blocked) = self.blocked()
+                    && !known.is_some_and(|known| blocked.is_still(&known))
+                {
+                    let asked = Asked {
+                        verb: self.verb,
+                        caller: self.session.locks.identity(),
+                        program: self.session.program,
+                        now: self.session.locks.server_time().now(),
+                        waited: false,
+                    };
+                    terminal.remark(waiting::line(blocked, self.queue, asked));
+                }
+            }
+            Told::Blind(why) => {
+                self.session.terminal.warn(waiting::blind(&why));
+                self.show();
+            }
+        }
+    }
+
+    /// Completes when the line is due to be shown anew; never where there is none.
+    pub(super) async fn due(&self) {
+        if self.blocked.is_some() && self.session.terminal.live_width().is_some() {
+            tokio::time::sleep(TICK).await;
+        } else {
+            pending::<()>().await;
+        }
+    }
+
+    /// Shows it, where it can be shown.
+    pub(super) fn show(&self) {
+        let terminal = self.session.terminal;
+        if let Some((blocked, width)) = self.blocked().zip(terminal.live_width()) {
+            let now = self.session.locks.server_time().now();
+            terminal.live(&waiting::short(blocked, self.queue, now, width));
+        }
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        self.session.terminal.end_live();
+    }
+}

@@ -1,0 +1,107 @@
+//! Whom somebody waits for, in a line.
+
+use maintenance_lease::protocol::{Instant, Now, Refusal};
+use maintenance_lease::{Blocked, NodeLease};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::refusal::{self, Asked, person};
+use super::status::cut;
+use super::time::clock;
+use crate::terminal::escape;
+
+/// How far somebody came who wants several nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    /// So many are theirs.
+    pub(crate) taken: usize,
+    /// Of so many.
+    pub(crate) all: usize,
+}
+
+/// The narrowest reason that says anything.
+const NARROWEST_REASON: usize = 8;
+
+/// A line with all there is to say.
+pub(crate) fn line(blocked: &Blocked, queue: Queue, asked: Asked<'_>) -> String {
+    let what = refusal::message(&blocked.refused, asked);
+    let when = match blocked.earliest {
+        _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
+        Some(at) if at > asked.now.earliest => format!(
+            "free when it is released, or from {} on at the earliest",
+            clock(at, asked.now.latest)
+        ),
+        Some(_) => "free at any moment".to_owned(),
+        None => "free when it is released".to_owned(),
+    };
+    format!("waiting{}: {what}; {when}", so_far(queue))
+}
+
+/// What of that fits in `width` columns, with a countdown to `now`.
+pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now, width: usize) -> String {
+    let refused = &blocked.refused;
+    let lease = refused.lease.as_ref();
+    let who = lease.map_or_else(|| "nobody".to_owned(), person);
+    let when = match blocked.earliest {
+        _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
+        Some(at) if at > now.earliest => {
+            format!("free in {} or on release", countdown(at, now.earliest))
+        }
+        Some(_) => "free at any moment".to_owned(),
+        None => "free on release".to_owned(),
+    };
+    let head = format!("waiting{}: node/{}, {who}", so_far(queue), refused.node);
+    let room = width.saturating_sub(head.width() + when.width() + ", \"\"; ".width());
+    let reason = lease
+        .and_then(NodeLease::reason)
+        .map(escape)
+        .filter(|reason| !reason.is_empty() && reason.width().min(NARROWEST_REASON) <= room)
+        .map(|reason| format!(", \"{}\"", cut(&reason, room)))
+        .unwrap_or_default();
+    cut(&format!("{head}{reason}; {when}"), width)
+}
+
+/// That changes can't be seen as they happen.
+pub(crate) fn blind(why: &str) -> String {
+    format!(
+        "changes can't be watched, but are looked for: {}",
+        escape(why)
+    )
+}
+
+fn is_hold(blocked: &Blocked) -> bool {
+    matches!(
+        blocked.refused.refusal,
+        Refusal::AdminHold | Refusal::OwnHold
+    )
+}
+
+fn so_far(queue: Queue) -> String {
+    match queue {
+        Queue { all: 0 | 1, .. } => String::new(),
+        Queue { taken, all } => format!(", {taken} of {all} taken"),
+    }
+}
+
+/// The time from `now` to `at` as a clock that runs backwards shows it, rounded up.
+fn countdown(at: Instant, now: Instant) -> String {
+    let seconds = (at - now).ceil_seconds();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_countdown_shows_every_second() {
+        let shown = |micros: i64| countdown(Instant::from_micros(micros), Instant::from_micros(0));
+        assert_eq!(shown(1), "0:01");
+        assert_eq!(shown(59_000_001), "1:00");
+        assert_eq!(shown(753_000_000), "12:33");
+        assert_eq!(shown(3_723_000_000), "1:02:03");
+    }
+}

@@ -1,0 +1,255 @@
+//! `wait`: until nodes are free, held, expired or on hold.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{Cluster, holder_of, on_both};
+use crate::waiting::{about_to_expire, bob, held_by_bob};
+
+fn free(cluster: &Cluster, short: &str) -> String {
+    let node = cluster.node(short);
+    cluster.lease(&node, &json!({}));
+    node
+}
+
+#[test]
+fn what_is_so_already_needs_no_waiting() {
+    on_both("for-now", |cluster| {
+        let (node, held) = (cluster.node("worker-1"), held_by_bob(cluster, "worker-2"));
+        let now = "--timeout=0";
+        assert_snapshot!(cluster.maint(["wait", &node, now]).run(), @"
+        $ kubectl maint wait worker-1 --timeout=0
+        node/worker-1 is free
+        -- exit code 0
+        ");
+        assert_snapshot!(cluster.maint(["wait", &held, "--for=held", now]).run(), @r#"
+        $ kubectl maint wait worker-2 --for=held --timeout=0
+        node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
+        -- exit code 0
+        "#);
+        let name = ["wait", &held, "--for=held", now, "-o", "name"];
+        assert_snapshot!(cluster.maint(name).run(), @"
+        $ kubectl maint wait worker-2 --for=held --timeout=0 -o name
+        node/worker-2
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_release_ends_it_and_reserves_nothing() {
+    on_both("for-release", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let mut run = cluster.maint(["wait", &node]).start();
+        run.says("waiting for ");
+        bob(cluster, &["release", &node]).succeeds();
+        assert_snapshot!(run.ends(), @r#"
+        $ kubectl maint wait worker-1
+        node/worker-1 is free
+        -- stderr
+        waiting for it to be free: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
+        -- exit code 0
+        "#);
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn what_expired_is_free_by_the_passing_of_time_alone() {
+    on_both("for-expiry", |cluster| {
+        let node = about_to_expire(cluster, "worker-1");
+        assert_snapshot!(cluster.maint(["wait", &node, "-q"]).run(), @"
+        $ kubectl maint wait worker-1 -q
+        -- exit code 0
+        ");
+        assert_snapshot!(cluster.maint(["wait", &node]).run(), @"
+        $ kubectl maint wait worker-1
+        node/worker-1 has an expired lease of bob@laptop (since [time], expired at [time], [length] ago)
+        -- exit code 0
+        ");
+        let run = cluster.maint(["wait", &node, "--for=expired", "--timeout=0"]);
+        assert_eq!(run.run().code, 0);
+    });
+}
+
+#[test]
+fn a_time_out_says_how_it_stands() {
+    on_both("for-timeout", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        assert_snapshot!(cluster.maint(["wait", &node, "--timeout=1s"]).run(), @r#"
+        $ kubectl maint wait worker-1 --timeout=1s
+        -- stderr
+        waiting for it to be free: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
+        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        -- exit code 4
+        "#);
+        let hold = ["wait", &node, "--for=hold", "--timeout=0"];
+        assert_snapshot!(cluster.maint(hold).run(), @r#"
+        $ kubectl maint wait worker-1 --for=hold --timeout=0
+        -- stderr
+        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); it was not waited for
+        -- exit code 4
+        "#);
+        let free = free(cluster, "worker-2");
+        let held = ["wait", &free, "--for=held", "--timeout=1s", "-q"];
+        assert_snapshot!(cluster.maint(held).run(), @"
+        $ kubectl maint wait worker-2 --for=held --timeout=1s -q
+        -- stderr
+        error: node/worker-2 is free; waited 1s
+        -- exit code 4
+        ");
+    });
+}
+
+#[test]
+fn a_lease_and_a_hold_are_waited_for_apart() {
+    on_both("for-held", |cluster| {
+        let node = free(cluster, "worker-1");
+        let mut held = cluster.maint(["wait", &node, "--for=held"]).start();
+        let mut hold = cluster.maint(["wait", &node, "--for=hold"]).start();
+        held.says("to be held: ");
+        hold.says("to be on hold: ");
+        bob(cluster, &["hold", &node, "-m", "disk"]).succeeds();
+        assert_snapshot!(hold.ends(), @r#"
+        $ kubectl maint wait worker-1 --for=hold
+        node/worker-1 is on hold by bob@laptop: "disk" (since [time])
+        -- stderr
+        waiting for it to be on hold: node/worker-1 is free
+        -- exit code 0
+        "#);
+        held.says("is on hold by bob@laptop");
+        bob(cluster, &["unhold", &node]).succeeds();
+        held.says("is free\n");
+        bob(cluster, &["acquire", &node]).succeeds();
+        let held = held.ends();
+        assert_eq!(held.code, 0, "{held}");
+        assert!(held.stdout.contains("is held by bob@laptop"), "{held}");
+    });
+}
+
+#[test]
+fn ones_own_lock_is_not_free() {
+    on_both("for-own", |cluster| {
+        let node = free(cluster, "worker-1");
+        cluster.maint(["acquire", &node]).succeeds();
+        let run = cluster.maint(["wait", &node, "--timeout=0"]).run();
+        assert_eq!(run.code, 4, "{run}");
+    });
+}
+
+#[test]
+fn each_of_several_nodes_is_told_as_it_gets_there() {
+    on_both("for-several", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| held_by_bob(cluster, short));
+        let third = free(cluster, "worker-3");
+        let mut run = cluster
+            .maint(["wait", &nodes[0], &nodes[1], &third])
+            .start();
+        run.says("worker-2 is held by ");
+        bob(cluster, &["release", &nodes[1]]).succeeds();
+        bob(cluster, &["release", &nodes[0]]).succeeds();
+        assert_snapshot!(run.ends(), @r#"
+        $ kubectl maint wait worker-1 worker-2 worker-3
+        node/worker-3 is free
+        node/worker-2 is free
+        node/worker-1 is free
+        -- stderr
+        waiting for it to be free: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
+        waiting for it to be free: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
+        -- exit code 0
+        "#);
+        bob(cluster, &["acquire", &nodes[0], "-m", "disk"]).succeeds();
+        let run = cluster.maint([
+            "wait",
+            &nodes[0],
+            &third,
+            "--timeout=1s",
+            "-o",
+            "json",
+            "-q",
+        ]);
+        assert_snapshot!(run.run(), @r#"
+        $ kubectl maint wait worker-1 worker-3 --timeout=1s -o json -q
+        {
+          "apiVersion": "kubectl-maint.dev/v1",
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v1",
+              "kind": "NodeMaintenance",
+              "node": "worker-3",
+              "state": "Free",
+              "transitions": 0,
+              "nodeStatus": "Ready"
+            }
+          ]
+        }
+        -- stderr
+        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
+        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        -- exit code 4
+        "#);
+    });
+}
+
+#[test]
+fn a_name_that_no_node_has_is_an_error() {
+    on_both("for-unknown", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let run = cluster
+            .maint(["wait", &node, &cluster.name("worker-9")])
+            .run();
+        assert_eq!(run.code, 1, "{run}");
+        assert!(run.stderr.contains("did you mean"), "{run}");
+    });
+}
+
+#[test]
+fn a_node_that_goes_ends_it() {
+    on_both("for-gone", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let mut run = cluster.maint(["wait", &node, "--timeout=-1s"]).start();
+        run.says("waiting for ");
+        cluster.delete(&format!("/api/v1/nodes/{node}"));
+        let run = run.ends();
+        assert_eq!(run.code, 1, "{run}");
+        assert!(run.stderr.contains("(NotFound)"), "{run}");
+    });
+}
+
+#[test]
+fn ctrl_c_ends_it() {
+    on_both("for-ctrl-c", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let mut run = cluster.maint(["wait", &node]).start();
+        run.says("waiting for ");
+        run.interrupt();
+        assert_snapshot!(run.ends(), @r#"
+        $ kubectl maint wait worker-1
+        -- stderr
+        waiting for it to be free: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: interrupted
+        -- exit code 130
+        "#);
+    });
+}
+
+#[test]
+fn many_are_counted() {
+    on_both("for-many", |cluster| {
+        let names: Vec<String> = (0..12)
+            .map(|number| cluster.node(&format!("worker-{number}")))
+            .collect();
+        let run = cluster
+            .maint(["wait", "--for=held", "--timeout=1s"])
+            .args(&names)
+            .run();
+        assert_eq!(run.code, 4, "{run}");
+        assert!(
+            run.stderr
+                .contains("waiting for 12 of 12 nodes to be held\n"),
+            "{run}"
+        );
+    });
+}

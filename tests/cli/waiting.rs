@@ -1,0 +1,325 @@
+//! Waiting for the lock of a node that somebody else has.
+
+mod several;
+mod terminal;
+
+use http::Method;
+use insta::assert_snapshot;
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::Treatment::{Keep, Pass};
+use crate::support::{Cluster, Maint, ago, holder_of, on_both};
+
+/// A node that bob holds.
+pub(super) fn held_by_bob(cluster: &Cluster, short: &str) -> String {
+    let node = cluster.node(short);
+    cluster.lease(&node, &json!({}));
+    bob(cluster, &["acquire", &node, "-m", "disk"]).succeeds();
+    node
+}
+
+/// A node whose holder went away, and which is anybody's in about a second.
+pub(super) fn about_to_expire(cluster: &Cluster, short: &str) -> String {
+    let node = cluster.node(short);
+    let spec = json!({
+        "holderIdentity": "bob@laptop",
+        "leaseDurationSeconds": 1,
+        "acquireTime": ago(3),
+        "renewTime": ago(3),
+        "leaseTransitions": 1,
+    });
+    cluster.lease(&node, &spec);
+    node
+}
+
+pub(super) fn bob(cluster: &Cluster, arguments: &[&str]) -> Maint {
+    cluster.maint(arguments).holder("bob@laptop")
+}
+
+#[test]
+fn a_released_node_is_acquired() {
+    on_both("wait-release", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let mut run = cluster.maint(["acquire", &node, "--wait"]).start();
+        run.says("waiting: ");
+        bob(cluster, &["release", &node]).succeeds();
+        // In a script it is said once whom it waits for, and what came of it.
+        assert_snapshot!(run.ends(), @r#"
+        $ kubectl maint acquire worker-1 --wait
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        -- exit code 0
+        "#);
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
+    });
+}
+
+#[test]
+fn an_expired_node_is_acquired() {
+    on_both("wait-expiry", |cluster| {
+        let node = about_to_expire(cluster, "worker-1");
+        let run = cluster.maint(["acquire", &node, "--wait", "-o", "name"]);
+        // As always with somebody who did not finish.
+        assert_snapshot!(run.run(), @"
+        $ kubectl maint acquire worker-1 --wait -o name
+        node/worker-1
+        -- stderr
+        waiting: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        Warning: node/worker-1 was left unfinished by bob@laptop (since [time], expired at [time], [length] ago)
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_free_node_is_acquired_at_once() {
+    on_both("wait-free", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let run = cluster.maint(["acquire", &node, "--wait", "--timeout=0"]);
+        assert_snapshot!(run.run(), @"
+        $ kubectl maint acquire worker-1 --wait --timeout=0
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_time_out_says_who_has_it() {
+    on_both("wait-timeout", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let run = cluster.maint(["acquire", &node, "--wait", "--timeout=1s"]);
+        assert_snapshot!(run.run(), @r#"
+        $ kubectl maint acquire worker-1 --wait --timeout=1s
+        -- stderr
+        waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
+        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        -- exit code 4
+        "#);
+        let run = cluster.maint(["acquire", &node, "--wait", "--timeout", "0", "-q"]);
+        assert_snapshot!(run.run(), @r#"
+        $ kubectl maint acquire worker-1 --wait --timeout 0 -q
+        -- stderr
+        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); it was not waited for
+        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        -- exit code 4
+        "#);
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn a_renewal_is_nothing_new() {
+    on_both("wait-renewal", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let mut run = cluster.maint(["acquire", &node, "--wait"]).start();
+        run.says("waiting: ");
+        bob(cluster, &["renew", &node]).succeeds();
+        bob(cluster, &["release", &node]).succeeds();
+        let run = run.ends();
+        assert_eq!(run.code, 0, "{run}");
+        assert_eq!(run.stderr.matches("waiting: ").count(), 1, "{run}");
+    });
+}
+
+#[test]
+fn another_holder_is_something_new() {
+    on_both("wait-another", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let mut run = cluster.maint(["acquire", &node, "--wait"]).start();
+        run.says("waiting: ");
+        let carol = ["hold", &node, "-m", "fire", "--take-over", "--yes"];
+        cluster.maint(carol).holder("carol@desk").succeeds();
+        run.says("on hold by carol@desk");
+        cluster
+            .maint(["unhold", &node])
+            .holder("carol@desk")
+            .succeeds();
+        assert_snapshot!(run.ends(), @r#"
+        $ kubectl maint acquire worker-1 --wait
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        waiting: node/worker-1 is on hold by carol@desk: "fire" (since [time]); free when the hold is ended
+        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        -- exit code 0
+        "#);
+    });
+}
+
+#[test]
+fn quiet_says_nothing_of_it() {
+    on_both("wait-quiet", |cluster| {
+        let node = about_to_expire(cluster, "worker-1");
+        let run = cluster.maint(["acquire", &node, "--wait", "-q"]);
+        assert_snapshot!(run.run(), @"
+        $ kubectl maint acquire worker-1 --wait -q
+        -- stderr
+        Warning: node/worker-1 was left unfinished by bob@laptop (since [time], expired at [time], [length] ago)
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_hold_waits_too() {
+    on_both("wait-hold", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let mut run = cluster
+            .maint(["hold", &node, "-m", "new disk", "--wait"])
+            .start();
+        run.says("waiting: ");
+        bob(cluster, &["release", &node]).succeeds();
+        assert_snapshot!(run.ends(), @r#"
+        $ kubectl maint hold worker-1 -m "new disk" --wait
+        node/worker-1 on hold by alice@bastion
+        -- stderr
+        waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        a hold does not end by itself: kubectl maint unhold worker-1 ends it
+        -- exit code 0
+        "#);
+        assert_eq!(
+            holder_of(cluster, &node).as_deref(),
+            Some("kubeadm:alice@bastion")
+        );
+    });
+}
+
+#[test]
+fn a_dry_run_waits_for_nobody() {
+    on_both("wait-dry", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let run = cluster.maint(["acquire", &node, "--wait", "--dry-run"]);
+        assert_snapshot!(run.run(), @r#"
+        $ kubectl maint acquire worker-1 --wait --dry-run
+        -- stderr
+        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: ask them, or wait for it: kubectl maint acquire worker-1 --wait
+        -- exit code 3
+        "#);
+    });
+}
+
+#[test]
+fn a_node_that_goes_ends_the_wait() {
+    on_both("wait-gone", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let mut run = cluster.maint(["acquire", &node, "--wait"]).start();
+        run.says("waiting: ");
+        cluster.delete(&format!("/api/v1/nodes/{node}"));
+        let run = run.ends();
+        assert_eq!(run.code, 1, "{run}");
+        assert!(run.stderr.contains("(NotFound)"), "{run}");
+    });
+}
+
+#[test]
+fn ctrl_c_while_it_waits_leaves_nothing() {
+    for (prefix, signal) in [
+        ("wait-int", Signal::INT),
+        ("wait-term", Signal::TERM),
+        ("wait-hup", Signal::HUP),
+    ] {
+        on_both(prefix, |cluster| {
+            let node = held_by_bob(cluster, "worker-1");
+            let before = cluster.lease_of(&node);
+            let mut run = cluster
+                .maint(["acquire", &node, "--wait", "-o", "json"])
+                .start();
+            run.says("waiting: ");
+            run.is_sent(signal);
+            assert_snapshot!(run.ends(), @r#"
+            $ kubectl maint acquire worker-1 --wait -o json
+            -- stderr
+            waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+            error: interrupted
+            -- exit code 130
+            "#);
+            assert_eq!(cluster.lease_of(&node), before);
+        });
+    }
+}
+
+#[test]
+fn ctrl_c_while_a_write_hangs_says_that_it_may_land() {
+    on_both("wait-write", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let gate = cluster.gate(|method, _| match *method == Method::PATCH {
+            true => Keep,
+            false => Pass,
+        });
+        let mut run = cluster
+            .maint(["acquire", &node, "--wait", "-q"])
+            .env("KUBECONFIG", &gate.kubeconfig)
+            .start();
+        bob(cluster, &["release", &node]).succeeds();
+        let kept = gate.kept();
+        run.interrupt();
+        run.says("may still take effect");
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint acquire worker-1 --wait -q
+        -- stderr
+        error: interrupted: the write for node/worker-1 was under way and may still take effect
+        hint: to see: kubectl maint status worker-1
+        -- exit code 130
+        ");
+        assert_eq!(kept.passes(), 200);
+    });
+}
+
+#[test]
+fn ctrl_c_while_a_write_lands_gives_back() {
+    on_both("wait-lands", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let gate = cluster.gate_for_writes(&[Keep]);
+        let run = cluster
+            .maint(["acquire", &node, "--wait", "-q"])
+            .env("KUBECONFIG", &gate.kubeconfig)
+            .start();
+        bob(cluster, &["release", &node]).succeeds();
+        let kept = gate.kept();
+        run.interrupt();
+        assert_eq!(kept.passes(), 200);
+        let run = run.ends();
+        // Whichever comes first, what it says is what is: given back, or held.
+        match run.code {
+            130 => assert_eq!(holder_of(cluster, &node), None, "{run}"),
+            code => {
+                let holder = holder_of(cluster, &node);
+                assert_eq!((code, holder.as_deref()), (0, Some("alice@bastion")));
+            }
+        }
+    });
+}
+
+#[test]
+fn what_cannot_be_meant_is_a_usage_error() {
+    let cluster = Cluster::nowhere();
+    for arguments in [
+        &["acquire", "a", "--timeout", "30s"][..],
+        &["acquire", "a", "b", "--wait", "--partial"],
+        &["hold", "a", "-m", "x", "--wait", "--take-over"],
+        &["acquire", "a", "--wait", "--timeout", "30"],
+    ] {
+        let run = cluster.maint(arguments).run();
+        assert_eq!(run.code, 2, "{run}");
+    }
+    assert_snapshot!(cluster.maint(["acquire", "a", "--timeout", "30s"]).run(), @"
+    $ kubectl maint acquire a --timeout 30s
+    -- stderr
+    error: the following required arguments were not provided:
+      --wait
+
+    Usage: kubectl maint acquire --wait --timeout <TIME> --holder <ID> <NODE>...
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+}

@@ -1,0 +1,199 @@
+//! Several nodes: one after another, in the order of their names.
+
+use std::thread;
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::{about_to_expire, bob, held_by_bob};
+use crate::support::{Cluster, holder_of, on_both};
+
+fn free(cluster: &Cluster, short: &str) -> String {
+    let node = cluster.node(short);
+    cluster.lease(&node, &json!({}));
+    node
+}
+
+#[test]
+fn they_are_taken_in_the_order_of_their_names() {
+    on_both("turn-all", |cluster| {
+        let first = free(cluster, "worker-1");
+        let second = held_by_bob(cluster, "worker-2");
+        let mut run = cluster
+            .maint(["acquire", &second, &first, "--wait"])
+            .start();
+        run.says("1 of 2 taken");
+        assert_eq!(holder_of(cluster, &first).as_deref(), Some("alice@bastion"));
+        bob(cluster, &["release", &second]).succeeds();
+        // Results come in the order in which they were given.
+        assert_snapshot!(run.ends(), @r#"
+        $ kubectl maint acquire worker-2 worker-1 --wait
+        node/worker-2 acquired by alice@bastion until [time] (30m)
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        after that anyone may take them; longer: kubectl maint renew, or kubectl maint hold -m WHY
+        all 2 nodes are held now
+        -- exit code 0
+        "#);
+    });
+}
+
+#[test]
+fn two_callers_who_overlap_never_wait_for_each_other() {
+    const ROUNDS: usize = 5;
+    on_both("turn-overlap", |cluster| {
+        let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| free(cluster, short));
+        let one = [&nodes[0], &nodes[1], &nodes[2]];
+        let other = [&nodes[2], &nodes[1], &nodes[0]];
+        thread::scope(|scope| {
+            for (holder, nodes) in [("alice@bastion", one), ("bob@laptop", other)] {
+                scope.spawn(move || {
+                    for _ in 0..ROUNDS {
+                        for verb in [&["acquire", "--wait", "--timeout", "60s"][..], &["release"]] {
+                            cluster.maint(verb).args(nodes).holder(holder).succeeds();
+                        }
+                    }
+                });
+            }
+        });
+        for node in &nodes {
+            let transitions = &cluster.lease_of(node)["spec"]["leaseTransitions"];
+            assert_eq!(*transitions, json!(2 * ROUNDS), "{node}");
+        }
+    });
+}
+
+#[test]
+fn a_time_out_gives_back_what_was_taken() {
+    on_both("turn-timeout", |cluster| {
+        let first = free(cluster, "worker-1");
+        let second = held_by_bob(cluster, "worker-2");
+        let run = cluster
+            .maint(["acquire", "--wait", "--timeout", "1s"])
+            .args([&first, &second]);
+        assert_snapshot!(run.run(), @r#"
+        $ kubectl maint acquire --wait --timeout 1s worker-1 worker-2
+        -- stderr
+        waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        error: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
+        hint: ask them, or from [time] on: kubectl maint acquire worker-2
+        none of the 2 nodes was acquired
+        -- exit code 4
+        "#);
+        assert_eq!(holder_of(cluster, &first), None);
+        let run = cluster
+            .maint(["hold", "-m", "rack", "--wait", "--timeout", "1s", "-q"])
+            .args([&first, &second]);
+        assert_snapshot!(run.run(), @r#"
+        $ kubectl maint hold -m rack --wait --timeout 1s -q worker-1 worker-2
+        -- stderr
+        error: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
+        hint: to take it over: kubectl maint hold worker-2 --take-over -m WHY
+        -- exit code 4
+        "#);
+        assert_eq!(holder_of(cluster, &first), None);
+        assert_eq!(holder_of(cluster, &second).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn what_was_held_before_stays_as_found() {
+    on_both("turn-found", |cluster| {
+        let first = free(cluster, "worker-1");
+        cluster.maint(["acquire", &first]).succeeds();
+        let second = held_by_bob(cluster, "worker-2");
+        let run = cluster
+            .maint(["acquire", "--wait", "--timeout", "1s", "--reentry"])
+            .args([&first, &second])
+            .run();
+        assert_eq!(run.code, 4, "{run}");
+        assert_eq!(holder_of(cluster, &first).as_deref(), Some("alice@bastion"));
+    });
+}
+
+#[test]
+fn ctrl_c_gives_back_what_was_taken() {
+    on_both("turn-ctrl-c", |cluster| {
+        let first = free(cluster, "worker-1");
+        let second = held_by_bob(cluster, "worker-2");
+        let mut run = cluster
+            .maint(["acquire", &first, &second, "--wait"])
+            .start();
+        run.says("1 of 2 taken");
+        run.interrupt();
+        assert_snapshot!(run.ends(), @r#"
+        $ kubectl maint acquire worker-1 worker-2 --wait
+        -- stderr
+        waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        error: interrupted
+        none of the 2 nodes was acquired
+        -- exit code 130
+        "#);
+        assert_eq!(holder_of(cluster, &first), None);
+    });
+}
+
+#[test]
+fn the_loss_of_one_gives_back_the_others() {
+    on_both("turn-loss", |cluster| {
+        let first = free(cluster, "worker-1");
+        let second = free(cluster, "worker-2");
+        let third = held_by_bob(cluster, "worker-3");
+        let mut run = cluster
+            .maint(["acquire", &first, &second, &third, "--wait"])
+            .start();
+        run.says("2 of 3 taken");
+        let fire = ["hold", &second, "-m", "fire", "--take-over", "--yes"];
+        cluster.maint(fire).holder("carol@desk").succeeds();
+        assert_snapshot!(run.ends(), @r#"
+        $ kubectl maint acquire worker-1 worker-2 worker-3 --wait
+        -- stderr
+        waiting, 2 of 3 taken: node/worker-3 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        error: node/worker-2 was taken over by kubeadm:carol@desk
+        none of the 3 nodes was acquired
+        -- exit code 3
+        "#);
+        assert_eq!(holder_of(cluster, &first), None);
+        assert_eq!(
+            holder_of(cluster, &second).as_deref(),
+            Some("kubeadm:carol@desk")
+        );
+    });
+}
+
+#[test]
+fn what_was_taken_is_renewed_meanwhile() {
+    on_both("turn-renewed", |cluster| {
+        let first = free(cluster, "worker-1");
+        let second = held_by_bob(cluster, "worker-2");
+        let mut run = cluster
+            .maint(["acquire", &first, &second, "--duration", "1s", "--wait"])
+            .start();
+        run.says("1 of 2 taken");
+        // Long enough for the first to run out, if nobody renewed it.
+        let other = about_to_expire(cluster, "worker-3");
+        let carol = |node: &str| {
+            let maint = cluster.maint(["acquire", node, "--wait", "--timeout", "6s"]);
+            maint.holder("carol@desk").run()
+        };
+        let waited = carol(&first);
+        assert_eq!(waited.code, 4, "{waited}");
+        assert_eq!(carol(&other).code, 0);
+        bob(cluster, &["release", &second]).succeeds();
+        let run = run.ends();
+        assert_eq!(run.code, 0, "{run}");
+        assert_eq!(cluster.lease_of(&first)["spec"]["leaseTransitions"], 1);
+    });
+}
+
+#[test]
+fn a_name_that_no_node_has_is_not_waited_for() {
+    on_both("turn-unknown", |cluster| {
+        let first = held_by_bob(cluster, "worker-1");
+        let unknown = cluster.name("worker-9");
+        let run = cluster.maint(["acquire", &first, &unknown, "--wait"]).run();
+        assert_eq!(run.code, 1, "{run}");
+        assert!(run.stderr.contains("(NotFound)"), "{run}");
+    });
+}

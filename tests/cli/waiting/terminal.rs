@@ -1,0 +1,98 @@
+//! What somebody sees who waits at a terminal.
+
+use std::process::Command;
+
+use regex::Regex;
+use rexpect::session::{PtySession, spawn_command};
+
+use super::{bob, held_by_bob};
+use crate::support::{Cluster, Maint, holder_of, on_real};
+
+/// How long a line may be in coming, in milliseconds.
+const LIMIT: u64 = 60_000;
+
+/// A run at a terminal of 80 columns.
+fn at_a_terminal(maint: Maint) -> PtySession {
+    let maint = maint.env("TERM", "xterm").command();
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", r#"stty cols 80; exec "$0" "$@""#])
+        .arg(maint.get_program())
+        .args(maint.get_args())
+        .env_clear()
+        .envs(
+            maint
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env("PATH", "/usr/bin:/bin");
+    spawn_command(shell, Some(LIMIT)).expect("a terminal")
+}
+
+fn waiting(cluster: &Cluster, node: &str) -> PtySession {
+    at_a_terminal(cluster.maint(["acquire", node, "--wait"]))
+}
+
+/// The next line that is shown in place.
+fn next_line(terminal: &mut PtySession) -> String {
+    let line = r"waiting: [^\x1b\r\n]*(on release|ended)";
+    let (_, line) = terminal.exp_regex(line).expect("a line");
+    // It is read byte by byte.
+    let bytes = line.chars().map(|c| u8::try_from(c).expect("a byte"));
+    String::from_utf8(bytes.collect()).expect("output is UTF-8")
+}
+
+#[test]
+fn one_line_counts_down_in_place() {
+    on_real("tty-count", |cluster| {
+        let node = held_by_bob(cluster, "w1");
+        let mut terminal = waiting(cluster, &node);
+        let line = next_line(&mut terminal);
+        assert!(line.chars().count() < 80, "{line}");
+        let expected = format!(
+            r#"^waiting: node/{node}, bob@laptop, "disk"; free in (30:0[0-3]|29:\d\d) or on release$"#
+        );
+        let expected = Regex::new(&expected).expect("a pattern");
+        assert!(expected.is_match(&line), "{line}");
+        let later = next_line(&mut terminal);
+        assert_ne!(later, line);
+        bob(cluster, &["release", &node]).succeeds();
+        let rest = terminal.exp_eof().expect("it ends");
+        // The line is gone before the result is printed.
+        let (_, result) = rest.rsplit_once("\x1b[2K").expect("it is erased");
+        assert!(result.contains("acquired by alice@bastion"), "{result:?}");
+        assert!(!result.contains("waiting"), "{result:?}");
+    });
+}
+
+#[test]
+fn a_long_reason_is_cut_so_that_the_line_stays_one() {
+    on_real("tty-long", |cluster| {
+        let node = cluster.node("w1");
+        bob(cluster, &["acquire", &node, "-m", &"kernel ".repeat(40)]).succeeds();
+        let mut terminal = waiting(cluster, &node);
+        let line = next_line(&mut terminal);
+        assert!(line.chars().count() < 80, "{line}");
+        assert!(line.contains("kernel"), "{line}");
+        assert!(line.contains("…\"; free in "), "{line}");
+        terminal.send("\x03").expect("it listens");
+        terminal.flush().expect("it listens");
+        let rest = terminal.exp_eof().expect("it ends");
+        let (_, last) = rest.rsplit_once("\x1b[2K").expect("it is erased");
+        assert!(last.ends_with(" interrupted\r\n"), "{rest:?}");
+        assert!(!last.contains("waiting"), "{rest:?}");
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn quiet_shows_no_line() {
+    on_real("tty-quiet", |cluster| {
+        let node = held_by_bob(cluster, "w1");
+        let quiet = ["acquire", &node, "--wait", "--timeout", "1s", "-q"];
+        let mut terminal = at_a_terminal(cluster.maint(quiet));
+        let said = terminal.exp_eof().expect("it ends");
+        assert!(!said.contains("waiting: "), "{said:?}");
+        assert!(said.contains("is held by bob@laptop"), "{said:?}");
+    });
+}
