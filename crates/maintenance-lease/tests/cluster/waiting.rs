@@ -32,6 +32,7 @@ on_both_servers! {
     what_must_be_free_is_not_taken_when_it_expires,
     one_identity_waits_for_itself,
     a_renewal_is_told_as_the_same_obstacle_with_a_later_end,
+    what_changed_before_its_eyes_is_the_holders_for_as_long_as_it_says,
     a_hold_waits_for_a_lease,
     ones_own_lease_is_made_a_hold_at_once,
     a_lost_race_for_ones_own_lease_is_no_storm,
@@ -483,6 +484,24 @@ async fn a_renewal_is_told_as_the_same_obstacle_with_a_later_end(cluster: Cluste
     assert!(!held.is_still(&renewed));
     bob.unhold(&node).await.unwrap();
     waiting.acquires().await;
+}
+
+/// By the server's clock it is over, but its holder may go by another: also one of the same name.
+async fn what_changed_before_its_eyes_is_the_holders_for_as_long_as_it_says(cluster: Cluster) {
+    for who in ["alice", "bob"] {
+        let node = cluster.node(who).await;
+        let bob = cluster.holder("bob");
+        bob.try_acquire(&node, &Acquire::new()).await.unwrap();
+        let waiter = cluster.holder(who);
+        let mut waiting = Waiting::to_acquire(&waiter, &node, Acquire::new());
+        waiting.blocked().await;
+        let renewed = cluster.now();
+        let late = json!({"leaseDurationSeconds": 1, "renewTime": cluster.ago(600)});
+        cluster.patch_lease(&node, json!({"spec": late})).await;
+        let acquired = waiting.acquires().await.lease.unwrap().acquired().unwrap();
+        let waited = acquired - renewed;
+        assert!(waited >= chrono::TimeDelta::seconds(4), "{who}: {waited}");
+    }
 }
 
 async fn a_hold_waits_for_a_lease(cluster: Cluster) {

@@ -1,0 +1,338 @@
+//! One contender for one node's lock: what it saw, told and tried.
+
+use std::future::pending;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _};
+
+use super::{Blocked, Goal};
+use crate::cluster::error::ApiError;
+use crate::cluster::reads::{Seen, Sight};
+use crate::cluster::watch::{LeaseEvent, WatchEvent};
+use crate::env::backoff;
+use crate::lease::NodeLease;
+use crate::maintenance::Maintenance;
+use crate::maintenance::verbs::Plan;
+use crate::options::InvalidOption;
+use crate::outcome::{Change, Error, Refused};
+use crate::protocol::{
+    BootInstant, Clocks, Expiry, Lease, Names, Refusal, Span, State, Turn, Waiter, state, takeover,
+};
+
+/// How long a waiter whose watch can't be read goes without reading the Lease.
+const BLIND: Span = Span::seconds(10);
+
+/// After this time at the latest the clocks are looked at again: timers stand still while a machine
+/// sleeps, and the boot clock does not.
+const LONGEST_NAP: Duration = Duration::from_secs(30);
+
+/// The watch of one node's Lease.
+enum Watch {
+    /// It is opened when there is something to wait for.
+    Closed,
+    Open(BoxStream<'static, Result<LeaseEvent, Error>>),
+    /// A right is missing.
+    Forbidden,
+}
+
+/// One contender for one node's lock.
+pub(super) struct Contest<'a> {
+    maintenance: &'a Maintenance,
+    goal: Goal<'a>,
+    names: Names,
+    waiter: Waiter,
+    seen: Seen,
+    /// The Lease changed hands with its Node, perhaps: both are to be read before the next try.
+    stale: bool,
+    watch: Watch,
+    /// The watch can't be read: the Lease is read at this instant instead.
+    look_at: Option<BootInstant>,
+    /// That it can't be was told.
+    told_blind: bool,
+    failures: u32,
+    /// What was told last of what stands in the way.
+    told: Option<Blocked>,
+}
+
+impl<'a> Contest<'a> {
+    pub(super) fn new(maintenance: &'a Maintenance, node: &str, goal: Goal<'a>) -> Self {
+        let free_only = matches!(goal, Goal::Acquire(options) if options.free_only);
+        let expiry = match goal {
+            Goal::Acquire(_) | Goal::Hold(_) => Expiry::ServerTime,
+            Goal::Elect(_) => Expiry::OwnEyes,
+        };
+        Self {
+            maintenance,
+            goal,
+            names: Names::default(),
+            waiter: Waiter::new(expiry, free_only),
+            seen: Seen {
+                node: node.to_owned(),
+                row: Sight::Unread,
+                lease: None,
+            },
+            stale: false,
+            watch: Watch::Closed,
+            look_at: None,
+            told_blind: false,
+            failures: 0,
+            told: None,
+        }
+    }
+
+    fn boot(&self) -> BootInstant {
+        self.maintenance.api.env.boot()
+    }
+
+    pub(super) fn turn(&self, clocks: Clocks) -> Turn {
+        if let Some(turn) = self.waiter.first(clocks) {
+            return turn;
+        }
+        if self.look_at.is_some_and(|at| at <= clocks.boot) {
+            return Turn::Read;
+        }
+        let turn = match self.waiter.turn(clocks) {
+            Turn::Wait(_) if self.is_ours_to_take() => Turn::Try,
+            turn => turn,
+        };
+        match turn {
+            Turn::Try if self.stale => Turn::Read,
+            Turn::Wait(until) => Turn::Wait(until.into_iter().chain(self.look_at).min()),
+            turn => turn,
+        }
+    }
+
+    /// A read shows the Lease and the Node as they are. The watch goes on from there: one that was
+    /// silent or cut is not waited for any longer.
+    pub(super) fn read(&mut self, seen: Seen) -> Result<(), Error> {
+        self.failures = 0;
+        self.stale = false;
+        self.watch = Watch::Closed;
+        self.look_at = None;
+        self.seen = seen;
+        self.take_in(Waiter::read)
+    }
+
+    /// Takes in what stands in `seen`; an obstacle that nobody can wait for ends the contest.
+    fn take_in(
+        &mut self,
+        tell: impl FnOnce(&mut Waiter, Option<&Lease>, BootInstant),
+    ) -> Result<(), Error> {
+        let boot = self.boot();
+        let reduced = self.reduced();
+        tell(&mut self.waiter, reduced.as_ref(), boot);
+        match self.verdict() {
+            Err(Error::Refused(refused)) if can_end(refused.refusal) => Ok(()),
+            verdict => verdict,
+        }
+    }
+
+    fn reduced(&mut self) -> Option<Lease> {
+        let lease = self.seen.lease.as_ref();
+        lease.map(|lease| lease.reduced(&mut self.names))
+    }
+
+    /// What would be said if it were tried now. Nothing is sent.
+    fn verdict(&self) -> Result<(), Error> {
+        match self.goal {
+            Goal::Acquire(options) => self.maintenance.check_acquire(&self.seen, options),
+            Goal::Hold(options) => self.maintenance.check_hold(&self.seen, options),
+            Goal::Elect(election) => election.check(&self.seen),
+        }
+    }
+
+    /// The caller's own lock may be entered again or made a hold, whatever the time. One that ran
+    /// out is anybody's, and a colleague of the same name may hold it still by their own clock.
+    fn is_ours_to_take(&self) -> bool {
+        let Some(lease) = &self.seen.lease else {
+            return false;
+        };
+        let now = self.maintenance.api.time.now();
+        self.maintenance.is_own(lease)
+            && !matches!(lease.state(now), State::Expired { .. })
+            && self.verdict().is_ok()
+    }
+
+    fn plan(&self) -> Result<Plan, InvalidOption> {
+        let plan = match self.goal {
+            Goal::Acquire(options) => self.maintenance.plan_acquire(options),
+            Goal::Hold(options) => self.maintenance.plan_hold(options, None),
+            Goal::Elect(election) => election.plan(self.waiter.seen().map(|lease| lease.version)),
+        }?;
+        Ok(Plan { once: true, ..plan })
+    }
+
+    /// Tries once, on the version that was seen. `None`: go on waiting.
+    pub(super) async fn attempt(&mut self) -> Result<Option<Change>, Error> {
+        let plan = self.plan()?;
+        let (maintenance, seen) = (self.maintenance, self.seen.clone());
+        let node = seen.node.clone();
+        match maintenance.carry_out(&node, plan, Some(seen)).await {
+            Ok(change) => Ok(Some(change)),
+            Err(Error::Contended { .. }) => {
+                let boot = self.boot();
+                self.waiter.conflicted(boot);
+                Ok(None)
+            }
+            Err(Error::Refused(refused)) if can_end(refused.refusal) => {
+                self.seen.lease = refused.lease;
+                self.take_in(Waiter::read)?;
+                Ok(None)
+            }
+            Err(error) => self.failed(error).map(|()| None),
+        }
+    }
+
+    /// Goes on where the cause may pass.
+    pub(super) fn failed(&mut self, error: Error) -> Result<(), Error> {
+        match &error {
+            Error::Api(problem) if problem.leaves_writes_unknown() || problem.is_throttled() => {
+                let pause = backoff(&*self.maintenance.api.env, self.failures);
+                let pause = pause.max(retry_after(problem));
+                self.failures += 1;
+                let boot = self.boot();
+                self.waiter.failed(pause.into(), boot);
+                // Where the watch is what brings it back, one more look in vain is not repeated.
+                self.look_at = self.look_at.map(|_| boot.plus(BLIND));
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// What stands in the way, where that is not what was told last.
+    pub(super) fn news(&mut self, until: Option<BootInstant>, clocks: Clocks) -> Option<Blocked> {
+        let refused = match self.verdict() {
+            Err(Error::Refused(refused)) => *refused,
+            _ => self.not_yet()?,
+        };
+        let elects = matches!(self.goal, Goal::Elect(_));
+        let earliest = match self.goal {
+            Goal::Acquire(options) if options.free_only => None,
+            Goal::Elect(_) => until.map(|until| clocks.server.latest + until.since(clocks.boot)),
+            _ => self.reduced().as_ref().and_then(takeover),
+        };
+        let news = Blocked { refused, earliest };
+        // That a leader goes on leading is no news.
+        let renewed = |told: &Blocked| told.earliest != earliest && !elects;
+        let told = self.told.as_ref();
+        if told.is_some_and(|told| news.is_still(told) && !renewed(told)) {
+            return None;
+        }
+        self.told = Some(news.clone());
+        Some(news)
+    }
+
+    /// It could be taken, but for the waiter's own eyes: they saw its holder renew it too short a
+    /// while ago. `None`: nobody holds it, and another is about to.
+    fn not_yet(&mut self) -> Option<Refused> {
+        let reduced = self.reduced()?;
+        reduced.holder?;
+        Some(Refused {
+            subject: self.maintenance.repository().subject(),
+            node: self.seen.node.clone(),
+            refusal: Refusal::Held,
+            lease: self.seen.lease.clone(),
+            state: state(Some(&reduced), self.maintenance.api.time.now()),
+        })
+    }
+
+    /// Sleeps until there is something to do. Returns why nothing can be seen meanwhile, where that
+    /// is new.
+    pub(super) async fn wait(
+        &mut self,
+        until: Option<BootInstant>,
+        clocks: Clocks,
+    ) -> Result<Option<Error>, Error> {
+        let nap = until.map_or(LONGEST_NAP, |until| {
+            until.since(clocks.boot).to_duration().min(LONGEST_NAP)
+        });
+        let nap = self.maintenance.api.env.sleep(nap);
+        let event = match select(self.next_event().boxed(), nap).await {
+            Either::Left((event, _)) => event,
+            Either::Right(_) => return Ok(None),
+        };
+        match event {
+            Ok(event) => {
+                self.look_at = None;
+                self.told_blind = false;
+                self.watched(event).map(|()| None)
+            }
+            Err(error) => {
+                if matches!(error, Error::MissingRight { .. }) {
+                    self.watch = Watch::Forbidden;
+                }
+                let look_at = self.boot().plus(BLIND);
+                self.look_at.get_or_insert(look_at);
+                let told = std::mem::replace(&mut self.told_blind, true);
+                Ok((!told).then_some(error))
+            }
+        }
+    }
+
+    /// What the watch says next, from the version on that was seen.
+    async fn next_event(&mut self) -> Result<LeaseEvent, Error> {
+        if let Watch::Closed = self.watch {
+            let version = self.seen.lease.as_ref().map(NodeLease::resource_version);
+            let watch = self
+                .maintenance
+                .watch_leases(Some(&self.seen.node), version);
+            self.watch = Watch::Open(watch);
+        }
+        let next = match &mut self.watch {
+            Watch::Open(events) => events.next().await,
+            Watch::Closed | Watch::Forbidden => None,
+        };
+        match next {
+            Some(event) => event,
+            None => pending().await,
+        }
+    }
+
+    fn watched(&mut self, event: LeaseEvent) -> Result<(), Error> {
+        let node = &self.seen.node;
+        let (lease, version) = match event {
+            WatchEvent::Changed(lease) => (Some(lease.clone()), Some(lease.version)),
+            WatchEvent::Listed(mut all) => {
+                let lease = all.remove(node);
+                let version = lease.as_ref().map(|lease| lease.version);
+                (lease, version)
+            }
+            WatchEvent::Deleted(last) => (None, Some(last.version)),
+        };
+        let known = self.seen.lease.as_ref().map(|lease| lease.version);
+        if known.is_some() && version.is_some() && version <= known {
+            return Ok(());
+        }
+        // A Lease goes with its Node, which may be another by now, or none.
+        let uid = |lease: &Option<NodeLease>| lease.as_ref().map(|lease| lease.uid.clone());
+        self.stale |= uid(&lease) != uid(&self.seen.lease);
+        self.seen.lease = lease;
+        self.take_in(Waiter::watched)
+    }
+}
+
+/// Whether passing time, or the holder, can end the refusal.
+fn can_end(refusal: Refusal) -> bool {
+    match refusal {
+        Refusal::Held
+        | Refusal::HeldByCaller
+        | Refusal::Expired
+        | Refusal::AdminHold
+        | Refusal::Deleting => true,
+        Refusal::OwnHold
+        | Refusal::NotHolder
+        | Refusal::NotHeld
+        | Refusal::NotAHold
+        | Refusal::ChangedHands
+        | Refusal::Elected
+        | Refusal::Foreign => false,
+    }
+}
+
+fn retry_after(problem: &ApiError) -> Duration {
+    let seconds = problem.status().and_then(|status| status.retry_after);
+    Duration::from_secs(seconds.unwrap_or(0))
+}
