@@ -14,6 +14,7 @@ mod memory;
 mod model;
 mod practice;
 mod say;
+mod sim;
 mod test;
 mod tour;
 mod up;
@@ -36,6 +37,7 @@ enum Command {
     Model(model::Arguments),
     #[command(hide = true)]
     Measure(bench::measure::Arguments),
+    Sim(sim::Arguments),
     Test(test::Arguments),
     Try(tour::Arguments),
     Up(up::Arguments),
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => arguments.run(),
         Command::Model(arguments) => arguments.run(),
         Command::Measure(arguments) => arguments.run(),
+        Command::Sim(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),
         Command::Try(arguments) => arguments.run(),
         Command::Up(arguments) => arguments.run(),

@@ -347,7 +347,13 @@ impl Api {
         }
         match &sent.on {
             Some(on) => {
-                let patch = merge_patch(&sent.write, on, &task.extras, &task.names);
+                let mut patch = merge_patch(&sent.write, on, &task.extras, &task.names);
+                if task.once
+                    && bugs::active(Bug::WaiterWithoutVersion)
+                    && let Some(metadata) = patch["metadata"].as_object_mut()
+                {
+                    metadata.remove("resourceVersion");
+                }
                 self.patch_lease(task.node, &patch, task.write_options)
                     .await
             }

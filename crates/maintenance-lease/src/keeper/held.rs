@@ -8,6 +8,7 @@ use futures::future::{AbortHandle, abortable};
 use super::drive::Driver;
 use super::lost::Lost;
 use super::standing::{Shared, Standing};
+use crate::bugs::{self, Bug};
 use crate::cluster::patch::Extras;
 use crate::cluster::reads::{Seen, Sight};
 use crate::cluster::server_time::ServerTime;
@@ -226,7 +227,9 @@ impl HeldLease {
     /// # Caveats
     /// Dropping the future may leave the release under way; it ends the renewals in any case.
     pub async fn release(self) -> Result<Option<Change>, Error> {
-        self.keeper.abort();
+        if !bugs::active(Bug::RevivedAfterRelease) {
+            self.keeper.abort();
+        }
         let Standing { lease, lost, .. } = self.shared.standing();
         if let Some(lost) = lost {
             return Err(Error::Lost(lost));

@@ -1,0 +1,232 @@
+//! The clients of a world, each with a habit of its own.
+
+mod admin;
+mod outside;
+mod waiter;
+mod worker;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use maintenance_lease::env::Env as _;
+use maintenance_lease::protocol::Refusal;
+use maintenance_lease::{Acquire, Aside, Change, Done, Error, Maintenance, NodeLease};
+
+pub(crate) use self::outside::{Outside, bare_node};
+use crate::history::{Acquisition, BeliefId, Call, ClientId, Ending, Event, OpId, Recorder};
+use crate::machine::Machine;
+use crate::network::Network;
+use crate::plan::{Habit, SHARED_ACCOUNT};
+
+/// One process of a client.
+pub(crate) struct Agent {
+    pub(crate) client: ClientId,
+    pub(crate) habit: Habit,
+    pub(crate) machine: Machine,
+    pub(crate) recorder: Recorder,
+    pub(crate) maintenance: Maintenance,
+    pub(crate) nodes: Vec<Arc<str>>,
+    /// The longest duration that it asks for, in seconds.
+    pub(crate) longest: u32,
+    /// Others say that they are who it says it is: what is its own goes by token.
+    pub(crate) shares_account: bool,
+    pub(crate) rng: Rng,
+}
+
+/// What an agent is made from, whenever it is started.
+pub(crate) struct Beginning<'a> {
+    pub(crate) client: ClientId,
+    pub(crate) habit: Habit,
+    pub(crate) identity: &'a str,
+    pub(crate) machine: &'a Machine,
+    pub(crate) recorder: &'a Recorder,
+    pub(crate) network: &'a Network,
+    pub(crate) nodes: &'a [Arc<str>],
+    pub(crate) longest: u32,
+    pub(crate) request_timeout: Duration,
+    pub(crate) seed: u64,
+}
+
+impl Agent {
+    pub(crate) fn begin(beginning: &Beginning<'_>) -> Self {
+        let mut rng = Rng::with_seed(beginning.seed);
+        beginning.recorder.record(Event::Lives {
+            client: beginning.client,
+            identity: beginning.identity.into(),
+        });
+        let machine = beginning.machine.clone();
+        let wire = beginning
+            .network
+            .wire(beginning.client, machine.clone(), rng.u64(..));
+        let client = kube::Client::new(wire, "default");
+        let maintenance = Maintenance::builder(client, beginning.identity)
+            .request_timeout(Some(beginning.request_timeout))
+            .env(Arc::new(machine.clone()))
+            .build()
+            .expect("identities are well-formed");
+        Self {
+            client: beginning.client,
+            habit: beginning.habit,
+            machine,
+            recorder: beginning.recorder.clone(),
+            maintenance,
+            nodes: beginning.nodes.to_vec(),
+            longest: beginning.longest,
+            shares_account: beginning.identity == SHARED_ACCOUNT,
+            rng,
+        }
+    }
+
+    /// Lives by its habit until it is ended.
+    pub(crate) async fn live(mut self) {
+        match self.habit {
+            Habit::Worker => worker::live(&mut self).await,
+            Habit::Waiter => waiter::live(&mut self, false).await,
+            Habit::Leader => waiter::live(&mut self, true).await,
+            Habit::Administrator => admin::live(&mut self).await,
+        }
+    }
+
+    /// Ends what administrators left, and waits for every node. Returns whether it got in.
+    pub(crate) async fn get_in_everywhere(self) -> bool {
+        for node in self.nodes.clone() {
+            if let Ok(Some(lease)) = self.maintenance.get(&node).await
+                && let Some(hold) = acquisition(&lease).filter(Acquisition::is_hold)
+            {
+                let work = self.maintenance.unhold_seen(&node, Some(&lease), None);
+                // Where it fails, nobody gets in, which is noticed.
+                let _ = self.call(&node, Call::Unhold(Some(hold)), work).await;
+            }
+            let options = Acquire::new().duration(Duration::from_secs(1));
+            let work = self.maintenance.acquire_when_free(&node, &options, |_| ());
+            if self.call(&node, Call::Acquire(1), work).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn some_node(&mut self) -> Arc<str> {
+        let node = self.rng.usize(..self.nodes.len());
+        self.nodes[node].clone()
+    }
+
+    /// Does nothing for a while.
+    async fn idle(&mut self, millis: std::ops::Range<u64>) {
+        let length = Duration::from_millis(self.rng.u64(millis));
+        self.machine.sleep(length).await;
+    }
+
+    /// Makes a call, and notes how it ends.
+    async fn call<F>(&self, node: &Arc<str>, call: Call, work: F) -> Result<Change, Error>
+    where
+        F: Future<Output = Result<Change, Error>>,
+    {
+        let op = self.called(node, call);
+        let result = work.await;
+        self.machine.set_op(None);
+        self.returned(op, &result);
+        result
+    }
+
+    fn called(&self, node: &Arc<str>, call: Call) -> OpId {
+        let op = self.recorder.next_op();
+        self.machine.set_op(Some(op));
+        self.recorder.record(Event::Called {
+            op,
+            client: self.client,
+            node: node.clone(),
+            call,
+        });
+        op
+    }
+
+    fn returned(&self, op: OpId, result: &Result<Change, Error>) {
+        let ending = match result {
+            Ok(change) => ending(change),
+            Err(error @ Error::Unknown { .. }) => Ending::Unknown(error.to_string()),
+            Err(error) => Ending::Refused(error.to_string()),
+        };
+        self.recorder.record(Event::Returned { op, ending });
+    }
+
+    /// Believes what an acquisition or renewal allows.
+    fn believe(&self, change: &Change) -> Option<Belief> {
+        let deadline = change.deadline?;
+        let acquisition = acquisition(change.lease.as_ref()?)?;
+        let belief = self.recorder.next_belief();
+        self.recorder.record(Event::Believes {
+            belief,
+            client: self.client,
+            node: change.node.as_str().into(),
+            acquisition,
+            until: Some(self.machine.truth_at(deadline)),
+        });
+        Some(Belief {
+            id: belief,
+            recorder: self.recorder.clone(),
+        })
+    }
+}
+
+/// A belief that ends at its deadline, or before.
+struct Belief {
+    id: BeliefId,
+    recorder: Recorder,
+}
+
+impl Belief {
+    fn ends(self, why: &'static str) {
+        self.recorder.record(Event::Ceases {
+            belief: self.id,
+            why,
+        });
+    }
+}
+
+fn ending(change: &Change) -> Ending {
+    let settled = change.asides.contains(&Aside::AnswerLost);
+    let acquired = || change.lease.as_ref().and_then(acquisition);
+    match (change.done, acquired()) {
+        (Done::Acquired, Some(acquisition)) => Ending::Acquired {
+            acquisition,
+            fencing: change.fencing.unwrap_or_default(),
+            settled,
+        },
+        (Done::Renewed, Some(acquisition)) => Ending::Renewed {
+            acquisition,
+            renewed: change
+                .lease
+                .as_ref()
+                .and_then(NodeLease::renewed)
+                .map_or(0, |renewed| renewed.timestamp_micros()),
+        },
+        (Done::Acquired | Done::Renewed, None) => {
+            Ending::Unknown("held, it says, by nobody".to_owned())
+        }
+        (Done::Released, _) => Ending::Released { settled },
+        (Done::AlreadyHeld | Done::AlreadyFree, _) => Ending::Nothing,
+    }
+}
+
+/// The acquisition that stands in a Lease, as the history names it.
+fn acquisition(lease: &NodeLease) -> Option<Acquisition> {
+    Some(Acquisition {
+        uid: lease.uid().into(),
+        holder: lease.holder()?.into(),
+        transitions: lease.transitions(),
+        nonce: lease.token().map(|token| token.nonce().into()),
+    })
+}
+
+/// Whether the library says that it is no longer the caller's.
+fn is_lost(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Refused(refused) if matches!(
+            refused.refusal,
+            Refusal::ChangedHands | Refusal::NotHeld | Refusal::NotHolder | Refusal::Deleting
+        )
+    )
+}

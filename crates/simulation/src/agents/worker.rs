@@ -1,0 +1,72 @@
+//! One who takes a node when it can be had, works, renews, and gives it back or forgets to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use maintenance_lease::{Acquire, Change, Error, Release, Renew};
+
+use super::{Agent, Belief, acquisition, is_lost};
+use crate::history::{Acquisition, Call};
+
+pub(super) async fn live(agent: &mut Agent) {
+    loop {
+        agent.idle(100..3_000).await;
+        let node = agent.some_node();
+        let seconds = agent.rng.u32(2..=agent.longest);
+        let options = Acquire::new().duration(Duration::from_secs(seconds.into()));
+        let work = agent.maintenance.try_acquire(&node, &options);
+        match agent.call(&node, Call::Acquire(seconds), work).await {
+            Ok(change) => hold(agent, &node, &change, seconds).await,
+            // A trap that cleans up whatever may have been taken.
+            Err(Error::Unknown { .. }) if !agent.shares_account && agent.rng.bool() => {
+                release(agent, &node, Release::new(), None).await;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Works under an acquisition for a while.
+async fn hold(agent: &mut Agent, node: &Arc<str>, acquired: &Change, seconds: u32) {
+    let mut beliefs: Vec<Belief> = agent.believe(acquired).into_iter().collect();
+    let Some(token) = acquired.token() else {
+        return;
+    };
+    let meant = acquired.lease.as_ref().and_then(acquisition);
+    let third = u64::from(seconds) * 1000 / 3;
+    for _ in 0..agent.rng.u8(..4) {
+        agent.idle(third / 2..third + 500).await;
+        let options = Renew::new().token(token.clone());
+        let work = agent.maintenance.renew(node, &options);
+        match agent.call(node, Call::Renew(meant.clone()), work).await {
+            Ok(change) => beliefs.extend(agent.believe(&change)),
+            Err(error) if is_lost(&error) => {
+                for belief in beliefs {
+                    belief.ends("learnt that it is lost");
+                }
+                return;
+            }
+            Err(_) => {}
+        }
+    }
+    agent.idle(100..2_000).await;
+    // Now and then it is forgotten, and runs out.
+    if agent.rng.u8(..5) == 0 {
+        return;
+    }
+    for belief in beliefs {
+        belief.ends("gives it back");
+    }
+    release(agent, node, Release::new().token(token), meant).await;
+}
+
+pub(super) async fn release(
+    agent: &Agent,
+    node: &Arc<str>,
+    options: Release,
+    meant: Option<Acquisition>,
+) {
+    let work = agent.maintenance.release(node, &options);
+    // Whatever comes of it: nothing is believed any more.
+    let _ = agent.call(node, Call::Release(meant), work).await;
+}

@@ -1,0 +1,287 @@
+//! What was committed, against what was asked and answered.
+
+use super::digest::{Commit, Digest, Loss, Op};
+use super::{Rule, Violation};
+use crate::history::{Acquisition, Call, Ending, OpId};
+use crate::time::EPOCH;
+
+pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
+    let mut checker = Checker { digest, violations };
+    for commit in &digest.commits {
+        checker.transitions(commit);
+        checker.taken_in_time(commit);
+        checker.meant(commit);
+    }
+    for (&id, op) in &digest.ops {
+        checker.ending(id, op);
+        checker.released(id, op);
+    }
+    for loss in &digest.losses {
+        checker.lost(loss);
+    }
+}
+
+struct Checker<'a> {
+    digest: &'a Digest,
+    violations: &'a mut Vec<Violation>,
+}
+
+impl Checker<'_> {
+    /// Every acquisition counts one up on its Lease, and nothing else counts.
+    fn transitions(&mut self, commit: &Commit) {
+        let (Some(_), Some(after)) = (commit.by, &commit.after) else {
+            return;
+        };
+        let before = commit
+            .before
+            .as_ref()
+            .filter(|before| before.uid == after.uid);
+        let count = before.map_or(0, |before| before.transitions);
+        let expected = if commit.begins().is_some() {
+            count + 1
+        } else {
+            count
+        };
+        if after.transitions != expected {
+            self.violated(
+                commit,
+                Rule::Transitions,
+                format!(
+                    "{} transitions, not {expected}, in {after}",
+                    after.transitions
+                ),
+            );
+        }
+    }
+
+    /// A lease goes to another only after its end, a hold only where that was confirmed.
+    fn taken_in_time(&mut self, commit: &Commit) {
+        let Some((id, op)) = self.digest.op_of(commit) else {
+            return;
+        };
+        if !matches!(op.call, Call::Acquire(_) | Call::Hold(None)) || commit.begins().is_none() {
+            return;
+        }
+        let (Some(before), Some(standing)) = (&commit.before, commit.acquisition_before()) else {
+            return;
+        };
+        let end = before.renewed.or(before.acquired).unwrap_or(0)
+            + i64::from(before.duration) * 1_000_000;
+        if standing.is_hold() || EPOCH + commit.at.as_micros() < end {
+            self.violated(
+                commit,
+                Rule::TakenInTime,
+                format!("op{} took the node from {standing} before its end", id.0),
+            );
+        }
+    }
+
+    /// Verbs that touch an acquisition touch the one that was meant.
+    fn meant(&mut self, commit: &Commit) {
+        let Some(standing) = commit.acquisition_before() else {
+            return;
+        };
+        let Some((id, op)) = self.digest.op_of(commit) else {
+            // Outside of calls, what is held is renewed and nothing else.
+            if commit.by.is_some() && commit.acquisition_after().as_ref() != Some(&standing) {
+                let what = format!("{standing} ended without a call");
+                self.violated(commit, Rule::Meant, what);
+            }
+            return;
+        };
+        let meant = match &op.call {
+            Call::ForceRelease(meant) | Call::Hold(Some(meant)) | Call::Unhold(Some(meant)) => {
+                Some(meant)
+            }
+            Call::Renew(meant) | Call::Release(meant) => meant.as_ref(),
+            Call::Unhold(None) => None,
+            // When these may take something is another rule's business.
+            Call::Acquire(_) | Call::Hold(None) => return,
+        };
+        let right = match meant {
+            Some(meant) => *meant == standing,
+            None => self.is_own(op, &standing),
+        };
+        if !right {
+            self.violated(
+                commit,
+                Rule::Meant,
+                format!("op{} ({}) was done to {standing}", id.0, op.call),
+            );
+        }
+    }
+
+    fn is_own(&self, op: &Op, standing: &Acquisition) -> bool {
+        let holder = standing
+            .holder
+            .strip_prefix("kubeadm:")
+            .unwrap_or(&standing.holder);
+        self.digest
+            .identities
+            .get(&op.client)
+            .is_some_and(|identity| **identity == *holder)
+    }
+
+    /// A call ended as what was committed of it allows.
+    fn ending(&mut self, id: OpId, op: &Op) {
+        let Some((returned, ending)) = &op.returned else {
+            return;
+        };
+        let digest = self.digest;
+        let own: Vec<&Commit> = digest
+            .commits
+            .iter()
+            .filter(|commit| digest.op_of(commit).is_some_and(|(made, _)| made == id))
+            .collect();
+        let late = own
+            .iter()
+            .find(|commit| digest.comes_late(commit, *returned));
+        let why = match ending {
+            Ending::Acquired {
+                acquisition,
+                fencing,
+                ..
+            } => {
+                self.fencing(op, acquisition, *fencing);
+                let begun = own
+                    .iter()
+                    .filter(|commit| commit.begins().as_ref() == Some(acquisition));
+                match begun.count() {
+                    1 if late.is_none() => None,
+                    1 => Some("something of it was committed after its end".to_owned()),
+                    count => Some(format!("it was committed {count} times")),
+                }
+            }
+            Ending::Renewed {
+                acquisition,
+                renewed,
+            } => {
+                // Another may have written the very same time.
+                let done = digest.commits.iter().any(|commit| {
+                    digest
+                        .requests_of(op.client, commit)
+                        .any(|request| request.op == Some(id))
+                        && commit.acquisition_after().as_ref() == Some(acquisition)
+                        && commit.after.as_ref().and_then(|after| after.renewed) == Some(*renewed)
+                });
+                (!done || late.is_some())
+                    .then(|| "it was not committed, or after its end".to_owned())
+            }
+            Ending::Released { settled } => {
+                let done = own
+                    .iter()
+                    .any(|commit| commit.acquisition_after().is_none());
+                (!(done || *settled) || late.is_some())
+                    .then(|| "it was not committed, or after its end".to_owned())
+            }
+            // Its own release may have left nothing to do, before the Lease went.
+            Ending::Nothing => own
+                .iter()
+                .any(|commit| {
+                    commit.acquisition_after().is_some() || digest.comes_late(commit, *returned)
+                })
+                .then(|| "something was committed".to_owned()),
+            Ending::Unknown(_) => None,
+            Ending::Refused(_) => return self.refused(id, op, &own),
+        };
+        if let Some(why) = why {
+            self.violations.push(Violation {
+                at: *returned,
+                rule: Rule::Acknowledged,
+                what: format!("op{} ({}) ended as \"{ending}\", but {why}", id.0, op.call),
+            });
+        }
+    }
+
+    /// What was refused is not there: nothing comes later, and what came before is gone again.
+    fn refused(&mut self, id: OpId, op: &Op, own: &[&Commit]) {
+        let Some((returned, ending)) = &op.returned else {
+            return;
+        };
+        let mut stands = own.iter().filter(|commit| {
+            self.digest.comes_late(commit, *returned)
+                || commit.begins().is_some_and(|begun| {
+                    let standing = self
+                        .digest
+                        .commits
+                        .iter()
+                        .rev()
+                        .find(|other| other.node == commit.node && other.at <= *returned);
+                    standing.and_then(Commit::acquisition_after) == Some(begun)
+                })
+        });
+        if let Some(commit) = stands.next() {
+            let what = format!(
+                "op{} ({}) ended as \"{ending}\", but @{} is its own",
+                id.0, op.call, commit.version
+            );
+            self.violated(commit, Rule::Refused, what);
+        }
+    }
+
+    /// Once a release is asked for, its caller renews nothing of that acquisition any more.
+    fn released(&mut self, id: OpId, op: &Op) {
+        let Call::Release(Some(released)) = &op.call else {
+            return;
+        };
+        let digest = self.digest;
+        for commit in &digest.commits {
+            let renewed = commit.acquisition_after().as_ref() == Some(released)
+                && digest
+                    .requests_of(op.client, commit)
+                    .any(|request| request.sent > op.called);
+            if renewed {
+                let what = format!("op{} releases {released}, which was renewed later", id.0);
+                self.violated(commit, Rule::Released, what);
+            }
+        }
+    }
+
+    /// What is lost, but not for the passing of time, stands no more.
+    fn lost(&mut self, loss: &Loss) {
+        let before = |commit: &&Commit| commit.node == loss.node && commit.at <= loss.at;
+        let last = self.digest.commits.iter().rfind(before);
+        if last.and_then(Commit::acquisition_after).as_ref() == Some(&loss.acquisition) {
+            self.violations.push(Violation {
+                at: loss.at,
+                rule: Rule::Lost,
+                what: format!(
+                    "{} stands, but {} was told that it is lost",
+                    loss.acquisition, loss.client
+                ),
+            });
+        }
+    }
+
+    /// A fencing number belongs to its acquisition alone.
+    fn fencing(&mut self, op: &Op, acquisition: &Acquisition, fencing: u64) {
+        let mut later = self
+            .digest
+            .commits
+            .iter()
+            .filter(|commit| commit.node == op.node)
+            .skip_while(|commit| commit.begins().as_ref() != Some(acquisition));
+        let Some(begun) = later.next() else {
+            return;
+        };
+        let next = later.find(|commit| commit.begins().is_some());
+        if fencing < begun.version || next.is_some_and(|next| next.version <= fencing) {
+            self.violated(
+                begun,
+                Rule::Fencing,
+                format!(
+                    "{acquisition} began @{} and was given number {fencing}",
+                    begun.version
+                ),
+            );
+        }
+    }
+
+    fn violated(&mut self, commit: &Commit, rule: Rule, what: String) {
+        self.violations.push(Violation {
+            at: commit.at,
+            rule,
+            what,
+        });
+    }
+}

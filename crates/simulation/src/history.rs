@@ -1,0 +1,524 @@
+//! What happened in a world, in the order in which it happened.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::time::{Time, Truth};
+
+/// One of the world's clients; the first is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub u8);
+
+/// A call of the library by a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpId(pub u32);
+
+/// A request that a client sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u32);
+
+/// A span of time in which a client believes that it holds a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BeliefId(pub u32);
+
+/// How a machine stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freeze {
+    /// Its processes were stopped; all clocks and timers go on.
+    Stopped,
+    /// It sleeps: timers stand still, wall clock and boot clock go on.
+    Suspended,
+    /// It is a virtual machine whose host stopped it: timers and boot clock stand still; the wall
+    /// clock is right when it goes on.
+    Paused,
+}
+
+/// One acquisition, told apart from every other.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Acquisition {
+    /// The Lease's uid.
+    pub uid: Arc<str>,
+    /// Who acquired.
+    pub holder: Arc<str>,
+    /// `leaseTransitions` at the time.
+    pub transitions: u32,
+    /// The nonce, if it has one.
+    pub nonce: Option<Arc<str>>,
+}
+
+impl Acquisition {
+    /// An administrator's hold.
+    #[must_use]
+    pub fn is_hold(&self) -> bool {
+        self.holder.starts_with("kubeadm")
+    }
+}
+
+/// What the server stores of a Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// `metadata.uid`.
+    pub uid: Arc<str>,
+    /// `holderIdentity`, if somebody holds it.
+    pub holder: Option<Arc<str>>,
+    /// `acquireTime`, in microseconds of Unix time.
+    pub acquired: Option<i64>,
+    /// `renewTime`, likewise.
+    pub renewed: Option<i64>,
+    /// `leaseDurationSeconds`.
+    pub duration: u32,
+    /// `leaseTransitions`.
+    pub transitions: u32,
+    /// The nonce.
+    pub nonce: Option<Arc<str>>,
+}
+
+impl Record {
+    /// The acquisition that stands there, if any.
+    #[must_use]
+    pub fn acquisition(&self) -> Option<Acquisition> {
+        self.holder.as_ref().map(|holder| Acquisition {
+            uid: self.uid.clone(),
+            holder: holder.clone(),
+            transitions: self.transitions,
+            nonce: self.nonce.clone(),
+        })
+    }
+}
+
+/// What a client asked of the library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// An acquisition, of so many seconds.
+    Acquire(u32),
+    /// A renewal; of that very acquisition where one is demanded.
+    Renew(Option<Acquisition>),
+    /// A release; of that very acquisition where one is demanded.
+    Release(Option<Acquisition>),
+    /// A hold; of another's lease where that very acquisition was confirmed.
+    Hold(Option<Acquisition>),
+    /// The end of a hold; of another's where that very one was confirmed.
+    Unhold(Option<Acquisition>),
+    /// The end of another's acquisition, which was confirmed.
+    ForceRelease(Acquisition),
+}
+
+impl Call {
+    /// It ends another's acquisition on purpose, if it comes to that.
+    #[must_use]
+    pub fn is_break(&self) -> bool {
+        matches!(
+            self,
+            Self::Hold(Some(_)) | Self::Unhold(Some(_)) | Self::ForceRelease(_)
+        )
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// An acquisition began.
+    Acquired {
+        /// Which.
+        acquisition: Acquisition,
+        /// The fencing number.
+        fencing: u64,
+        /// The answer was lost; a read settled it.
+        settled: bool,
+    },
+    /// An acquisition goes on.
+    Renewed {
+        /// Which.
+        acquisition: Acquisition,
+        /// The time that the renewal wrote, in microseconds of Unix time.
+        renewed: i64,
+    },
+    /// Nobody holds it any more.
+    Released {
+        /// The answer was lost; a read settled it.
+        settled: bool,
+    },
+    /// There was nothing to do, and nothing was written.
+    Nothing,
+    /// It was refused, or failed for good: nothing of it stands, now or later.
+    Refused(String),
+    /// It may have taken effect, or may yet.
+    Unknown(String),
+}
+
+/// What happened to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It never got there.
+    Lost,
+    /// It gets there long after its sender gave up.
+    Late,
+    /// It got there; the answer did not come back.
+    AnswerLost,
+    /// Something on the way refused it with this status.
+    Refused(u16),
+    /// It got there; something on the way answered with this status instead.
+    AnsweredInstead(u16),
+    /// The API server went down meanwhile.
+    Cut,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Something worth reading and nothing to judge by.
+    Note(String),
+    /// A client's process begins.
+    Lives {
+        /// Which.
+        client: ClientId,
+        /// Who it says it is.
+        identity: Arc<str>,
+    },
+    /// A machine stands still.
+    Froze {
+        /// Whose.
+        client: ClientId,
+        /// How.
+        how: Freeze,
+    },
+    /// It goes on.
+    Thawed {
+        /// Whose.
+        client: ClientId,
+    },
+    /// A process ended without a word.
+    Crashed {
+        /// Whose.
+        client: ClientId,
+    },
+    /// A wall clock was stepped.
+    Stepped {
+        /// Whose.
+        client: ClientId,
+        /// By so many microseconds.
+        by: i64,
+    },
+    /// A client calls the library.
+    Called {
+        /// The call.
+        op: OpId,
+        /// By whom.
+        client: ClientId,
+        /// For which node.
+        node: Arc<str>,
+        /// What is called.
+        call: Call,
+    },
+    /// A call ends.
+    Returned {
+        /// The call.
+        op: OpId,
+        /// How.
+        ending: Ending,
+    },
+    /// A request leaves a client.
+    Sent {
+        /// The request.
+        request: RequestId,
+        /// By whom.
+        client: ClientId,
+        /// During which call, if any.
+        op: Option<OpId>,
+        /// Method and path.
+        what: String,
+    },
+    /// Something else than an answer happens to a request.
+    Mishap {
+        /// The request.
+        request: RequestId,
+        /// What.
+        fate: Fate,
+    },
+    /// The server carried a request out, or refused to.
+    Served {
+        /// The request.
+        request: RequestId,
+        /// The status of its answer.
+        status: u16,
+        /// The resource version of the Lease that it wrote.
+        wrote: Option<u64>,
+    },
+    /// A Lease changed.
+    Committed {
+        /// The node.
+        node: Arc<str>,
+        /// The resource version of the change.
+        version: u64,
+        /// The Lease as it is now; `None`: it is gone.
+        lease: Option<Record>,
+    },
+    /// A client begins to believe that it holds a node.
+    Believes {
+        /// The belief.
+        belief: BeliefId,
+        /// Who.
+        client: ClientId,
+        /// Which node.
+        node: Arc<str>,
+        /// By which acquisition.
+        acquisition: Acquisition,
+        /// When its own boot clock will end that, unless something else does; `None`: it is the
+        /// library that ends it.
+        until: Option<Time>,
+    },
+    /// A client acts on a belief, after which it may go on acting.
+    Acts {
+        /// The belief.
+        belief: BeliefId,
+    },
+    /// A belief ends.
+    Ceases {
+        /// The belief.
+        belief: BeliefId,
+        /// Why.
+        why: &'static str,
+    },
+    /// A client is told that what it kept is lost.
+    Lost {
+        /// Which.
+        client: ClientId,
+        /// The node.
+        node: Arc<str>,
+        /// What was kept.
+        acquisition: Acquisition,
+        /// It could not be renewed in time; else something happened to it.
+        by_time: bool,
+        /// In the library's words.
+        how: String,
+    },
+    /// No more faults from here on.
+    Healed {
+        /// Clients get what they wait for until then.
+        due: Time,
+    },
+    /// A client that only waits begins to, or got in.
+    Waits {
+        /// Which.
+        client: ClientId,
+        /// It got in.
+        done: bool,
+    },
+}
+
+/// An event and its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub event: Event,
+}
+
+/// Writes a history; clones write the same one.
+#[derive(Clone)]
+pub(crate) struct Recorder {
+    truth: Truth,
+    book: Arc<Mutex<Book>>,
+}
+
+#[derive(Default)]
+struct Book {
+    entries: Vec<Entry>,
+    ops: u32,
+    requests: u32,
+    beliefs: u32,
+}
+
+impl Recorder {
+    /// An empty history.
+    pub(crate) fn new(truth: Truth) -> Self {
+        Self {
+            truth,
+            book: Arc::default(),
+        }
+    }
+
+    /// Notes that `event` happens now.
+    pub(crate) fn record(&self, event: Event) {
+        let at = self.truth.now();
+        self.book(|book| book.entries.push(Entry { at, event }));
+    }
+
+    /// The number of the next call.
+    pub(crate) fn next_op(&self) -> OpId {
+        self.book(|book| {
+            book.ops += 1;
+            OpId(book.ops)
+        })
+    }
+
+    /// The number of the next request.
+    pub(crate) fn next_request(&self) -> RequestId {
+        self.book(|book| {
+            book.requests += 1;
+            RequestId(book.requests)
+        })
+    }
+
+    /// The number of the next belief.
+    pub(crate) fn next_belief(&self) -> BeliefId {
+        self.book(|book| {
+            book.beliefs += 1;
+            BeliefId(book.beliefs)
+        })
+    }
+
+    /// All that was noted so far.
+    pub(crate) fn take(&self) -> Vec<Entry> {
+        self.book(|book| std::mem::take(&mut book.entries))
+    }
+
+    fn book<T>(&self, with: impl FnOnce(&mut Book) -> T) -> T {
+        with(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "c{}", self.0)
+    }
+}
+
+impl fmt::Display for Acquisition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nonce = self.nonce.as_deref().unwrap_or("-");
+        let nonce = nonce.get(..6).unwrap_or(nonce);
+        let uid = self.uid.get(..4).unwrap_or(&self.uid);
+        write!(f, "{}#{}/{nonce}@{uid}", self.holder, self.transitions)
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since = |time: Option<i64>| {
+            time.map_or("-".to_owned(), |time| {
+                Time::from_micros(time - crate::time::EPOCH)
+                    .to_string()
+                    .trim()
+                    .to_owned()
+            })
+        };
+        match self.acquisition() {
+            None => write!(f, "nobody's, transitions {}", self.transitions),
+            Some(acquisition) => write!(
+                f,
+                "{acquisition}, renewed {} for {}s",
+                since(self.renewed),
+                self.duration
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  ", self.at)?;
+        match &self.event {
+            Event::Note(text) => write!(f, "** {text}"),
+            Event::Lives { client, identity } => write!(f, "{client} begins as {identity}"),
+            Event::Froze { client, how } => write!(f, "{client} !! {how:?}"),
+            Event::Thawed { client } => write!(f, "{client} !! goes on"),
+            Event::Crashed { client } => write!(f, "{client} !! crashed"),
+            Event::Stepped { client, by } => write!(f, "{client} !! wall clock stepped by {by} us"),
+            Event::Called {
+                op,
+                client,
+                node,
+                call,
+            } => write!(f, "{client} op{} {node}: {call}", op.0),
+            Event::Returned { op, ending } => write!(f, "   op{} -> {ending}", op.0),
+            Event::Sent {
+                request,
+                client,
+                op,
+                what,
+            } => {
+                write!(f, "{client} r{} {what}", request.0)?;
+                op.map_or(Ok(()), |op| write!(f, " (op{})", op.0))
+            }
+            Event::Mishap { request, fate } => write!(f, "   r{} !! {fate:?}", request.0),
+            Event::Served {
+                request,
+                status,
+                wrote,
+            } => {
+                write!(f, "   r{} served {status}", request.0)?;
+                wrote.map_or(Ok(()), |version| write!(f, ", wrote @{version}"))
+            }
+            Event::Committed {
+                node,
+                version,
+                lease,
+            } => match lease {
+                Some(lease) => write!(f, "== {node} @{version} {lease}"),
+                None => write!(f, "== {node} @{version} gone"),
+            },
+            Event::Believes {
+                belief,
+                client,
+                node,
+                acquisition,
+                until,
+            } => {
+                write!(f, "{client} [[ b{} {node}: {acquisition}", belief.0)?;
+                until.map_or(Ok(()), |until| write!(f, " until {until}"))
+            }
+            Event::Acts { belief } => write!(f, "   b{} acts", belief.0),
+            Event::Ceases { belief, why } => write!(f, "   ]] b{} {why}", belief.0),
+            Event::Lost { client, how, .. } => write!(f, "{client} lost it: {how}"),
+            Event::Healed { due } => write!(f, "** healed; progress due at {due}"),
+            Event::Waits {
+                client,
+                done: false,
+            } => write!(f, "{client} waits"),
+            Event::Waits { client, done: true } => write!(f, "{client} got in"),
+        }
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Acquire(seconds) => write!(f, "acquire for {seconds}s"),
+            Self::Renew(None) => f.write_str("renew"),
+            Self::Renew(Some(demanded)) => write!(f, "renew {demanded}"),
+            Self::Release(None) => f.write_str("release"),
+            Self::Release(Some(demanded)) => write!(f, "release {demanded}"),
+            Self::Hold(None) => f.write_str("hold"),
+            Self::Hold(Some(confirmed)) => write!(f, "hold --take-over {confirmed}"),
+            Self::Unhold(None) => f.write_str("unhold"),
+            Self::Unhold(Some(confirmed)) => write!(f, "unhold {confirmed}"),
+            Self::ForceRelease(confirmed) => write!(f, "release --force {confirmed}"),
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Acquired {
+                acquisition,
+                fencing,
+                settled,
+            } => {
+                write!(
+                    f,
+                    "acquired {acquisition}, fencing {fencing}{}",
+                    if *settled { ", settled by a read" } else { "" }
+                )
+            }
+            Self::Renewed { acquisition, .. } => write!(f, "renewed {acquisition}"),
+            Self::Released { settled: true } => f.write_str("released, settled by a read"),
+            Self::Released { settled: false } => f.write_str("released"),
+            Self::Nothing => f.write_str("nothing to do"),
+            Self::Refused(why) => write!(f, "refused: {why}"),
+            Self::Unknown(why) => write!(f, "unknown: {why}"),
+        }
+    }
+}

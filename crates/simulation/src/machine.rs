@@ -1,0 +1,275 @@
+//! The machine that a client runs on: clocks of its own, and everything that can stop it.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use maintenance_lease::env::Env;
+use maintenance_lease::protocol::{BootInstant, Instant};
+
+use crate::history::{ClientId, Event, Freeze, OpId, Recorder};
+use crate::time::{EPOCH, Time, Truth};
+
+/// How a machine's clocks differ from the truth.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks {
+    /// How far the wall clock is ahead in the beginning, in microseconds.
+    pub wall_ahead: i64,
+    /// How much faster than the truth all of its clocks run, in millionths.
+    pub drift: i64,
+    /// What the boot clock shows in the beginning, in microseconds.
+    pub uptime: i64,
+}
+
+/// A machine; clones are the same one.
+#[derive(Clone)]
+pub(crate) struct Machine {
+    client: ClientId,
+    clocks: Clocks,
+    truth: Truth,
+    recorder: Recorder,
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Inner {
+    rng: fastrand::Rng,
+    /// Microseconds that the wall clock was stepped by since.
+    wall_steps: i64,
+    /// Microseconds for which the boot clock stood still.
+    boot_lost: i64,
+    /// Microseconds for which timers stood still.
+    timers_lost: i64,
+    frozen: Option<(Freeze, Time)>,
+    /// Which process runs: one that crashed leaves its number to no other.
+    life: u32,
+    alive: bool,
+    op: Option<OpId>,
+    tasks: BTreeMap<u64, Waker>,
+    next_task: u64,
+}
+
+impl Machine {
+    /// A machine that runs.
+    pub(crate) fn new(
+        client: ClientId,
+        clocks: Clocks,
+        seed: u64,
+        truth: Truth,
+        recorder: Recorder,
+    ) -> Self {
+        Self {
+            client,
+            clocks,
+            truth,
+            recorder,
+            inner: Arc::new(Mutex::new(Inner {
+                rng: fastrand::Rng::with_seed(seed),
+                wall_steps: 0,
+                boot_lost: 0,
+                timers_lost: 0,
+                frozen: None,
+                life: 0,
+                alive: false,
+                op: None,
+                tasks: BTreeMap::new(),
+                next_task: 0,
+            })),
+        }
+    }
+
+    /// Stops everything on it.
+    pub(crate) fn freeze(&self, how: Freeze) {
+        let mut inner = self.lock();
+        if inner.frozen.is_none() {
+            inner.frozen = Some((how, self.truth.now()));
+            self.recorder.record(Event::Froze {
+                client: self.client,
+                how,
+            });
+        }
+    }
+
+    /// Lets it go on.
+    pub(crate) fn thaw(&self) {
+        let mut inner = self.lock();
+        let Some((how, since)) = inner.frozen.take() else {
+            return;
+        };
+        let lost = self.local(self.truth.now()) - self.local(since);
+        match how {
+            Freeze::Stopped => {}
+            Freeze::Suspended => inner.timers_lost += lost,
+            Freeze::Paused => {
+                inner.timers_lost += lost;
+                inner.boot_lost += lost;
+            }
+        }
+        self.recorder.record(Event::Thawed {
+            client: self.client,
+        });
+        wake_all(inner);
+    }
+
+    /// Ends the process that runs on it, at once and without a word.
+    pub(crate) fn crash(&self) {
+        let mut inner = self.lock();
+        inner.life += 1;
+        inner.alive = false;
+        inner.op = None;
+        self.recorder.record(Event::Crashed {
+            client: self.client,
+        });
+        wake_all(inner);
+    }
+
+    /// Makes room for a process; `false` where one runs.
+    pub(crate) fn start(&self) -> bool {
+        let mut inner = self.lock();
+        !std::mem::replace(&mut inner.alive, true)
+    }
+
+    /// Steps the wall clock, as people and daemons do.
+    pub(crate) fn step_wall(&self, by: i64) {
+        self.lock().wall_steps += by;
+        self.recorder.record(Event::Stepped {
+            client: self.client,
+            by,
+        });
+    }
+
+    /// Runs `task` as part of the process that runs now: it stands still while the machine does, and
+    /// is dropped when the process crashes.
+    pub(crate) fn run<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        task: F,
+    ) -> impl Future<Output = ()> + Send + use<F> {
+        let mut inner = self.lock();
+        inner.next_task += 1;
+        Task {
+            machine: self.clone(),
+            id: inner.next_task,
+            life: inner.life,
+            task: Some(Box::pin(task)),
+        }
+    }
+
+    /// The call that the process makes now, for requests to be marked with.
+    pub(crate) fn set_op(&self, op: Option<OpId>) {
+        self.lock().op = op;
+    }
+
+    /// See [`set_op`](Self::set_op).
+    pub(crate) fn op(&self) -> Option<OpId> {
+        self.lock().op
+    }
+
+    /// When the boot clock shows `reading`, if it runs on as it does.
+    pub(crate) fn truth_at(&self, reading: BootInstant) -> Time {
+        let local = i128::from(reading.as_micros()) - i128::from(self.clocks.uptime)
+            + i128::from(self.lock().boot_lost);
+        let truth = local * 1_000_000 / (1_000_000 + i128::from(self.clocks.drift));
+        Time::from_micros(i64::try_from(truth).unwrap_or(i64::MAX))
+    }
+
+    /// Local time since the beginning, in microseconds.
+    fn local(&self, at: Time) -> i64 {
+        let micros = at.as_micros();
+        micros + micros * self.clocks.drift / 1_000_000
+    }
+
+    /// What its timers have counted since the beginning, in microseconds.
+    fn timers(&self) -> i64 {
+        self.local(self.truth.now()) - self.lock().timers_lost
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn wake_all(inner: MutexGuard<'_, Inner>) {
+    let wakers: Vec<Waker> = inner.tasks.values().cloned().collect();
+    drop(inner);
+    for waker in wakers {
+        waker.wake();
+    }
+}
+
+impl Env for Machine {
+    fn wall(&self) -> Instant {
+        let steps = self.lock().wall_steps;
+        Instant::from_micros(EPOCH + self.clocks.wall_ahead + steps + self.local(self.truth.now()))
+    }
+
+    fn boot(&self) -> BootInstant {
+        let lost = self.lock().boot_lost;
+        BootInstant::from_micros(self.clocks.uptime + self.local(self.truth.now()) - lost)
+    }
+
+    fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
+        let machine = self.clone();
+        let length = i64::try_from(length.as_micros())
+            .unwrap_or(i64::MAX / 4)
+            .min(i64::MAX / 4);
+        let due = self.timers() + length;
+        Box::pin(async move {
+            loop {
+                let left = due - machine.timers();
+                if left <= 0 {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_micros(left.unsigned_abs())).await;
+            }
+        })
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        self.lock().rng.fill(bytes);
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        tokio::spawn(self.run(task));
+    }
+}
+
+/// A task of a process.
+struct Task {
+    machine: Machine,
+    id: u64,
+    life: u32,
+    task: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl Future for Task {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        {
+            let mut inner = this.machine.lock();
+            if inner.life != this.life {
+                inner.tasks.remove(&this.id);
+                drop(inner);
+                this.task = None;
+                return Poll::Ready(());
+            }
+            inner.tasks.insert(this.id, context.waker().clone());
+            if inner.frozen.is_some() {
+                return Poll::Pending;
+            }
+        }
+        let Some(task) = &mut this.task else {
+            return Poll::Ready(());
+        };
+        let poll = task.as_mut().poll(context);
+        if poll.is_ready() {
+            this.task = None;
+            this.machine.lock().tasks.remove(&this.id);
+        }
+        poll
+    }
+}

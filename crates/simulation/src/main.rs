@@ -1,0 +1,74 @@
+//! `simulate`: many seeds, on every processor.
+
+use std::io::Write as _;
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use clap::Parser;
+use simulation::trace;
+
+/// Live through seeded worlds of faults and check what the library promises
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// How many seeds
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    seeds: u64,
+    /// The first one
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    from: u64,
+    /// This one alone
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "from"])]
+    seed: Option<u64>,
+    /// Tell everything that happens
+    #[arg(long, requires = "seed")]
+    trace: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match arguments.seed {
+        Some(seed) if arguments.trace => {
+            say(&trace::everything(seed));
+            ExitCode::SUCCESS
+        }
+        Some(seed) => run(seed, 1),
+        None => run(arguments.from, arguments.seeds),
+    }
+}
+
+fn run(from: u64, seeds: u64) -> ExitCode {
+    let began = Instant::now();
+    let (next, broken) = (AtomicU64::new(from), AtomicU64::new(0));
+    let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= from + seeds {
+                        return;
+                    }
+                    if let Some(story) = trace::verdict(seed) {
+                        broken.fetch_add(1, Ordering::Relaxed);
+                        say(&story);
+                    }
+                }
+            });
+        }
+    });
+    let broken = broken.into_inner();
+    let seconds = began.elapsed().as_secs_f64();
+    say(&format!(
+        "{seeds} seeds from {from} in {seconds:.0}s, {:.0} a second: {broken} break a promise",
+        seeds as f64 / seconds
+    ));
+    ExitCode::from(u8::from(broken > 0))
+}
+
+/// Prints a line; who reads no more needs no more.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}

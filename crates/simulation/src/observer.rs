@@ -1,0 +1,77 @@
+//! Notes every change of a Lease as the server's own watch tells it, before any fault.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chrono::DateTime;
+use futures::StreamExt as _;
+use http::Request;
+use http_body_util::{BodyStream, Full};
+use maintenance_lease::{ANNOTATION_PREFIX, NAMESPACE};
+use sandbox::SandboxService;
+use serde_json::Value;
+use tower::Service as _;
+
+use crate::history::{Event, Record, Recorder};
+
+/// Watches for as long as the world lasts.
+pub(crate) async fn observe(mut server: SandboxService, recorder: Recorder) {
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases?watch=true");
+    let mut request = Request::new(Full::from(Bytes::new()));
+    *request.uri_mut() = path.parse().expect("a path");
+    let Ok(answer) = server.call(request).await;
+    let mut frames = BodyStream::new(answer.into_body());
+    while let Some(Ok(frame)) = frames.next().await {
+        let Ok(line) = frame.into_data() else {
+            continue;
+        };
+        let event: Value = serde_json::from_slice(&line).expect("a watch speaks JSON");
+        recorder.record(committed(&event));
+    }
+}
+
+fn committed(event: &Value) -> Event {
+    let object = &event["object"];
+    let metadata = &object["metadata"];
+    Event::Committed {
+        node: text(&metadata["name"]).unwrap_or_default(),
+        version: text(&metadata["resourceVersion"])
+            .and_then(|version| version.parse().ok())
+            .unwrap_or_default(),
+        lease: (event["type"] != "DELETED").then(|| record(object)),
+    }
+}
+
+fn record(object: &Value) -> Record {
+    let spec = &object["spec"];
+    let whole = |value: &Value| u32::try_from(value.as_u64().unwrap_or(0)).unwrap_or(u32::MAX);
+    let transitions = whole(&spec["leaseTransitions"]);
+    Record {
+        uid: text(&object["metadata"]["uid"]).unwrap_or_default(),
+        holder: text(&spec["holderIdentity"]).filter(|holder| !holder.is_empty()),
+        acquired: time(&spec["acquireTime"]),
+        renewed: time(&spec["renewTime"]),
+        duration: whole(&spec["leaseDurationSeconds"]),
+        transitions,
+        nonce: nonce(object, transitions),
+    }
+}
+
+/// The nonce of the acquisition that stands there. What an earlier one left behind, which another
+/// tool's takeover doesn't remove, is not it.
+fn nonce(object: &Value, transitions: u32) -> Option<Arc<str>> {
+    let annotation = format!("{ANNOTATION_PREFIX}acquisition");
+    let (count, nonce) = object["metadata"]["annotations"][annotation]
+        .as_str()?
+        .split_once('-')?;
+    (count.parse() == Ok(transitions)).then(|| nonce.into())
+}
+
+fn text(value: &Value) -> Option<Arc<str>> {
+    value.as_str().map(Into::into)
+}
+
+fn time(value: &Value) -> Option<i64> {
+    let time = DateTime::parse_from_rfc3339(value.as_str()?).ok()?;
+    Some(time.timestamp_micros())
+}

@@ -1,0 +1,204 @@
+//! What a seed stands for: who lives in a world, and what goes wrong there when.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use crate::history::Freeze;
+use crate::machine::Clocks;
+use crate::network::{Faults, Hurry};
+
+/// An identity that some clients share, as people do.
+pub(crate) const SHARED_ACCOUNT: &str = "ops@bastion";
+
+/// How a client lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Habit {
+    /// Takes a node when it can be had, works, renews, gives it back or forgets to.
+    Worker,
+    /// Waits for a node, works under a lease that is kept, gives it back.
+    Waiter,
+    /// Waits to lead, and leads for as long as it can.
+    Leader,
+    /// Holds, takes over, breaks locks.
+    Administrator,
+}
+
+/// One client.
+#[derive(Clone, Debug)]
+pub struct ClientPlan {
+    /// How it lives.
+    pub habit: Habit,
+    /// Who it says it is; others may say the same.
+    pub identity: String,
+    /// Its machine's clocks.
+    pub clocks: Clocks,
+}
+
+/// Something that happens at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A machine stands still for a while.
+    Freeze(u8, Freeze, Duration),
+    /// A process ends without a word, and is started again later.
+    Crash(u8, Duration),
+    /// A process is started again.
+    Start(u8),
+    /// A wall clock is stepped by so many microseconds.
+    Step(u8, i64),
+    /// The API server restarts.
+    Restart(Duration),
+    /// Old resource versions can't be watched from any more.
+    Compact,
+    /// Another tool annotates a Lease in a storm.
+    Storm(u8, u32, Duration),
+    /// A Lease is shortened by hand.
+    Shorten(u8),
+    /// A Lease is made another's by hand.
+    Usurp(u8),
+    /// A Lease is deleted.
+    DeleteLease(u8),
+    /// A Node is deleted, and comes back later.
+    ReplaceNode(u8, Duration),
+}
+
+/// A whole world.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What it was drawn from.
+    pub seed: u64,
+    /// How many nodes there are.
+    pub nodes: u8,
+    /// How long faults go on.
+    pub length: Duration,
+    /// How far each API server's clock is ahead, in microseconds.
+    pub skews: Vec<i64>,
+    /// The longest duration that the API server lets through, in seconds.
+    pub cap: Option<u32>,
+    /// The longest duration that clients ask for, in seconds.
+    pub longest: u32,
+    /// The limit of each request.
+    pub request_timeout: Duration,
+    /// What is likely to go wrong on the way.
+    pub faults: Faults,
+    /// Who lives there.
+    pub clients: Vec<ClientPlan>,
+    /// What happens when, in order.
+    pub happenings: Vec<(Duration, Happening)>,
+}
+
+impl Plan {
+    /// The world of `seed`.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let rng = &mut rng;
+        let hurry = if rng.bool() { Hurry::Near } else { Hurry::Far };
+        // Near answers leave room in the clock budget for API servers whose clocks differ.
+        let skews = match hurry {
+            Hurry::Near => vec![0, rng.i64(-900_000..900_000)],
+            Hurry::Far => vec![rng.i64(-100_000..100_000)],
+        };
+        let nodes = if rng.u8(..4) == 0 { 2 } else { 1 };
+        let length = Duration::from_secs(rng.u64(20..90));
+        let clients = clients(rng);
+        let happenings = happenings(rng, length, nodes, &clients);
+        Self {
+            seed,
+            nodes,
+            length,
+            skews,
+            cap: (rng.u8(..8) == 0).then(|| rng.u32(1..6)),
+            longest: rng.u32(3..16),
+            request_timeout: Duration::from_millis(rng.u64(500..6_000)),
+            faults: if rng.u8(..6) == 0 {
+                Faults::none()
+            } else {
+                Faults::some(rng, hurry)
+            },
+            clients,
+            happenings,
+        }
+    }
+}
+
+fn clients(rng: &mut Rng) -> Vec<ClientPlan> {
+    (0..rng.u8(3..=6))
+        .map(|number| {
+            let habit = match rng.u8(..10) {
+                0..2 => Habit::Administrator,
+                2..5 => Habit::Worker,
+                5..8 => Habit::Waiter,
+                _ => Habit::Leader,
+            };
+            let identity = match (habit, rng.u8(..4)) {
+                (Habit::Worker | Habit::Waiter, 0) => SHARED_ACCOUNT.to_owned(),
+                _ => format!("c{number}@host"),
+            };
+            ClientPlan {
+                habit,
+                identity,
+                clocks: clocks(rng),
+            }
+        })
+        .collect()
+}
+
+fn clocks(rng: &mut Rng) -> Clocks {
+    Clocks {
+        wall_ahead: match rng.u8(..4) {
+            0 => 0,
+            1 => rng.i64(-2_000_000..2_000_000),
+            2 => rng.i64(-30_000_000..30_000_000),
+            _ => rng.i64(-4_000_000_000..4_000_000_000),
+        },
+        drift: rng.i64(-200..200),
+        uptime: rng.i64(1..1_000_000_000_000),
+    }
+}
+
+fn happenings(
+    rng: &mut Rng,
+    length: Duration,
+    nodes: u8,
+    clients: &[ClientPlan],
+) -> Vec<(Duration, Happening)> {
+    let mut happenings: Vec<_> = (0..rng.u8(..10))
+        .map(|_| {
+            let at = Duration::from_millis(
+                rng.u64(1_000..u64::try_from(length.as_millis()).unwrap_or(2_000)),
+            );
+            let client = rng.u8(..u8::try_from(clients.len()).unwrap_or(1));
+            let node = rng.u8(..nodes);
+            let happening = match rng.u8(..16) {
+                0..4 => {
+                    // Who counts on a deadline alone can't know that the boot clock stood still.
+                    let is_kept = matches!(
+                        clients[usize::from(client)].habit,
+                        Habit::Waiter | Habit::Leader
+                    );
+                    let how = match rng.u8(..if is_kept { 3 } else { 2 }) {
+                        0 => Freeze::Stopped,
+                        1 => Freeze::Suspended,
+                        _ => Freeze::Paused,
+                    };
+                    Happening::Freeze(client, how, Duration::from_millis(rng.u64(200..25_000)))
+                }
+                4..7 => Happening::Crash(client, Duration::from_millis(rng.u64(100..8_000))),
+                7 => Happening::Step(client, rng.i64(-40_000_000..40_000_000)),
+                8..10 => Happening::Restart(Duration::from_millis(rng.u64(50..8_000))),
+                10 => Happening::Compact,
+                11..13 => {
+                    Happening::Storm(node, rng.u32(5..60), Duration::from_millis(rng.u64(5..150)))
+                }
+                13 if rng.bool() => Happening::Shorten(node),
+                13 => Happening::Usurp(node),
+                14 => Happening::DeleteLease(node),
+                _ => Happening::ReplaceNode(node, Duration::from_millis(rng.u64(..4_000))),
+            };
+            (at, happening)
+        })
+        .collect();
+    happenings.sort_by_key(|&(at, _)| at);
+    happenings
+}

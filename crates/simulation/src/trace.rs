@@ -1,0 +1,50 @@
+//! A broken promise as people read it: what happened before it, and how to see more.
+
+use std::fmt::Write as _;
+
+use crate::checker::{Violation, check};
+use crate::history::{Entry, Event};
+use crate::plan::Plan;
+use crate::world::live;
+
+/// So much of what happened before is shown.
+const LINES: usize = 60;
+
+/// Lives through the world of `seed`; tells which promises were broken there, if any.
+#[must_use]
+pub fn verdict(seed: u64) -> Option<String> {
+    let history = live(&Plan::of(seed));
+    let violations = check(&history);
+    let first = violations.first()?;
+    Some(story(seed, &history, first, violations.len()))
+}
+
+/// All that happened in the world of `seed`.
+#[must_use]
+pub fn everything(seed: u64) -> String {
+    let plan = Plan::of(seed);
+    let history = live(&plan);
+    let mut text = format!("{plan:#?}\n");
+    for entry in &history {
+        let _ = writeln!(text, "{entry}");
+    }
+    for violation in check(&history) {
+        let _ = writeln!(text, "{violation}");
+    }
+    text
+}
+
+fn story(seed: u64, history: &[Entry], first: &Violation, violations: usize) -> String {
+    let before: Vec<&Entry> = history
+        .iter()
+        .filter(|entry| entry.at <= first.at && !matches!(entry.event, Event::Acts { .. }))
+        .collect();
+    let mut text =
+        format!("seed {seed} breaks a promise ({violations} times). What happened before:\n");
+    for entry in &before[before.len().saturating_sub(LINES)..] {
+        let _ = writeln!(text, "{entry}");
+    }
+    let _ = writeln!(text, "{first}");
+    let _ = write!(text, "All of it: cargo xtask sim --seed {seed} --trace");
+    text
+}

@@ -1,0 +1,242 @@
+//! A world from its beginning to its end, in one thread and in no time.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use maintenance_lease::NAMESPACE;
+use maintenance_lease::env::Env as _;
+use sandbox::Sandbox;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::agents::{Agent, Beginning, Outside, bare_node};
+use crate::history::{ClientId, Entry, Event, Recorder};
+use crate::machine::{Clocks, Machine};
+use crate::network::Network;
+use crate::observer::observe;
+use crate::plan::{Habit, Happening, Plan};
+use crate::time::Truth;
+
+/// How long after the last fault a lease may stand in the way, beside its duration: the clock
+/// budget as the margin, once more as the error of its times, and a few tries.
+const PATIENCE: Duration = Duration::from_secs(9);
+
+/// Lives through `plan` and tells what happened.
+///
+/// # Panics
+/// Where the library does.
+#[must_use]
+pub fn live(plan: &Plan) -> Vec<Entry> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime of one thread");
+    // Inside: the world begins on the runtime's clock, which stands still while anybody is busy.
+    runtime.block_on(async { World::begin(plan).live().await })
+}
+
+/// A world that goes on.
+struct World<'a> {
+    plan: &'a Plan,
+    truth: Truth,
+    recorder: Recorder,
+    sandbox: Sandbox,
+    network: Network,
+    nodes: Vec<Arc<str>>,
+    machines: Vec<Machine>,
+    /// What comes from outside and takes its time.
+    troubles: JoinSet<()>,
+    rng: Rng,
+}
+
+impl<'a> World<'a> {
+    fn begin(plan: &'a Plan) -> Self {
+        let mut rng = Rng::with_seed(plan.seed ^ 0x5eed);
+        let truth = Truth::begins();
+        let recorder = Recorder::new(truth);
+        let sandbox = Sandbox::builder()
+            .clock(move || truth.now().on_the_wall(0))
+            .seed(plan.seed)
+            .build();
+        sandbox.put(namespace());
+        let network = Network::new(
+            sandbox.service(),
+            truth,
+            recorder.clone(),
+            &plan.skews,
+            plan.cap,
+            plan.faults,
+        );
+        let machines = plan.clients.iter().zip(0..).map(|(client, number)| {
+            Machine::new(
+                ClientId(number),
+                client.clocks,
+                rng.u64(..),
+                truth,
+                recorder.clone(),
+            )
+        });
+        Self {
+            plan,
+            truth,
+            machines: machines.collect(),
+            troubles: JoinSet::new(),
+            recorder,
+            sandbox,
+            network,
+            nodes: (0..plan.nodes)
+                .map(|number| format!("n{number}").into())
+                .collect(),
+            rng,
+        }
+    }
+
+    async fn live(mut self) -> Vec<Entry> {
+        for node in &self.nodes {
+            self.sandbox.put(bare_node(node));
+        }
+        tokio::spawn(observe(self.sandbox.service(), self.recorder.clone()));
+        for number in 0..self.machines.len() {
+            self.start(number);
+        }
+        let mut ahead: VecDeque<_> = self.plan.happenings.iter().copied().collect();
+        while let Some((at, happening)) = ahead.pop_front() {
+            self.until(at).await;
+            self.happen(happening);
+            if let Happening::Crash(client, absent) = happening {
+                let back = at + absent;
+                let place = ahead.partition_point(|&(at, _)| at <= back);
+                if back < self.plan.length {
+                    ahead.insert(place, (back, Happening::Start(client)));
+                }
+            }
+        }
+        self.until(self.plan.length).await;
+        self.heal().await;
+        self.recorder.take()
+    }
+
+    async fn until(&self, at: Duration) {
+        let now = Duration::from_micros(self.truth.now().as_micros().unsigned_abs());
+        tokio::time::sleep(at.saturating_sub(now)).await;
+    }
+
+    /// Starts a client's process, unless it runs.
+    fn start(&mut self, number: usize) {
+        if !self.machines[number].start() {
+            return;
+        }
+        let client = &self.plan.clients[number];
+        let agent = self.agent(number, client.habit, &client.identity);
+        self.machines[number].spawn(Box::pin(agent.live()));
+    }
+
+    fn agent(&mut self, number: usize, habit: Habit, identity: &str) -> Agent {
+        Agent::begin(&Beginning {
+            client: ClientId(u8::try_from(number).unwrap_or(u8::MAX)),
+            habit,
+            identity,
+            machine: &self.machines[number],
+            recorder: &self.recorder,
+            network: &self.network,
+            nodes: &self.nodes,
+            longest: self.plan.longest,
+            request_timeout: self.plan.request_timeout,
+            seed: self.rng.u64(..),
+        })
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        let outside = Outside {
+            sandbox: self.sandbox.clone(),
+            recorder: self.recorder.clone(),
+        };
+        let name = |node: u8| self.nodes[usize::from(node)].clone();
+        match happening {
+            Happening::Freeze(client, how, length) => {
+                let machine = self.machines[usize::from(client)].clone();
+                machine.freeze(how);
+                tokio::spawn(async move {
+                    tokio::time::sleep(length).await;
+                    machine.thaw();
+                });
+            }
+            Happening::Start(client) => self.start(usize::from(client)),
+            Happening::Crash(client, _) => self.machines[usize::from(client)].crash(),
+            Happening::Step(client, by) => self.machines[usize::from(client)].step_wall(by),
+            Happening::Restart(outage) => self.network.restart(outage),
+            Happening::Compact => {
+                // Any write tells how far history goes.
+                let namespace = self.sandbox.put(namespace());
+                let version = namespace["metadata"]["resourceVersion"].as_str();
+                self.network.compact(
+                    version
+                        .and_then(|version| version.parse().ok())
+                        .unwrap_or(0),
+                );
+            }
+            Happening::Storm(node, times, pause) => {
+                let node = name(node);
+                self.troubles
+                    .spawn(async move { outside.storm(&node, times, pause).await });
+            }
+            Happening::Shorten(node) => outside.shorten(&name(node)),
+            Happening::Usurp(node) => outside.usurp(&name(node)),
+            Happening::DeleteLease(node) => outside.delete_lease(&name(node)),
+            Happening::ReplaceNode(node, absent) => {
+                let node = name(node);
+                self.troubles
+                    .spawn(async move { outside.replace_node(&node, absent).await });
+            }
+        }
+    }
+
+    /// Ends all faults and all clients, and lets one who waits for each node in.
+    async fn heal(&mut self) {
+        self.network.heal();
+        self.troubles.abort_all();
+        for machine in &self.machines {
+            machine.thaw();
+            machine.crash();
+        }
+        for node in &self.nodes {
+            if self.sandbox.get("v1", "Node", "", node).is_none() {
+                self.sandbox.put(bare_node(node));
+            }
+        }
+        let number = self.machines.len();
+        let client = ClientId(u8::try_from(number).unwrap_or(u8::MAX));
+        self.machines.push(Machine::new(
+            client,
+            Clocks {
+                wall_ahead: 0,
+                drift: 0,
+                uptime: 1,
+            },
+            self.rng.u64(..),
+            self.truth,
+            self.recorder.clone(),
+        ));
+        let longest = Duration::from_secs(self.plan.longest.into());
+        let due = self.truth.now() + longest + PATIENCE;
+        let agent = self.agent(number, Habit::Worker, "the-last@host");
+        self.recorder.record(Event::Healed { due });
+        self.recorder.record(Event::Waits {
+            client,
+            done: false,
+        });
+        let limit = longest + PATIENCE * 2;
+        if tokio::time::timeout(limit, agent.get_in_everywhere()).await == Ok(true) {
+            self.recorder.record(Event::Waits { client, done: true });
+        }
+        // What is committed at the end is noted, too.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+fn namespace() -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+}

@@ -1,0 +1,60 @@
+//! `cargo xtask sim`: the library in seeded worlds of faults, more of them than a test has time for.
+
+use anyhow::Result;
+
+use crate::cargo::{cargo, run};
+
+/// Live through many seeded worlds of faults and check what the library promises
+///
+/// A seed is a whole world: clients, clocks, a network and what goes wrong there. The same seed is
+/// the same world to the last microsecond.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// How many seeds
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    seeds: u64,
+    /// The first one
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    from: u64,
+    /// This one alone
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "from"])]
+    seed: Option<u64>,
+    /// Tell everything that happens
+    #[arg(long, requires = "seed")]
+    trace: bool,
+    /// Plant mistakes in the library, one after another, and say which of them are caught
+    #[arg(long, conflicts_with_all = ["seeds", "from", "seed", "trace"])]
+    bugs: bool,
+}
+
+/// Quick to run and not long to build.
+const PROFILE: [&str; 3] = ["--quiet", "--profile", "simulation"];
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<()> {
+        if self.bugs {
+            let mut test = cargo(&["test"]);
+            test.args(PROFILE)
+                .args(["--package", "simulation", "--features", "seeded-bugs"])
+                .args(["--test", "seeded_bugs", "--", "--nocapture"]);
+            return run(&mut test);
+        }
+        let mut simulate = cargo(&["run"]);
+        simulate
+            .args(PROFILE)
+            .args(["--package", "simulation", "--"]);
+        match self.seed {
+            Some(seed) => {
+                simulate.args(["--seed", &seed.to_string()]);
+                if self.trace {
+                    simulate.arg("--trace");
+                }
+            }
+            None => {
+                simulate.args(["--seeds", &self.seeds.to_string()]);
+                simulate.args(["--from", &self.from.to_string()]);
+            }
+        }
+        run(&mut simulate)
+    }
+}
