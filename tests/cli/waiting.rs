@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::Treatment::{Keep, Pass};
+use crate::support::Treatment::{Answer, Keep, Pass};
 use crate::support::{Cluster, Maint, ago, holder_of, on_both};
 
 /// A node that bob holds.
@@ -296,6 +296,38 @@ fn ctrl_c_while_a_write_lands_gives_back() {
                 assert_eq!((code, holder.as_deref()), (0, Some("alice@bastion")));
             }
         }
+    });
+}
+
+#[test]
+fn who_may_not_watch_waits_all_the_same() {
+    on_both("wait-blind", |cluster| {
+        let node = held_by_bob(cluster, "worker-1");
+        let gate = cluster.gate(|_, path| match path.contains("watch=true") {
+            true => Answer(403, None),
+            false => Pass,
+        });
+        let start = |arguments: &[&str]| {
+            let maint = cluster.maint(arguments).kubeconfig(&gate.kubeconfig);
+            let mut run = maint.start();
+            run.says("can't be watched");
+            run
+        };
+        let acquiring = start(&["acquire", &node, "--wait"]);
+        let waiting = start(&["wait", &node, "--for=hold", "--timeout=1m"]);
+        bob(cluster, &["hold", &node, "-m", "disk"]).succeeds();
+        assert_snapshot!(waiting.ends(), @r#"
+        $ kubectl maint wait worker-1 --for=hold --timeout=1m
+        node/worker-1 is on hold by bob@laptop: "disk" (since [time])
+        -- stderr
+        waiting for it to be on hold: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
+        Warning: changes can't be watched, but are looked for: Error from server (Forbidden): the gate says so
+        -- exit code 0
+        "#);
+        bob(cluster, &["unhold", &node]).succeeds();
+        let run = acquiring.ends();
+        assert_eq!(run.code, 0, "{run}");
+        assert_eq!(run.stderr.matches("can't be watched").count(), 1, "{run}");
     });
 }
 

@@ -113,6 +113,25 @@ fn what_was_held_before_stays_as_found() {
 }
 
 #[test]
+fn a_lease_that_became_a_hold_is_not_given_up() {
+    on_both("turn-hold", |cluster| {
+        let first = free(cluster, "worker-1");
+        cluster.maint(["acquire", &first]).succeeds();
+        let second = held_by_bob(cluster, "worker-2");
+        let run = cluster
+            .maint(["hold", "-m", "rack", "--wait", "--timeout", "1s", "-q"])
+            .args([&first, &second])
+            .run();
+        assert_eq!(run.code, 4, "{run}");
+        // There is no way back to what it was, and free is not what its holder wants.
+        assert_eq!(
+            holder_of(cluster, &first).as_deref(),
+            Some("kubeadm:alice@bastion")
+        );
+    });
+}
+
+#[test]
 fn ctrl_c_gives_back_what_was_taken() {
     on_both("turn-ctrl-c", |cluster| {
         let first = free(cluster, "worker-1");

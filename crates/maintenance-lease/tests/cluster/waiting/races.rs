@@ -1,0 +1,87 @@
+//! Many who wait: one wins, and the others neither storm nor read.
+
+use futures::future::join_all;
+use maintenance_lease::{Acquire, Done};
+
+use super::{Waiting, held_by_bob, release};
+use crate::on_both_servers;
+use crate::support::{Cluster, Fate, Wire, in_the_sandbox};
+
+on_both_servers! {
+    losers_of_a_race_write_once_and_wait_on,
+    a_lost_race_for_ones_own_lease_is_no_storm,
+}
+
+async fn losers_of_a_race_write_once_and_wait_on(cluster: Cluster) {
+    for (round, (_, writes)) in hand_over(&cluster, 20, 3).await.into_iter().enumerate() {
+        // With the release.
+        assert!(writes <= 20 - round + 1, "{writes} writes in round {round}");
+    }
+}
+
+/// Hands a node over from waiter to waiter, and returns how many requests and how many writes they
+/// and the holder sent for each.
+async fn hand_over(cluster: &Cluster, waiters: usize, rounds: usize) -> Vec<(usize, usize)> {
+    let (node, _) = held_by_bob(cluster).await;
+    let wire = Wire::clear();
+    let mut waiting = Vec::new();
+    for number in 0..waiters {
+        let waiter = cluster.holder_on(&wire, &format!("waiter-{number}"));
+        let mut one = Waiting::to_acquire(&waiter, &node, Acquire::new());
+        one.blocked().await;
+        waiting.push((waiter, one));
+    }
+    let mut holder = cluster.holder_on(&wire, "bob");
+    let mut counts = Vec::new();
+    for _ in 0..rounds {
+        let before = wire.passed();
+        release(&holder, &node).await;
+        let ends = waiting.iter_mut().map(|(_, one)| Box::pin(&mut one.task));
+        let (change, winner, _) = futures::future::select_all(ends).await;
+        let change = change.unwrap().unwrap();
+        let (won, _) = waiting.swap_remove(winner);
+        assert_eq!(change.lease.unwrap().holder(), Some(won.identity()));
+        // All others have seen who was first.
+        join_all(waiting.iter_mut().map(async |(_, one)| {
+            let refused = one.blocked().await.refused;
+            assert_eq!(refused.lease.unwrap().holder(), Some(won.identity()));
+        }))
+        .await;
+        holder = won;
+        let passed = wire.passed().split_off(before.len());
+        // The watches of those that wait are open already, or are opened now for the first time.
+        let passed = passed.iter().filter(|passing| !passing.is_watch());
+        let writes = passed.clone().filter(|passing| passing.is_write()).count();
+        counts.push((passed.count(), writes));
+    }
+    for (_, one) in waiting {
+        one.task.abort();
+    }
+    counts
+}
+
+/// How many requests that takes is exact only where no waiter is kept waiting by a busy machine.
+#[test]
+fn a_hand_over_among_200_takes_a_request_each_and_no_read() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        for (round, (requests, _)) in hand_over(&cluster, 200, 3).await.into_iter().enumerate() {
+            // The release is a read and a write.
+            let limit = 200 - round + 2;
+            assert!(requests <= limit, "{requests} requests in round {round}");
+        }
+    });
+}
+
+/// What is the caller's own may be taken at any time; but not again and again on what it was.
+async fn a_lost_race_for_ones_own_lease_is_no_storm(cluster: Cluster) {
+    let (node, _bob) = held_by_bob(&cluster).await;
+    let (other, touched) = (cluster.clone(), node.clone());
+    let wire = Wire::first_write(Fate::Meanwhile(Box::pin(async move {
+        other.touch_lease(&touched).await;
+    })));
+    let bob = cluster.holder_on(&wire, "bob");
+    let again = Acquire::new().reentry(true);
+    let change = Waiting::to_acquire(&bob, &node, again).ends().await;
+    assert_eq!(change.unwrap().done, Done::Renewed);
+    assert_eq!(wire.passed().last().unwrap().writes, 2);
+}
