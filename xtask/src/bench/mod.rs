@@ -87,6 +87,7 @@ impl Arguments {
         }
         if is_wanted(Part::Waiting) {
             waiting::library(&plane, self.hand_overs, self.crowd)?;
+            waiting::commands(&plane, &Tools::new(&plane)?, self.hand_overs / 4)?;
         }
         if is_wanted(Part::Keeping) {
             keeping::keepers(&plane, self.kept)?;

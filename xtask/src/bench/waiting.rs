@@ -1,14 +1,25 @@
 //! Waiting for a lock: hand-overs, crashes, and a crowd.
 
-use anyhow::Result;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
 use control_plane::ControlPlane;
 
+use super::figures::{Figures, millis};
 use super::load::command;
+use super::measure::{Tools, cost};
 use super::nodes::make_nodes;
 use crate::cargo::run;
+use crate::say::say;
 
 /// How many holders vanish.
 const CRASHES: usize = 10;
+
+/// A watch is open this long after its waiter said that it waits.
+const SETTLED: Duration = Duration::from_millis(50);
 
 /// By the library: two holders who hand a lock over, holders who vanish, a crowd.
 pub(super) fn library(plane: &ControlPlane, hand_overs: usize, crowd: usize) -> Result<()> {
@@ -23,4 +34,56 @@ pub(super) fn library(plane: &ControlPlane, hand_overs: usize, crowd: usize) -> 
         run(&mut command(plane, &arguments))?;
     }
     Ok(())
+}
+
+/// By the plugin: `release` of one holder, and `acquire --wait` of the other.
+pub(super) fn commands(plane: &ControlPlane, tools: &Tools, hand_overs: usize) -> Result<()> {
+    const NODE: &str = "command-0";
+    make_nodes(plane, "command", 1)?;
+    let by = |holder: &str, arguments: &[&str]| {
+        let mut command = tools.plugin(arguments);
+        command.env("KUBECTL_MAINT_HOLDER", holder);
+        command
+    };
+    let (mut holder, mut waiter) = ("bench@here", "bench@there");
+    cost(&by(holder, &["acquire", NODE, "-q"]))?;
+    let mut times = Vec::new();
+    for _ in 0..hand_overs {
+        let wait = by(waiter, &["acquire", NODE, "--wait", "--timeout=1m"]);
+        let release = by(holder, &["release", NODE, "-q"]);
+        times.push(hand_over(wait, release)?);
+        std::mem::swap(&mut holder, &mut waiter);
+    }
+    let times = Figures::of(times);
+    say(format_args!(
+        "hand-over by the plugin, from the start of `release` to the end of `acquire --wait`, {hand_overs} times:\n  \
+         p50 {}  p99 {}  longest {}",
+        millis(times.quantile(0.5)),
+        millis(times.quantile(0.99)),
+        millis(times.longest()),
+    ));
+    Ok(())
+}
+
+/// Releases what `wait` waits for, and returns how long it took to end then.
+fn hand_over(mut wait: Command, mut release: Command) -> Result<Duration> {
+    let mut waiter = wait.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    let stderr = waiter.stderr.take().context("it has a stderr")?;
+    let mut lines = BufReader::new(stderr).lines();
+    for line in lines.by_ref() {
+        if line?.starts_with("waiting") {
+            break;
+        }
+    }
+    sleep(SETTLED);
+    let begun = Instant::now();
+    let mut releaser = release.stdout(Stdio::null()).spawn()?;
+    let acquired = waiter.wait()?;
+    let took = begun.elapsed();
+    let released = releaser.wait()?;
+    ensure!(
+        acquired.success() && released.success(),
+        "it was not handed over"
+    );
+    Ok(took)
 }
