@@ -6,8 +6,8 @@ use std::time::Duration;
 use maintenance_lease::protocol::Token;
 use maintenance_lease::{ApiError, Error, Refused};
 
-use crate::connect::ConnectError;
 use crate::exit::Code;
+use connect::ConnectError;
 
 /// Why a verb, or its part for one node, did not do what was asked.
 #[derive(Debug)]

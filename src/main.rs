@@ -6,7 +6,6 @@
 mod cli;
 mod commands;
 mod completion;
-mod connect;
 mod exit;
 mod failure;
 mod reference;
@@ -23,10 +22,10 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use crate::cli::program::{self, Program};
 use crate::cli::{Cli, typed};
 use crate::completion::Question;
-use crate::connect::Environment;
 use crate::exit::Code;
 use crate::session::Start;
 use crate::terminal::Terminal;
+use connect::Environment;
 
 /// What the examples in the help call this program.
 const CALLED: &str = "kubectl maint";

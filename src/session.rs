@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use maintenance_lease::{ClockWarning, Maintenance};
 
-use crate::cli::connection::ConnectionArgs;
+use crate::cli::connection::{ConnectionArgs, USER_AGENT};
 use crate::cli::holder::HolderArgs;
 use crate::cli::program::Program;
 use crate::cli::writing::WriteArgs;
-use crate::connect::{Connection, Environment, Notice, Notices, connect};
 use crate::failure::Failure;
 use crate::report::time;
 use crate::terminal::{Terminal, escape};
+use connect::{Connection, Environment, Notice, Notices, connect};
 
 /// What every verb gets, before anything is sent.
 pub(crate) struct Start<'a> {
@@ -44,7 +44,13 @@ impl<'a> Start<'a> {
                 Notice::Trace(text) => terminal.raw_stderr(text),
             }
         });
-        Ok(connect(self.connection, self.environment, &notices).await?)
+        Ok(connect(
+            &self.connection.flags(),
+            self.environment,
+            USER_AGENT,
+            &notices,
+        )
+        .await?)
     }
 
     /// A session that only reads.

@@ -1,223 +1,38 @@
-//! How to reach the API server, as typed: kubectl's own connection flags, with kubectl's meaning.
+//! How to reach the API server, as typed.
 //!
 //! kubectl hands none of its own flags to a plugin, so each of them has to be here, usable anywhere after `maint`.
 
-use std::convert::Infallible;
-use std::ffi::OsStr;
-use std::path::PathBuf;
-use std::time::Duration;
-
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::Args;
+use connect::Flags;
 
 use super::token::TokenArgs;
-use clap::error::ErrorKind;
-use clap::{Arg, Args, Command};
 
-mod go_duration;
+/// What the API server's logs call this program.
+pub(crate) const USER_AGENT: &str = concat!("kubectl-maint/", env!("CARGO_PKG_VERSION"));
 
 /// The connection flags that every verb takes.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Connection")]
+#[command(
+    next_help_heading = "Connection",
+    mut_arg("namespace", |namespace| namespace.help(NAMESPACE))
+)]
 pub(crate) struct ConnectionArgs {
-    /// Kubeconfig file to use, instead of the files named in KUBECONFIG or ~/.kube/config
-    #[arg(long, value_name = "FILE", global = true)]
-    pub(crate) kubeconfig: Option<PathBuf>,
-
-    /// Kubeconfig context to use, instead of the current one
-    #[arg(long, value_name = "NAME", global = true)]
-    pub(crate) context: Option<String>,
-
-    /// Kubeconfig cluster to talk to, instead of the context's
-    #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
-    pub(crate) cluster: Option<String>,
-
-    /// Kubeconfig user to be, instead of the context's
-    #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
-    pub(crate) user: Option<String>,
-
-    /// Accepted as kubectl accepts it; nodes have no namespace, and the Leases that lock them never leave theirs
-    #[arg(
-        short,
-        long,
-        value_name = "NAMESPACE",
-        global = true,
-        hide_short_help = true
-    )]
-    pub(crate) namespace: Option<String>,
-
-    /// Address and port of the API server
-    #[arg(short, long, value_name = "URL", global = true, hide_short_help = true)]
-    pub(crate) server: Option<String>,
+    #[command(flatten)]
+    flags: Flags,
 
     #[command(flatten)]
     pub(crate) token: TokenArgs,
-
-    /// User to act as: an ordinary user, or a service account (system:serviceaccount:NAMESPACE:NAME)
-    #[arg(
-        long = "as",
-        value_name = "USER",
-        global = true,
-        hide_short_help = true
-    )]
-    pub(crate) impersonate: Option<String>,
-
-    /// Group to act as a member of; repeat it for several
-    #[arg(
-        long = "as-group",
-        value_name = "GROUP",
-        global = true,
-        hide_short_help = true
-    )]
-    pub(crate) impersonate_groups: Vec<String>,
-
-    /// UID to act as
-    #[arg(
-        long = "as-uid",
-        value_name = "UID",
-        global = true,
-        hide_short_help = true
-    )]
-    pub(crate) impersonate_uid: Option<String>,
-
-    /// Extra attribute of the user to act as; repeat it for several values or keys
-    #[arg(
-        long = "as-user-extra",
-        value_name = "KEY=VALUE",
-        global = true,
-        hide_short_help = true,
-        value_parser = key_and_value
-    )]
-    pub(crate) impersonate_extra: Vec<(String, String)>,
-
-    /// File with the certificates of the authorities that may vouch for the API server
-    #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
-    pub(crate) certificate_authority: Option<PathBuf>,
-
-    /// File with the client certificate to authenticate with
-    #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
-    pub(crate) client_certificate: Option<PathBuf>,
-
-    /// File with the key of the client certificate
-    #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
-    pub(crate) client_key: Option<PathBuf>,
-
-    /// Do not check the API server's certificate: anybody in between can then read and change everything
-    #[arg(
-        long,
-        value_name = "BOOL",
-        global = true,
-        hide_short_help = true,
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "true",
-        hide_possible_values = true,
-        value_parser = boolean(),
-    )]
-    pub(crate) insecure_skip_tls_verify: Option<bool>,
-
-    /// Name that the API server's certificate must carry, where it is not the one in its address
-    #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
-    pub(crate) tls_server_name: Option<String>,
-
-    /// Longest time that a single request may take, such as 10s, 1m or 10 (seconds); 0 is without limit
-    #[arg(
-        long,
-        value_name = "TIME",
-        global = true,
-        default_value = "10s",
-        hide_short_help = true,
-        allow_hyphen_values = true,
-        value_parser = request_timeout
-    )]
-    pub(crate) request_timeout: Timeout,
-
-    /// Do not ask the API server to compress its answers
-    #[arg(
-        long,
-        value_name = "BOOL",
-        global = true,
-        hide_short_help = true,
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "true",
-        hide_possible_values = true,
-        value_parser = boolean(),
-    )]
-    pub(crate) disable_compression: Option<bool>,
-
-    /// How much to tell about requests: 6 their URL, status and time, 7 headers too, 8 bodies too
-    #[arg(
-        short = 'v',
-        long = "v",
-        value_name = "LEVEL",
-        global = true,
-        default_value_t = 0
-    )]
-    pub(crate) verbosity: u8,
-
-    #[arg(long, value_name = "DIR", global = true, hide = true)]
-    pub(crate) cache_dir: Option<PathBuf>,
-
-    #[arg(long, value_name = "NAME", global = true, hide = true, value_parser = BasicAuth)]
-    pub(crate) username: Option<Infallible>,
-
-    #[arg(long, value_name = "PASSWORD", global = true, hide = true, value_parser = BasicAuth)]
-    pub(crate) password: Option<Infallible>,
 }
 
-/// The time limit of one request; `None` is without limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Timeout(pub(crate) Option<Duration>);
+const NAMESPACE: &str = "Accepted as kubectl accepts it; nodes have no namespace, and the Leases that lock them \
+                         never leave theirs";
 
-impl Default for Timeout {
-    fn default() -> Self {
-        Self(Some(Duration::from_secs(10)))
-    }
-}
-
-/// Reads `--request-timeout`: whole seconds, or a duration as Go writes it.
-fn request_timeout(typed: &str) -> Result<Timeout, String> {
-    let time = match typed.parse::<u64>() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => go_duration::parse(typed),
-    };
-    time.map(|time| Timeout((!time.is_zero()).then_some(time))).ok_or_else(|| {
-        "Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by \
-         a corresponding time unit (e.g. 1s | 2m | 3h)"
-            .to_owned()
-    })
-}
-
-fn key_and_value(typed: &str) -> Result<(String, String), String> {
-    match typed.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("must be KEY=VALUE".to_owned()),
-    }
-}
-
-/// The spellings of true and false that Go's flags take.
-fn boolean() -> impl TypedValueParser<Value = bool> {
-    const TRUE: [&str; 6] = ["true", "True", "TRUE", "t", "T", "1"];
-    const FALSE: [&str; 6] = ["false", "False", "FALSE", "f", "F", "0"];
-    PossibleValuesParser::new(TRUE.into_iter().chain(FALSE))
-        .map(|typed| TRUE.contains(&typed.as_str()))
-}
-
-/// Refuses kubectl's name and password, which no API server has taken since 1.19, without showing them.
-#[derive(Clone)]
-struct BasicAuth;
-
-impl TypedValueParser for BasicAuth {
-    type Value = Infallible;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        _: Option<&Arg>,
-        _: &OsStr,
-    ) -> Result<Infallible, clap::Error> {
-        let message = "--username and --password are not supported: the API server takes no basic authentication\n\
-                       hint: use --token, a client certificate, or a user of your kubeconfig (--user)\n";
-        Err(clap::Error::raw(ErrorKind::InvalidValue, message).with_cmd(command))
+impl ConnectionArgs {
+    /// What was typed, the bearer token included.
+    pub(crate) fn flags(&self) -> Flags {
+        Flags {
+            token: self.token.bearer.clone(),
+            ..self.flags.clone()
+        }
     }
 }

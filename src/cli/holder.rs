@@ -3,7 +3,7 @@
 use clap::Args;
 use maintenance_lease::protocol::identity;
 
-use crate::connect::Environment;
+use connect::Environment;
 
 /// The identity to hold leases with.
 #[derive(Args, Clone, Debug, Default)]

@@ -10,8 +10,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use maintenance_lease::protocol::Token;
 
 use super::nodes::Selection;
-use crate::connect::Environment;
 use crate::failure::Failure;
+use connect::Environment;
 
 const ID: &str = "token";
 

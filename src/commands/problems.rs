@@ -7,7 +7,6 @@ use std::time::Duration;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{ApiError, Error, Refused, RowDetail};
 
-use crate::connect::ConnectError;
 use crate::exit::Code;
 use crate::failure::{Failure, Obstacle};
 use crate::report::near::near_misses;
@@ -16,6 +15,7 @@ use crate::report::time;
 use crate::report::verb::Verb;
 use crate::session::Session;
 use crate::terminal::{Terminal, escape};
+use connect::ConnectError;
 
 /// The manifest with the rights that the verbs need.
 const RIGHTS: &str = "deploy/rbac.yaml";

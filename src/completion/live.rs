@@ -11,9 +11,9 @@ use maintenance_lease::protocol::State;
 use maintenance_lease::{Maintenance, NodeLease, RowDetail};
 
 use crate::cli::Cli;
-use crate::cli::connection::ConnectionArgs;
+use crate::cli::connection::{ConnectionArgs, USER_AGENT};
 use crate::cli::holder::HolderArgs;
-use crate::connect::{Environment, Notices, connect};
+use connect::{Environment, Notices, connect};
 
 /// How long a person waits for names; the rest of two seconds is for the shell and kubectl.
 const LIMIT: Duration = Duration::from_millis(1500);
@@ -109,7 +109,7 @@ impl Line {
     async fn locks(&self) -> Option<Maintenance> {
         let environment = Environment::of_this_process();
         let nobody: Notices = Arc::new(|_| ());
-        let connection = connect(&self.connection, &environment, &nobody)
+        let connection = connect(&self.connection.flags(), &environment, USER_AGENT, &nobody)
             .await
             .ok()?;
         Maintenance::builder(connection.client, self.holder.identity(&environment))
@@ -173,7 +173,7 @@ mod tests {
         ] {
             let line = read(&words);
             assert_eq!(
-                line.connection.context.as_deref(),
+                line.connection.flags().context.as_deref(),
                 Some("prod"),
                 "{words:?}"
             );
@@ -186,10 +186,13 @@ mod tests {
     #[test]
     fn an_unfinished_line_is_read_up_to_where_it_breaks() {
         let line = read(&["acquire", "--kubeconfig", "/k", "node/a", "-m", ""]);
-        assert_eq!(line.connection.kubeconfig.as_deref(), Some("/k".as_ref()));
+        assert_eq!(
+            line.connection.flags().kubeconfig.as_deref(),
+            Some("/k".as_ref())
+        );
         assert_eq!(line.nodes, ["a"]);
         let line = read(&["acquire", "-s", "https://h", "--duration", "soon", "b"]);
-        assert_eq!(line.connection.server.as_deref(), Some("https://h"));
+        assert_eq!(line.connection.flags().server.as_deref(), Some("https://h"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 /// One kubeconfig file, or several merged.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-pub(in crate::connect) struct Kubeconfig {
+pub(crate) struct Kubeconfig {
     #[serde(deserialize_with = "null_as_default")]
     clusters: Vec<Named<ClusterEntry>>,
     #[serde(deserialize_with = "null_as_default")]
@@ -17,106 +17,106 @@ pub(in crate::connect) struct Kubeconfig {
     #[serde(deserialize_with = "null_as_default")]
     contexts: Vec<Named<ContextEntry>>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) current_context: Option<String>,
+    pub(crate) current_context: Option<String>,
 }
 
 /// How to reach an API server.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-pub(in crate::connect) struct Cluster {
+pub(crate) struct Cluster {
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) server: Option<String>,
+    pub(crate) server: Option<String>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) tls_server_name: Option<String>,
+    pub(crate) tls_server_name: Option<String>,
     #[serde(deserialize_with = "null_as_default")]
-    pub(in crate::connect) insecure_skip_tls_verify: bool,
+    pub(crate) insecure_skip_tls_verify: bool,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) certificate_authority: Option<String>,
+    pub(crate) certificate_authority: Option<String>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) certificate_authority_data: Option<String>,
+    pub(crate) certificate_authority_data: Option<String>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) proxy_url: Option<String>,
+    pub(crate) proxy_url: Option<String>,
     #[serde(deserialize_with = "null_as_default")]
-    pub(in crate::connect) disable_compression: bool,
+    pub(crate) disable_compression: bool,
     #[serde(deserialize_with = "null_as_default")]
-    pub(in crate::connect) extensions: Vec<Extension>,
+    pub(crate) extensions: Vec<Extension>,
 }
 
 /// Something that another program keeps in a kubeconfig.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::connect) struct Extension {
-    pub(in crate::connect) name: String,
-    pub(in crate::connect) extension: serde_json::Value,
+pub(crate) struct Extension {
+    pub(crate) name: String,
+    pub(crate) extension: serde_json::Value,
 }
 
 /// Who to be. Has secrets in it, and therefore no `Debug`.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-pub(in crate::connect) struct User {
+pub(crate) struct User {
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) token: Option<String>,
+    pub(crate) token: Option<String>,
     #[serde(rename = "tokenFile", deserialize_with = "nonempty")]
-    pub(in crate::connect) token_file: Option<String>,
+    pub(crate) token_file: Option<String>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) client_certificate: Option<String>,
+    pub(crate) client_certificate: Option<String>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) client_certificate_data: Option<String>,
+    pub(crate) client_certificate_data: Option<String>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) client_key: Option<String>,
+    pub(crate) client_key: Option<String>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) client_key_data: Option<String>,
+    pub(crate) client_key_data: Option<String>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) username: Option<String>,
+    pub(crate) username: Option<String>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) password: Option<String>,
+    pub(crate) password: Option<String>,
     #[serde(rename = "as", deserialize_with = "nonempty")]
-    pub(in crate::connect) impersonate: Option<String>,
+    pub(crate) impersonate: Option<String>,
     #[serde(rename = "as-uid", deserialize_with = "nonempty")]
-    pub(in crate::connect) impersonate_uid: Option<String>,
+    pub(crate) impersonate_uid: Option<String>,
     #[serde(rename = "as-groups", deserialize_with = "null_as_default")]
-    pub(in crate::connect) impersonate_groups: Vec<String>,
+    pub(crate) impersonate_groups: Vec<String>,
     #[serde(rename = "as-user-extra", deserialize_with = "null_as_default")]
-    pub(in crate::connect) impersonate_extra: HashMap<String, Vec<String>>,
-    pub(in crate::connect) auth_provider: Option<AuthProvider>,
-    pub(in crate::connect) exec: Option<Exec>,
+    pub(crate) impersonate_extra: HashMap<String, Vec<String>>,
+    pub(crate) auth_provider: Option<AuthProvider>,
+    pub(crate) exec: Option<Exec>,
 }
 
 /// A way to authenticate that kubectl once had built in.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::connect) struct AuthProvider {
-    pub(in crate::connect) name: String,
+pub(crate) struct AuthProvider {
+    pub(crate) name: String,
     #[serde(deserialize_with = "null_as_default")]
-    pub(in crate::connect) config: HashMap<String, String>,
+    pub(crate) config: HashMap<String, String>,
 }
 
 /// A program that gives credentials.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(in crate::connect) struct Exec {
-    pub(in crate::connect) api_version: String,
-    pub(in crate::connect) command: String,
+pub(crate) struct Exec {
+    pub(crate) api_version: String,
+    pub(crate) command: String,
     #[serde(deserialize_with = "null_as_default")]
-    pub(in crate::connect) args: Vec<String>,
+    pub(crate) args: Vec<String>,
     #[serde(deserialize_with = "null_as_default")]
-    pub(in crate::connect) env: Vec<Variable>,
+    pub(crate) env: Vec<Variable>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) install_hint: Option<String>,
-    pub(in crate::connect) provide_cluster_info: bool,
-    pub(in crate::connect) interactive_mode: InteractiveMode,
+    pub(crate) install_hint: Option<String>,
+    pub(crate) provide_cluster_info: bool,
+    pub(crate) interactive_mode: InteractiveMode,
 }
 
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::connect) struct Variable {
-    pub(in crate::connect) name: String,
-    pub(in crate::connect) value: String,
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    pub(crate) value: String,
 }
 
 /// Whether a plugin may ask the person at the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(in crate::connect) enum InteractiveMode {
+pub(crate) enum InteractiveMode {
     Never,
     #[default]
     IfAvailable,
@@ -126,13 +126,13 @@ pub(in crate::connect) enum InteractiveMode {
 /// A cluster, a user and a namespace.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
-pub(in crate::connect) struct Context {
+pub(crate) struct Context {
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) cluster: Option<String>,
+    pub(crate) cluster: Option<String>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) user: Option<String>,
+    pub(crate) user: Option<String>,
     #[serde(deserialize_with = "nonempty")]
-    pub(in crate::connect) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
 }
 
 #[derive(Clone, Default, Deserialize)]
@@ -217,15 +217,15 @@ impl Kubeconfig {
         }
     }
 
-    pub(in crate::connect) fn cluster(&self, name: &str) -> Option<&Cluster> {
+    pub(crate) fn cluster(&self, name: &str) -> Option<&Cluster> {
         find(&self.clusters, name).map(|entry| &entry.cluster)
     }
 
-    pub(in crate::connect) fn user(&self, name: &str) -> Option<&User> {
+    pub(crate) fn user(&self, name: &str) -> Option<&User> {
         find(&self.users, name).map(|entry| &entry.user)
     }
 
-    pub(in crate::connect) fn context(&self, name: &str) -> Option<&Context> {
+    pub(crate) fn context(&self, name: &str) -> Option<&Context> {
         find(&self.contexts, name).map(|entry| &entry.context)
     }
 }

@@ -9,7 +9,7 @@ use http::Uri;
 use super::environment::Environment;
 use super::error::{ConnectError, in_words};
 use super::kubeconfig::{self, Cluster, Context, Kubeconfig, User};
-use crate::cli::connection::ConnectionArgs;
+use crate::flags::Flags;
 
 /// Where kubectl goes when nobody says where to.
 const DEFAULT_SERVER: &str = "http://localhost:8080";
@@ -32,10 +32,7 @@ impl Target {
 }
 
 /// Decides the target of this command line.
-pub(super) fn select(
-    args: &ConnectionArgs,
-    environment: &Environment,
-) -> Result<Target, ConnectError> {
+pub(super) fn select(args: &Flags, environment: &Environment) -> Result<Target, ConnectError> {
     let config = kubeconfig::load(args.kubeconfig.as_deref(), environment)?;
     let context = context(&config, args)?;
     let (cluster_name, cluster) = cluster(&config, context, args)?;
@@ -94,10 +91,7 @@ pub(super) fn select(
 
 type Chosen<'a> = Option<(&'a str, &'a Context)>;
 
-fn context<'a>(
-    config: &'a Kubeconfig,
-    args: &'a ConnectionArgs,
-) -> Result<Chosen<'a>, ConnectError> {
+fn context<'a>(config: &'a Kubeconfig, args: &'a Flags) -> Result<Chosen<'a>, ConnectError> {
     if let Some(name) = args.context.as_deref().filter(|name| !name.is_empty()) {
         let context = config
             .context(name)
@@ -121,7 +115,7 @@ fn context<'a>(
 fn cluster<'a>(
     config: &'a Kubeconfig,
     context: Chosen<'a>,
-    args: &'a ConnectionArgs,
+    args: &'a Flags,
 ) -> Result<(&'a str, Option<&'a Cluster>), ConnectError> {
     if let Some(name) = args.cluster.as_deref().filter(|name| !name.is_empty()) {
         let cluster = config
@@ -155,7 +149,7 @@ fn cluster<'a>(
 fn user<'a>(
     config: &'a Kubeconfig,
     context: Chosen<'a>,
-    args: &'a ConnectionArgs,
+    args: &'a Flags,
 ) -> Result<(&'a str, Option<&'a User>), ConnectError> {
     if let Some(name) = args.user.as_deref().filter(|name| !name.is_empty()) {
         let user = config.user(name).ok_or_else(|| ConnectError::UnknownUser {
@@ -174,7 +168,7 @@ fn user<'a>(
     };
     match config.user(name) {
         // kubectl goes on to ask for a name and password here, which no API server takes any more.
-        None if args.token.bearer.is_none() && args.client_certificate.is_none() => {
+        None if args.token.is_none() && args.client_certificate.is_none() => {
             Err(ConnectError::ContextWithoutUser {
                 context: context.to_owned(),
                 user: name.clone(),
@@ -184,7 +178,7 @@ fn user<'a>(
     }
 }
 
-fn override_cluster(cluster: &mut Cluster, args: &ConnectionArgs) {
+fn override_cluster(cluster: &mut Cluster, args: &Flags) {
     if let Some(server) = nonempty(args.server.as_ref()) {
         cluster.server = Some(server);
         // The name on the kubeconfig's server says nothing about another one.
@@ -205,8 +199,8 @@ fn override_cluster(cluster: &mut Cluster, args: &ConnectionArgs) {
     }
 }
 
-fn override_user(user: &mut User, args: &ConnectionArgs) {
-    if let Some(token) = nonempty(args.token.bearer.as_ref()) {
+fn override_user(user: &mut User, args: &Flags) {
+    if let Some(token) = nonempty(args.token.as_ref()) {
         user.token = Some(token);
         user.token_file = None;
     }

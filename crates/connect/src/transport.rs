@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{HeaderName, HeaderValue, USER_AGENT};
+use http::header::{HeaderValue, USER_AGENT};
 use kube::client::{ClientBuilder, ConfigExt as _};
 use tower::ServiceBuilder;
 use tower_http::decompression::DecompressionLayer;
@@ -21,6 +21,7 @@ use super::warnings::Warnings;
 
 /// What a command line says of all its requests.
 pub(super) struct Options {
+    pub(super) user_agent: HeaderValue,
     pub(super) verbosity: u8,
     pub(super) request_timeout: Option<Duration>,
     pub(super) notices: Notices,
@@ -35,6 +36,7 @@ pub(super) fn client(
     options: Options,
 ) -> Result<kube::Client, ConnectError> {
     let Options {
+        user_agent,
         verbosity,
         request_timeout,
         notices,
@@ -42,7 +44,7 @@ pub(super) fn client(
     let connections = Connections::new(target, identity, environment, request_timeout)?;
 
     let mut config = kube::Config::new(target.server.clone());
-    config.headers = vec![user_agent()];
+    config.headers = vec![(USER_AGENT, user_agent)];
     config.auth_info = impersonation(target);
     let extra_headers = config
         .extra_headers_layer()
@@ -64,11 +66,6 @@ pub(super) fn client(
         .layer(DecompressionLayer::new().gzip(compress))
         .service(connections);
     Ok(ClientBuilder::new(service, target.namespace.clone()).build())
-}
-
-fn user_agent() -> (HeaderName, HeaderValue) {
-    let value = concat!("kubectl-maint/", env!("CARGO_PKG_VERSION"));
-    (USER_AGENT, HeaderValue::from_static(value))
 }
 
 /// The part of the user that says whom to act as; credentials are not kube's business here.

@@ -10,6 +10,7 @@ mod dial;
 mod environment;
 mod error;
 mod exec_plugin;
+mod flags;
 mod kubeconfig;
 mod proxy;
 mod selection;
@@ -21,30 +22,32 @@ mod warnings;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderValue;
+
 use self::credentials::Credentials;
-pub(crate) use self::environment::Environment;
-pub(crate) use self::error::ConnectError;
+pub use self::environment::Environment;
+pub use self::error::ConnectError;
+pub use self::flags::{Flags, Timeout};
 use self::tls::Identity;
 use self::transport::Options;
-use crate::cli::connection::ConnectionArgs;
 
 /// A way to an API server, as one user.
-pub(crate) struct Connection {
+pub struct Connection {
     /// Sends requests. Cheap to clone; all clones share their connections.
-    pub(crate) client: kube::Client,
+    pub client: kube::Client,
     /// The kubeconfig context in use; none in a cluster, or with `--server` alone.
-    pub(crate) context: Option<String>,
+    pub context: Option<String>,
     /// The API server's URL.
-    pub(crate) server: String,
+    pub server: String,
     /// Whom the kubeconfig or the flags say we are, in words for a confirmation; none for an anonymous user.
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
     /// The longest time that one request may take; `None` is without limit.
-    pub(crate) request_timeout: Option<Duration>,
+    pub request_timeout: Option<Duration>,
 }
 
 /// Something to tell the person while requests are under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Notice {
+pub enum Notice {
     /// The text of a `Warning` header, once a connection; kubectl prints it behind `Warning: `.
     ApiWarning(String),
     /// What `-v` asked to see of a request or an answer, without any secret.
@@ -52,9 +55,9 @@ pub(crate) enum Notice {
 }
 
 /// Where notices go.
-pub(crate) type Notices = Arc<dyn Fn(Notice) + Send + Sync>;
+pub type Notices = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// Finds the API server and the user's credentials, and builds the client. Sends nothing, but runs the kubeconfig's
+/// Finds the API server and the user's credentials, and builds the client, which calls itself `user_agent`. Sends nothing, but runs the kubeconfig's
 /// credential plugin where there is one.
 ///
 /// # Errors
@@ -63,18 +66,20 @@ pub(crate) type Notices = Arc<dyn Fn(Notice) + Send + Sync>;
 ///
 /// # Panics
 /// Outside a tokio runtime, which the client's background task needs.
-pub(crate) async fn connect(
-    args: &ConnectionArgs,
+pub async fn connect(
+    flags: &Flags,
     environment: &Environment,
+    user_agent: &'static str,
     notices: &Notices,
 ) -> Result<Connection, ConnectError> {
-    let target = selection::select(args, environment)?;
-    let request_timeout = args.request_timeout.0;
+    let target = selection::select(flags, environment)?;
+    let request_timeout = flags.request_timeout.0;
     let identity = Identity::of_user(&target)?;
     let credentials = Credentials::of_user(&target, &identity, environment)?;
     credentials.obtain().await?;
     let options = Options {
-        verbosity: args.verbosity,
+        user_agent: HeaderValue::from_static(user_agent),
+        verbosity: flags.verbosity,
         request_timeout,
         notices: Arc::clone(notices),
     };

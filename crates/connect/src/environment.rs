@@ -5,22 +5,22 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 /// Environment variables, and where a pod finds its credentials: an argument, so that tests need no process of their own.
-pub(crate) struct Environment {
+pub struct Environment {
     variables: HashMap<OsString, OsString>,
     /// Whether a credential plugin may ask on stdin: it is a terminal, and nobody else reads it.
-    pub(crate) stdin_may_ask: bool,
+    pub stdin_may_ask: bool,
     /// Where Kubernetes mounts a pod's service account.
-    pub(crate) service_account: PathBuf,
+    pub service_account: PathBuf,
 }
 
 impl Environment {
     /// This process's own, without a terminal.
-    pub(crate) fn of_this_process() -> Self {
+    pub fn of_this_process() -> Self {
         Self::of_variables(std::env::vars_os())
     }
 
     /// An environment of these variables alone, without a terminal.
-    pub(crate) fn of_variables<K: Into<OsString>, V: Into<OsString>>(
+    pub fn of_variables<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
         Self {
@@ -34,24 +34,24 @@ impl Environment {
     }
 
     /// A variable's value, which may be empty.
-    pub(crate) fn set_os(&self, name: &str) -> Option<&OsStr> {
+    pub fn set_os(&self, name: &str) -> Option<&OsStr> {
         self.variables
             .get(OsStr::new(name))
             .map(OsString::as_os_str)
     }
 
     /// A variable's value; an empty one counts as unset, as it does for kubectl.
-    pub(crate) fn get_os(&self, name: &str) -> Option<&OsStr> {
+    pub fn get_os(&self, name: &str) -> Option<&OsStr> {
         self.set_os(name).filter(|value| !value.is_empty())
     }
 
     /// A variable's value where it is text.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.get_os(name)?.to_str()
     }
 
     /// The first of these variables that is set.
-    pub(crate) fn first_of(&self, names: [&str; 2]) -> Option<&str> {
+    pub fn first_of(&self, names: [&str; 2]) -> Option<&str> {
         names.into_iter().find_map(|name| self.get(name))
     }
 }

@@ -16,7 +16,7 @@ use thiserror::Error;
 /// don't say by themselves where they come from.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say what each of them is")]
-pub(crate) enum ConnectError {
+pub enum ConnectError {
     #[error("stat {}: no such file or directory", path.display())]
     KubeconfigMissing { path: PathBuf },
     #[error("error loading config file \"{}\": {detail}", path.display())]
@@ -130,7 +130,7 @@ pub(crate) enum ConnectError {
 
 impl ConnectError {
     /// What to do about it, where that isn't plain from the message.
-    pub(crate) fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::UnknownContext { .. } | Self::CurrentContextMissing { .. } => {
                 "`kubectl config get-contexts` lists the contexts there are"

@@ -8,13 +8,13 @@ use rustls::pki_types::UnixTime;
 use rustls::{CertificateError, InvalidMessage};
 
 use super::{ConnectError, causes, in_words};
-use crate::connect::dial::DialError;
-use crate::connect::exec_plugin::PluginError;
+use crate::dial::DialError;
+use crate::exec_plugin::PluginError;
 
 impl ConnectError {
     /// Names the trouble with the connection or the credentials that a request met; `None` where it is
     /// something else. The error itself knows which server it was.
-    pub(crate) fn classify(err: &kube::Error) -> Option<Self> {
+    pub fn classify(err: &kube::Error) -> Option<Self> {
         match err {
             kube::Error::Service(source) => Some(
                 Self::classify_cause(source.as_ref()).unwrap_or_else(|| Self::Broken {
@@ -31,7 +31,7 @@ impl ConnectError {
     }
 
     /// The same for any error that has one of ours, or one of the operating system's, among its causes.
-    pub(crate) fn classify_cause(err: &(dyn StdError + 'static)) -> Option<Self> {
+    pub fn classify_cause(err: &(dyn StdError + 'static)) -> Option<Self> {
         causes(err).find_map(|cause| {
             if let Some(dial) = cause.downcast_ref::<DialError>() {
                 Some(of_dial(dial))
