@@ -32,6 +32,7 @@ pub(super) struct Driver {
     node: String,
     names: Names,
     keeper: Keeper,
+    every: Span,
     /// The Lease that the keeper has as held.
     held: NodeLease,
     /// What was seen last, whoever holds it.
@@ -80,6 +81,7 @@ impl Driver {
             node: node.to_owned(),
             names,
             keeper,
+            every: terms.every,
             held: lease,
             seen: None,
             patch: None,
@@ -242,9 +244,9 @@ impl Driver {
     fn spread(&mut self) {
         let mut byte = [0];
         self.api.env.random(&mut byte);
-        let duration = Span::seconds(self.held.duration).as_micros();
+        let most = self.every.as_micros() / 10;
         self.keeper
-            .hasten(Span::micros(duration / 30 * i64::from(byte[0]) / 256));
+            .hasten(Span::micros(most * i64::from(byte[0]) / 256));
     }
 
     fn tell(&self) {
@@ -275,11 +277,8 @@ impl Driver {
     }
 }
 
-/// A request may take half of the time between the moment that a renewal is due and the moment that
-/// the work has to stop, so that another can be tried.
 fn request_limit(limit: Option<Duration>, terms: Terms) -> Option<Duration> {
-    let until_stop = Span::seconds(terms.duration).as_micros() / 3 * 2 - terms.stop.as_micros();
-    let half = Span::micros(until_stop / 2).to_duration();
-    let half = half.max(Duration::from_millis(100));
-    Some(limit.map_or(half, |limit| limit.min(half)))
+    let longest = terms.request().to_duration();
+    let longest = longest.max(Duration::from_millis(100));
+    Some(limit.map_or(longest, |limit| limit.min(longest)))
 }

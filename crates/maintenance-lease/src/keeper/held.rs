@@ -26,6 +26,7 @@ use crate::protocol::{Names, Span, Terms, Token, Verb};
 pub struct Keep {
     pub(crate) duration: Option<Duration>,
     pub(crate) stop: Duration,
+    pub(crate) missed_renewals: Option<u32>,
 }
 
 impl Default for Keep {
@@ -40,6 +41,7 @@ impl Keep {
         Self {
             duration: None,
             stop: Duration::from_secs(1),
+            missed_renewals: None,
         }
     }
 
@@ -52,6 +54,15 @@ impl Keep {
     /// How long before the deadline the work is asked to stop: as long as it takes to end.
     pub fn stop(mut self, stop: Duration) -> Self {
         self.stop = stop;
+        self
+    }
+
+    /// How many renewals in a row may fail before the work has to stop, at least one, instead of
+    /// renewing at a third of the duration: a renewal is due every
+    /// (duration − stop) / (`missed` + 1), which must be a second or more. One that fails early is
+    /// tried again meanwhile, and counts as one.
+    pub fn missed_renewals(mut self, missed: u32) -> Self {
+        self.missed_renewals = Some(missed);
         self
     }
 }
@@ -144,12 +155,18 @@ impl Maintenance {
             None => duration,
         };
         let stop = options.stop.into();
+        if let Some(missed) = options.missed_renewals {
+            return Terms::tolerating(missed, duration, stop).ok_or_else(|| {
+                let shortest = Terms::shortest_tolerating(missed, stop);
+                InvalidOption::TooShort { duration, shortest }
+            });
+        }
         if duration < Terms::shortest(Span::ZERO, stop) {
             let request = self.api.limit.map(Into::into).unwrap_or_default();
             let shortest = Terms::shortest(request, stop);
             return Err(InvalidOption::TooShort { duration, shortest });
         }
-        Ok(Terms { duration, stop })
+        Ok(Terms::new(duration, stop))
     }
 }
 

@@ -30,9 +30,47 @@ pub struct Terms {
     pub duration: u32,
     /// How long before the deadline the work is asked to stop, so that it is over by then.
     pub stop: Span,
+    /// How long after one renewal was sent the next is due.
+    pub every: Span,
 }
 
 impl Terms {
+    /// The shortest time between two renewals that can be asked for by how many may fail.
+    pub const SHORTEST_INTERVAL: Span = Span::seconds(1);
+
+    /// Renewals at a third of the duration.
+    #[must_use]
+    pub const fn new(duration: u32, stop: Span) -> Self {
+        Self {
+            duration,
+            stop,
+            every: third(duration),
+        }
+    }
+
+    /// Renewals so often that the work has to stop once `missed` of them in a row (at least one) have
+    /// failed, each for as long as until the next: every (duration − stop) / (missed + 1). `None`
+    /// where that is under [`SHORTEST_INTERVAL`](Self::SHORTEST_INTERVAL).
+    #[must_use]
+    pub fn tolerating(missed: u32, duration: u32, stop: Span) -> Option<Self> {
+        let work = Span::seconds(duration).as_micros() - stop.as_micros();
+        let every = Span::micros(work / (i64::from(missed.max(1)) + 1));
+        (every >= Self::SHORTEST_INTERVAL).then_some(Self {
+            duration,
+            stop,
+            every,
+        })
+    }
+
+    /// The shortest duration, in seconds, that [`tolerating`](Self::tolerating) takes:
+    /// stop + (missed + 1) × 1 s, rounded up to whole seconds.
+    #[must_use]
+    pub fn shortest_tolerating(missed: u32, stop: Span) -> u32 {
+        let renewals = Self::SHORTEST_INTERVAL.as_micros() * (i64::from(missed.max(1)) + 1);
+        let seconds = Span::micros(stop.as_micros() + renewals).ceil_seconds();
+        u32::try_from(seconds).unwrap_or(u32::MAX)
+    }
+
     /// A renewal is due at a third of the duration. If it takes all of `request` to fail, there
     /// must be time left before the work has to stop: duration ≥ 3/2 × (request + stop), rounded up
     /// to whole seconds.
@@ -45,8 +83,26 @@ impl Terms {
 
     /// How long to wait before a request is tried again.
     fn pause(self) -> Span {
-        let tenth = Span::micros(third(self.duration).as_micros() / 10);
+        let tenth = Span::micros(self.every.as_micros() / 10);
         tenth.min(Span::seconds(1))
+    }
+
+    /// The longest that a request may take: until the next is due, and no more than half of the time
+    /// between the moment that a renewal is due and the moment that the work has to stop, so that
+    /// another can be tried.
+    #[must_use]
+    pub fn request(self) -> Span {
+        let until_stop = self.ahead(self.duration).as_micros() - self.stop.as_micros();
+        let until_next = self.every.as_micros() - self.pause().as_micros();
+        Span::micros((until_stop / 2).min(until_next))
+    }
+
+    /// When a renewal is due, as the time before the end of a Lease of `duration` seconds, which may
+    /// be shorter than what was asked for.
+    fn ahead(self, duration: u32) -> Span {
+        let duration = duration.min(self.duration);
+        let every = self.every.as_micros() * i64::from(duration) / i64::from(self.duration.max(1));
+        Span::micros(Span::seconds(duration).as_micros() - every)
     }
 }
 
@@ -271,7 +327,7 @@ impl Keeper {
     /// missing. It is tried again after `wait`, if that leaves time to.
     pub fn declined(&mut self, wait: Span, clocks: Clocks) {
         self.busy = false;
-        let longest = Span::micros(third(self.terms.duration).as_micros() / 2);
+        let longest = Span::micros(self.terms.every.as_micros() / 2);
         let wait = wait.min(longest).max(self.terms.pause());
         self.not_before = clocks.boot.plus(wait);
         if !self.open {
@@ -297,7 +353,7 @@ impl Keeper {
         }
         self.observe(seen, clocks);
         if self.is_hold() {
-            self.not_before = clocks.boot.plus(third(self.terms.duration));
+            self.not_before = clocks.boot.plus(self.terms.every);
         } else if checked {
             self.cut(clocks);
         }
@@ -346,8 +402,7 @@ impl Keeper {
         if self.is_hold() {
             return self.not_before;
         }
-        let duration = self.terms.duration.min(self.held.duration);
-        let ahead = 2 * third(duration).as_micros() + self.early.as_micros();
+        let ahead = self.terms.ahead(self.held.duration).as_micros() + self.early.as_micros();
         self.deadline.plus(Span::micros(-ahead))
     }
 
@@ -439,7 +494,7 @@ impl Keeper {
     }
 }
 
-/// A third of so many seconds: how long after one renewal the next is due.
+/// A third of so many seconds.
 const fn third(seconds: u32) -> Span {
     Span::micros(Span::seconds(seconds).as_micros() / 3)
 }
@@ -460,10 +515,7 @@ mod tests {
     use crate::protocol::testing::{ADMIN, ALICE, BOB, alice, held, secs};
     use crate::protocol::time::Instant;
 
-    const TERMS: Terms = Terms {
-        duration: 60,
-        stop: Span::seconds(10),
-    };
+    const TERMS: Terms = Terms::new(60, Span::seconds(10));
 
     /// Boot clock and server's time agree, to make the cases easy to read.
     fn at(seconds: u32) -> Clocks {
@@ -685,10 +737,7 @@ mod tests {
     fn the_shortest_duration_leaves_time_for_a_renewal_to_fail() {
         for (request, stop) in [(10, 11), (1, 0), (3, 4)] {
             let duration = Terms::shortest(Span::seconds(request), Span::seconds(stop));
-            let terms = Terms {
-                duration,
-                stop: Span::seconds(stop),
-            };
+            let terms = Terms::new(duration, Span::seconds(stop));
             let mut keeper = Keeper::new(
                 alice(),
                 terms,
@@ -703,5 +752,56 @@ mod tests {
             assert!(due.plus(Span::seconds(request)) <= keeper.stop_at());
         }
         assert_eq!(Terms::shortest(Span::seconds(10), Span::seconds(11)), 32);
+    }
+
+    #[test]
+    fn as_many_renewals_fail_as_were_asked_for_before_the_work_has_to_stop() {
+        for (missed, duration, stop) in [(3, 15, 6), (2, 10, 1), (5, 8, 2)] {
+            let terms =
+                Terms::tolerating(missed, duration, Span::seconds(stop)).expect("it can be");
+            let end = boot(duration);
+            let mut keeper =
+                Keeper::new(alice(), terms, &held(ALICE, 0, duration), end).expect("held");
+            let mut clocks = at(0);
+            let mut failed = 0;
+            let loss = loop {
+                match keeper.due(clocks) {
+                    Due::Wait(until) => clocks.boot = until,
+                    Due::Send(_) => {
+                        clocks.boot = clocks.boot.plus(terms.request());
+                        keeper.unanswered(clocks);
+                        failed += 1;
+                    }
+                    Due::Lost(loss) => break loss,
+                    Due::Read => panic!("nothing refused it"),
+                }
+            };
+            assert_eq!((failed, loss), (missed, Loss::Expired), "{duration} s");
+            assert_eq!(clocks.boot, boot(duration - stop));
+        }
+    }
+
+    #[test]
+    fn the_next_renewal_is_due_its_interval_after_the_last_was_sent() {
+        let terms = Terms::tolerating(4, 60, Span::seconds(10)).expect("it can be");
+        assert_eq!(terms.every, Span::seconds(10));
+        let lease = held(ALICE, 100, 60);
+        let mut keeper = Keeper::new(alice(), terms, &lease, boot(160)).expect("held");
+        assert_eq!(keeper.due(at(101)), Due::Wait(boot(110)));
+        let sent = send(&mut keeper, 111);
+        keeper.answered(&after(&sent), at(112));
+        assert_eq!(keeper.due(at(113)), Due::Wait(boot(121)));
+    }
+
+    #[test]
+    fn renewals_closer_than_a_second_are_not_to_be_had() {
+        for (missed, stop) in [(1, 0), (3, 6), (40, 11)] {
+            let stop = Span::seconds(stop);
+            let shortest = Terms::shortest_tolerating(missed, stop);
+            assert!(Terms::tolerating(missed, shortest, stop).is_some());
+            assert_eq!(Terms::tolerating(missed, shortest - 1, stop), None);
+        }
+        assert_eq!(Terms::shortest_tolerating(3, Span::seconds(6)), 10);
+        assert_eq!(Terms::tolerating(3, 5, Span::seconds(6)), None);
     }
 }
