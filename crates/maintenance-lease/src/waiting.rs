@@ -2,7 +2,7 @@
 
 mod contest;
 
-use self::contest::Contest;
+use self::contest::{Contest, Vision};
 use crate::election::LeaderElection;
 use crate::maintenance::Maintenance;
 use crate::options::{Acquire, Hold};
@@ -28,6 +28,8 @@ pub enum Progress<'a> {
     /// The Lease can't be watched: the server is away, or a right is missing. Told once, until the
     /// watch goes on; meanwhile it is tried again, and the Lease is read every 10 s.
     Blind(&'a Error),
+    /// After that, the watch goes on.
+    Sighted,
 }
 
 impl Blocked {
@@ -138,8 +140,10 @@ impl Maintenance {
                     if let Some(blocked) = contest.news(until, clocks) {
                         progress(Progress::Blocked(&blocked));
                     }
-                    if let Some(cause) = contest.wait(until, clocks).await? {
-                        progress(Progress::Blind(&cause));
+                    match contest.wait(until, clocks).await? {
+                        Some(Vision::Lost(cause)) => progress(Progress::Blind(&cause)),
+                        Some(Vision::Back) => progress(Progress::Sighted),
+                        None => {}
                     }
                 }
             }

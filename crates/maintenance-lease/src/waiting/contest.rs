@@ -37,6 +37,12 @@ enum Watch {
     Forbidden,
 }
 
+/// How a watch changed for who looks through it.
+pub(super) enum Vision {
+    Lost(Error),
+    Back,
+}
+
 /// One contender for one node's lock.
 pub(super) struct Contest<'a> {
     maintenance: &'a Maintenance,
@@ -239,13 +245,13 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Sleeps until there is something to do. Returns why nothing can be seen meanwhile, where that
-    /// is new.
+    /// Sleeps until there is something to do. Returns whether anything can be seen meanwhile, where
+    /// that is new.
     pub(super) async fn wait(
         &mut self,
         until: Option<BootInstant>,
         clocks: Clocks,
-    ) -> Result<Option<Error>, Error> {
+    ) -> Result<Option<Vision>, Error> {
         let nap = until.map_or(LONGEST_NAP, |until| {
             until.since(clocks.boot).to_duration().min(LONGEST_NAP)
         });
@@ -257,8 +263,9 @@ impl<'a> Contest<'a> {
         match event {
             Ok(event) => {
                 self.look_at = None;
-                self.told_blind = false;
-                self.watched(event).map(|()| None)
+                let was_blind = std::mem::take(&mut self.told_blind);
+                self.watched(event)?;
+                Ok(was_blind.then_some(Vision::Back))
             }
             Err(error) => {
                 if matches!(error, Error::MissingRight { .. }) {
@@ -267,7 +274,7 @@ impl<'a> Contest<'a> {
                 let look_at = self.boot().plus(BLIND);
                 self.look_at.get_or_insert(look_at);
                 let told = std::mem::replace(&mut self.told_blind, true);
-                Ok((!told).then_some(error))
+                Ok((!told).then_some(Vision::Lost(error)))
             }
         }
     }
