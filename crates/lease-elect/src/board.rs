@@ -1,0 +1,85 @@
+//! How the election stands, for whoever asks over HTTP.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use maintenance_lease::protocol::BootInstant;
+
+/// What this process does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It looks for the Lease.
+    #[default]
+    Starting,
+    /// It watches, while another leads.
+    Standby,
+    /// It leads: its daemon runs.
+    Leader,
+    /// It led: its daemon is ending, or has ended.
+    Ending,
+}
+
+/// How the election stands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) role: Role,
+    /// It can't see whether the lead becomes free.
+    pub(crate) is_blind: bool,
+    /// Until when it leads, or led, by the boot clock.
+    pub(crate) deadline: Option<BootInstant>,
+    /// When it last took or renewed the lease.
+    pub(crate) renewed: Option<SystemTime>,
+    /// How often it renewed the lease.
+    pub(crate) renewals: u64,
+    /// How often it saw another begin to lead.
+    pub(crate) leaders_seen: u64,
+}
+
+/// Where they are noted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Board(Arc<Mutex<Facts>>);
+
+impl Board {
+    pub(crate) fn facts(&self) -> Facts {
+        self.lock().clone()
+    }
+
+    /// Another leads.
+    pub(crate) fn led_by_another(&self) {
+        let mut facts = self.lock();
+        facts.role = Role::Standby;
+        facts.leaders_seen += 1;
+    }
+
+    pub(crate) fn blind(&self, is_blind: bool) {
+        self.lock().is_blind = is_blind;
+    }
+
+    /// This process leads until `deadline`, or beyond.
+    pub(crate) fn leads(&self, deadline: BootInstant) {
+        let mut facts = self.lock();
+        facts.role = Role::Leader;
+        facts.is_blind = false;
+        facts.deadline = Some(deadline);
+        facts.renewed = Some(SystemTime::now());
+    }
+
+    /// It goes on leading until `deadline`, which a renewal moves on.
+    pub(crate) fn goes_on(&self, deadline: BootInstant) {
+        let mut facts = self.lock();
+        if facts.deadline.is_some_and(|before| before < deadline) {
+            facts.renewals += 1;
+            facts.renewed = Some(SystemTime::now());
+        }
+        facts.deadline = Some(deadline);
+    }
+
+    /// Its daemon is ending.
+    pub(crate) fn ends(&self) {
+        self.lock().role = Role::Ending;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Facts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,87 @@
+//! Standing by until this process leads.
+
+use std::time::Duration;
+
+use maintenance_lease::{
+    Error, HeldLease, Keep, LeaderElection, Maintenance, NodeLease, Progress, Release,
+};
+
+use crate::board::Board;
+use crate::failure::{may_pass, words};
+use crate::log;
+
+/// How long it waits before it asks again a server that did not answer at the start: as long as
+/// client-go.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// How long it may take to give back what was taken as it was asked to end.
+const GIVING_BACK: Duration = Duration::from_secs(2);
+
+/// Stands by until this process leads. Dropping the future may leave a write under way: see
+/// [`withdraw`].
+///
+/// # Errors
+/// Where that can't come by waiting, such as a missing right.
+pub(crate) async fn lead(
+    election: &LeaderElection,
+    keep: &Keep,
+    board: &Board,
+) -> Result<HeldLease, Error> {
+    let mut told = None;
+    loop {
+        let error = match election.lead(keep, |progress| tell(board, &progress)).await {
+            Ok(held) => return Ok(held),
+            Err(error) if may_pass(&error) => error,
+            Err(error) => return Err(error),
+        };
+        board.blind(true);
+        let problem = words(&error);
+        if told.as_ref() != Some(&problem) {
+            log::line(format_args!(
+                "asking again every {}s: {problem}",
+                AGAIN.as_secs()
+            ));
+        }
+        told = Some(problem);
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+fn tell(board: &Board, progress: &Progress<'_>) {
+    match progress {
+        Progress::Blocked(blocked) => {
+            board.blind(false);
+            board.led_by_another();
+            let refused = &blocked.refused;
+            let lease = refused.lease.as_ref();
+            match lease.and_then(NodeLease::holder) {
+                Some(leader) => log::line(format_args!("standing by: {leader} leads")),
+                None => log::line(format_args!("standing by: {refused}")),
+            }
+        }
+        Progress::Blind(cause) => {
+            board.blind(true);
+            log::line(format_args!("the lease can't be watched: {}", words(cause)));
+        }
+        Progress::Sighted => {
+            board.blind(false);
+            log::line("the lease is watched again");
+        }
+        _ => {}
+    }
+}
+
+/// Gives back what may have been taken by a write that was under way when this process was asked to
+/// end.
+pub(crate) async fn withdraw(locks: &Maintenance, lease: &str) {
+    if !locks.has_open_write(lease) {
+        return;
+    }
+    let release = Release::new();
+    match tokio::time::timeout(GIVING_BACK, locks.release(lease, &release)).await {
+        Ok(Ok(_) | Err(Error::Refused(_))) => {}
+        Ok(Err(_)) | Err(_) => log::line(
+            "this process may still become the leader, in name only: that ends with the lease",
+        ),
+    }
+}

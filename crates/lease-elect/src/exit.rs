@@ -1,0 +1,29 @@
+//! Exit codes, which supervisors depend on. A daemon's own code is passed on, and 128 and the number
+//! of the signal that ended it; 126 where it can't be run, and 127 where there is no such program.
+
+use supervisor::Exit;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Code(u8);
+
+impl Code {
+    /// It was asked to end while it stood by.
+    pub(crate) const DONE: Self = Self(0);
+    /// The lead was lost while the daemon ran, whatever the daemon says: start it again, as a standby.
+    pub(crate) const LOST: Self = Self(5);
+    /// A failure of its own, wrong usage included.
+    pub(crate) const FAILED: Self = Self(125);
+    /// Ctrl-C while it stood by.
+    pub(crate) const INTERRUPTED: Self = Self(130);
+
+    /// The daemon's.
+    pub(crate) fn of_daemon(exit: Exit) -> Self {
+        Self(exit.code())
+    }
+
+    /// The code for the system.
+    pub(crate) fn number(self) -> u8 {
+        self.0
+    }
+}

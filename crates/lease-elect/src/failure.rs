@@ -1,0 +1,91 @@
+//! What keeps it from its work, as data until the last moment.
+
+use std::io;
+use std::net::SocketAddr;
+
+use connect::ConnectError;
+use maintenance_lease::protocol::identity::InvalidIdentity;
+use maintenance_lease::{ApiError, Error, InvalidOption};
+use supervisor::StartError;
+
+/// A failure of its own, as opposed to the daemon's.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The options can't be meant.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What would be right.
+        hint: String,
+    },
+    /// There is no way to the API server.
+    #[error("{0}")]
+    Connect(#[from] ConnectError),
+    /// The rules, or the API server.
+    #[error("{}", words(.0))]
+    Lock(#[from] Error),
+    /// The holder can't be one.
+    #[error("{0}")]
+    Holder(#[from] InvalidIdentity),
+    /// The status can't be served.
+    #[error("failed to listen on {address} for --status-address: {source}")]
+    Status {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The daemon can't be started.
+    #[error("{0}")]
+    Start(#[from] StartError),
+    /// The system refuses what it takes to go on.
+    #[error("{0}")]
+    System(#[source] io::Error),
+}
+
+impl Failure {
+    /// What to do about it, where that isn't plain.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Usage { hint, .. } => Some(hint.clone()),
+            Self::Connect(error) => error.hint(),
+            Self::Lock(Error::MissingRight { right, .. }) => {
+                Some(format!("its user needs the right to {right}"))
+            }
+            Self::Lock(error) => connection(error).and_then(|error| error.hint()),
+            _ => None,
+        }
+    }
+}
+
+impl From<InvalidOption> for Failure {
+    fn from(error: InvalidOption) -> Self {
+        Self::Lock(error.into())
+    }
+}
+
+/// The error in kubectl's words.
+pub(crate) fn words(error: &Error) -> String {
+    match connection(error) {
+        Some(problem) => problem.to_string(),
+        None => error.to_string(),
+    }
+}
+
+/// The trouble with the way to the API server behind `error`, if that is what it is.
+fn connection(error: &Error) -> Option<ConnectError> {
+    match error {
+        Error::Api(ApiError::Transport(source)) => ConnectError::classify(source),
+        _ => None,
+    }
+}
+
+/// Whether it may pass by itself: the server is away, or has too much to do.
+pub(crate) fn may_pass(error: &Error) -> bool {
+    match error {
+        Error::Api(problem) => problem.leaves_writes_unknown() || problem.is_throttled(),
+        Error::Unknown { .. } | Error::Contended { .. } => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,63 @@
+//! One line a transition, on stderr. Supervisors and containers put the time before it.
+
+// The one file that touches the standard streams. Nobody can be told where they are closed.
+use std::fmt::{Display, Write as _};
+use std::io::{self, Write as _};
+
+use crate::failure::Failure;
+
+/// A transition.
+pub(crate) fn line(text: impl Display) {
+    write(&format!("lease-elect: {}\n", escape(&text.to_string())));
+}
+
+/// What `-v` asked to see of a request.
+pub(crate) fn trace(text: &str) {
+    write(&format!("{text}\n"));
+}
+
+/// What it ends with.
+pub(crate) fn failure(failure: &Failure) {
+    let mut text = format!("error: {}\n", escape(&failure.to_string()));
+    if let Some(hint) = failure.hint() {
+        let _ = writeln!(text, "hint: {}", escape(&hint));
+    }
+    write(&text);
+}
+
+/// What is wrong with the arguments.
+pub(crate) fn usage(error: &clap::Error) {
+    let _ = error.print();
+}
+
+/// What was asked for.
+pub(crate) fn data(bytes: &[u8]) {
+    let _ = io::stdout().write_all(bytes);
+}
+
+fn write(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// A line stays one, whatever others wrote into a Lease.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            escaped.extend(c.escape_debug());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_stays_a_line() {
+        assert_eq!(escape("a\nb\x1b[31m \"é\""), "a\\nb\\u{1b}[31m \"é\"");
+    }
+}

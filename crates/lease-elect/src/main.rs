@@ -1,0 +1,59 @@
+//! `lease-elect`: cold standby for any daemon. Of those who run it with the same Lease, one at a
+//! time runs its daemon, and the others stand by.
+
+mod args;
+mod asked;
+mod board;
+mod campaign;
+mod exit;
+mod failure;
+mod holder;
+mod lead;
+mod log;
+mod reference;
+mod run;
+mod status;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use self::args::Args;
+use self::exit::Code;
+use self::failure::Failure;
+
+fn main() -> ExitCode {
+    if let Some(code) = supervisor::entry(std::env::args_os()) {
+        return code;
+    }
+    if let Some(text) = reference::asked_for(std::env::args_os()) {
+        log::data(&text);
+        return ExitCode::SUCCESS;
+    }
+    let code = match Args::try_parse() {
+        Ok(args) => work(&args).unwrap_or_else(|failure| {
+            log::failure(&failure);
+            Code::FAILED
+        }),
+        Err(error) if error.use_stderr() => {
+            log::usage(&error);
+            Code::FAILED
+        }
+        Err(help) => {
+            log::data(help.render().ansi().to_string().as_bytes());
+            Code::DONE
+        }
+    };
+    ExitCode::from(code.number())
+}
+
+fn work(args: &Args) -> Result<Code, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::System)?;
+    let code = runtime.block_on(run::run(args));
+    // A name that is still being looked up must not keep it from its end.
+    runtime.shutdown_background();
+    code
+}

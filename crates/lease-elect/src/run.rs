@@ -1,0 +1,85 @@
+//! From standby to leader to the end.
+
+use std::sync::Arc;
+
+use connect::{Environment, Notice, Notices, connect};
+use maintenance_lease::{LeaderElection, Maintenance, Repository};
+
+use crate::args::Args;
+use crate::asked::Asked;
+use crate::board::Board;
+use crate::campaign::{self, withdraw};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::lead::Lead;
+use crate::status::{self, Named};
+use crate::{holder, log};
+
+/// What the API server's logs call this program.
+const USER_AGENT: &str = concat!("lease-elect/", env!("CARGO_PKG_VERSION"));
+
+/// Stands by, leads once, and returns the code to end with.
+///
+/// # Errors
+/// Where it can't go on for a reason of its own, as opposed to the daemon's.
+pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
+    let mut asked = Asked::new().map_err(Failure::System)?;
+    let keep = args.keep()?;
+    tokio::spawn(supervisor::reap_orphans());
+    let board = Board::default();
+    let status = match args.status_address {
+        Some(address) => Some(status::listen(address).await?),
+        None => None,
+    };
+
+    let environment = Environment::of_this_process();
+    let connection = connect(&args.flags(), &environment, USER_AGENT, &notices()).await?;
+    let holder = args.holder.clone().unwrap_or_else(holder::of_this_process);
+    let namespace = connection.client.default_namespace().to_owned();
+    let locks = Maintenance::builder(connection.client, holder)
+        .repository(Repository::new(&*namespace))
+        .field_manager("lease-elect")
+        .request_timeout(connection.request_timeout)
+        .build()?;
+    let election =
+        LeaderElection::new(locks.clone(), &*args.lease)?.lease_duration(args.lease_duration);
+    if let Some(listener) = status {
+        let named = Named {
+            namespace: namespace.clone(),
+            lease: args.lease.clone(),
+            holder: locks.identity().to_owned(),
+        };
+        tokio::spawn(status::serve(listener, named, board.clone()));
+    }
+
+    log::line(format_args!(
+        "candidate for lease {namespace}/{} as {}",
+        args.lease,
+        locks.identity()
+    ));
+    let held = tokio::select! {
+        biased;
+        code = asked.heard() => {
+            withdraw(&locks, &args.lease).await;
+            log::line("asked to end");
+            return Ok(code);
+        }
+        held = campaign::lead(&election, &keep, &board) => held?,
+    };
+    Lead {
+        held,
+        board,
+        namespace,
+        holder: locks.identity().to_owned(),
+        grace: args.grace,
+    }
+    .run(args.daemon.clone(), asked)
+    .await
+}
+
+fn notices() -> Notices {
+    Arc::new(|notice| match notice {
+        Notice::ApiWarning(text) => log::line(format_args!("Warning: {text}")),
+        Notice::Trace(text) => log::trace(&text),
+    })
+}

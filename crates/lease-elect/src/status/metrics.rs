@@ -1,0 +1,180 @@
+//! The figures, as Prometheus reads them.
+
+use std::fmt::Write as _;
+use std::time::UNIX_EPOCH;
+
+use maintenance_lease::protocol::BootInstant;
+
+use super::Named;
+use crate::board::{Facts, Role};
+
+/// Version 0.0.4 of the text format.
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// One figure a name, of this process's election.
+struct Page {
+    text: String,
+    labels: String,
+}
+
+/// All figures, by the names of Prometheus' conventions and, for the dashboards that there are, of
+/// Kubernetes' own components.
+pub(super) fn render(named: &Named, facts: &Facts, now: BootInstant) -> String {
+    let mut page = Page {
+        text: String::new(),
+        labels: format!(
+            "namespace=\"{}\",lease=\"{}\"",
+            escape(&named.namespace),
+            escape(&named.lease)
+        ),
+    };
+    let leads = facts.role == Role::Leader && facts.deadline.is_some_and(|until| now < until);
+    let left = facts
+        .deadline
+        .filter(|_| leads)
+        .map_or(0, |deadline| deadline.since(now).as_micros().max(0));
+    let renewed = facts
+        .renewed
+        .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let sees = facts.role == Role::Leader || facts.role == Role::Standby && !facts.is_blind;
+
+    page.with(
+        "lease_elect_info",
+        "gauge",
+        "The program and its identity.",
+        &format!(
+            "version=\"{}\",holder=\"{}\"",
+            env!("CARGO_PKG_VERSION"),
+            escape(&named.holder)
+        ),
+        1,
+    );
+    page.gauge(
+        "lease_elect_leader",
+        "Whether this process leads.",
+        u8::from(leads),
+    );
+    page.gauge(
+        "lease_elect_ready",
+        "Whether it leads, or watches to lead next.",
+        u8::from(sees),
+    );
+    page.gauge(
+        "lease_elect_lead_remaining_seconds",
+        "How long it leads unless it renews.",
+        seconds(left),
+    );
+    page.gauge(
+        "lease_elect_last_renewal_timestamp_seconds",
+        "When it last took or renewed the lease, 0 where it never did.",
+        renewed.map_or(0.0, |since| since.as_secs_f64()),
+    );
+    page.counter(
+        "lease_elect_renewals_total",
+        "How often it renewed the lease.",
+        facts.renewals,
+    );
+    page.counter(
+        "lease_elect_leaders_observed_total",
+        "How often it saw another lead than before.",
+        facts.leaders_seen,
+    );
+    let name = format!("name=\"{}\"", escape(&named.lease));
+    page.figure(
+        "leader_election_master_status",
+        "gauge",
+        "Whether this process leads, as Kubernetes' own components say it.",
+        &name,
+        u8::from(leads),
+    );
+    page.text
+}
+
+impl Page {
+    fn gauge(&mut self, name: &str, help: &str, value: impl std::fmt::Display) {
+        self.with(name, "gauge", help, "", value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.with(name, "counter", help, "", value);
+    }
+
+    /// With `more` labels than those of the election.
+    fn with(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        more: &str,
+        value: impl std::fmt::Display,
+    ) {
+        let comma = if more.is_empty() { "" } else { "," };
+        let labels = format!("{}{comma}{more}", self.labels);
+        self.figure(name, kind, help, &labels, value);
+    }
+
+    fn figure(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        labels: &str,
+        value: impl std::fmt::Display,
+    ) {
+        // Writing to a string can't fail.
+        let _ = write!(
+            self.text,
+            "# HELP {name} {help}\n# TYPE {name} {kind}\n{name}{{{labels}}} {value}\n"
+        );
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a lead is an hour at most")]
+fn seconds(micros: i64) -> f64 {
+    micros as f64 / 1e6
+}
+
+/// A label's value between its quotes.
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_has_its_type_and_the_elections_labels() {
+        let named = Named {
+            namespace: "batch".to_owned(),
+            lease: "scheduler".to_owned(),
+            holder: "host\"1\n".to_owned(),
+        };
+        let facts = Facts {
+            role: Role::Leader,
+            deadline: Some(BootInstant::from_micros(9_500_000)),
+            renewals: 4,
+            ..Facts::default()
+        };
+        let page = render(&named, &facts, BootInstant::from_micros(2_000_000));
+        let labels = "{namespace=\"batch\",lease=\"scheduler\"}";
+        for line in [
+            format!("lease_elect_leader{labels} 1"),
+            format!("lease_elect_lead_remaining_seconds{labels} 7.5"),
+            format!("lease_elect_renewals_total{labels} 4"),
+            "# TYPE lease_elect_renewals_total counter".to_owned(),
+            "leader_election_master_status{name=\"scheduler\"} 1".to_owned(),
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line}\n{page}");
+        }
+        assert!(page.contains(r#"holder="host\"1\n"}"#), "{page}");
+
+        let over = render(&named, &facts, BootInstant::from_micros(9_500_000));
+        assert!(
+            over.contains(&format!("lease_elect_leader{labels} 0\n")),
+            "{over}"
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! What probes are told: the reason either way, in words.
+
+use maintenance_lease::protocol::{BootInstant, Span};
+
+use crate::board::{Facts, Role};
+
+/// How long after the end of its lead a daemon may take to be gone before something is wrong.
+const LATE: Span = Span::seconds(5);
+
+type Verdict = Result<&'static str, &'static str>;
+
+/// Whether this process does what it should. What is wrong with the API server is no reason to
+/// start it again.
+pub(super) fn health(facts: &Facts, now: BootInstant) -> Verdict {
+    match facts.deadline {
+        Some(deadline) if now > deadline.plus(LATE) => {
+            Err("the lead is over, and the daemon is not")
+        }
+        _ => Ok("alive"),
+    }
+}
+
+/// Whether it leads, or would as soon as nobody else does.
+pub(super) fn readiness(facts: &Facts, now: BootInstant) -> Verdict {
+    match facts.role {
+        Role::Starting => Err("the lease was not seen yet"),
+        Role::Standby if facts.is_blind => Err("the lease can't be watched"),
+        Role::Standby => Ok("standing by"),
+        Role::Leader | Role::Ending => leader(facts, now),
+    }
+}
+
+/// Whether it leads.
+pub(super) fn leader(facts: &Facts, now: BootInstant) -> Verdict {
+    match (facts.role, facts.deadline) {
+        (Role::Leader, Some(deadline)) if now < deadline => Ok("leading"),
+        (Role::Leader, _) => Err("the lead is over"),
+        (Role::Starting | Role::Standby, _) => Err("another leads"),
+        (Role::Ending, _) => Err("the daemon is ending"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u32) -> BootInstant {
+        BootInstant::from_micros(Span::seconds(seconds).as_micros())
+    }
+
+    fn facts(role: Role) -> Facts {
+        Facts {
+            role,
+            deadline: Some(at(100)),
+            ..Facts::default()
+        }
+    }
+
+    #[test]
+    fn a_lead_that_ran_out_is_none() {
+        assert!(leader(&facts(Role::Leader), at(99)).is_ok());
+        assert!(leader(&facts(Role::Leader), at(100)).is_err());
+        assert!(readiness(&facts(Role::Leader), at(100)).is_err());
+    }
+
+    #[test]
+    fn who_should_have_ended_is_not_well() {
+        assert!(health(&facts(Role::Ending), at(105)).is_ok());
+        assert!(health(&facts(Role::Ending), at(106)).is_err());
+        assert!(health(&Facts::default(), at(106)).is_ok());
+    }
+
+    #[test]
+    fn a_standby_that_sees_nothing_is_alive_and_not_ready() {
+        let blind = Facts {
+            role: Role::Standby,
+            is_blind: true,
+            ..Facts::default()
+        };
+        assert!(health(&blind, at(1)).is_ok());
+        assert!(readiness(&blind, at(1)).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! From one leader to the next, where all goes well.
+
+use rustix::process::Signal;
+
+use crate::support::cluster::Cluster;
+use crate::support::{eventually, tests_on_both};
+
+tests_on_both! {
+    a_leader_that_is_asked_to_end_is_followed_at_once,
+    what_the_daemon_exits_with_is_passed_on_and_the_lease_released,
+    a_daemon_that_is_not_there_leads_nobody_astray,
+    a_standby_that_is_asked_to_end_leaves_the_leader_alone,
+    signals_are_the_daemons,
+}
+
+/// No standby would live to see it run out.
+const LONG: &[&str] = &["--lease-duration=1h"];
+
+fn a_leader_that_is_asked_to_end_is_followed_at_once(cluster: &Cluster) {
+    let mut a = cluster.candidate("a").with(LONG).start();
+    cluster.journal.wait_for("begin a");
+    let standbys = ["b", "c"].map(|name| {
+        let standby = cluster.candidate(name).with(LONG).start();
+        standby.says("leads");
+        standby
+    });
+
+    a.signal(Signal::TERM);
+    assert_eq!(a.code(), Some(0));
+    a.says("released the lease");
+    cluster.journal.wait_for("end a");
+    eventually("a follower", || {
+        let lines = cluster.journal.lines();
+        lines
+            .iter()
+            .skip(1)
+            .any(|line| line.starts_with("begin"))
+            .then_some(())
+    });
+    let lines = cluster.journal.lines();
+    assert_eq!(
+        lines.len(),
+        3,
+        "one of them begins, once the daemon is over: {lines:?}"
+    );
+    assert!(
+        lines[0].starts_with("begin a") && lines[1] == "end a",
+        "{lines:?}"
+    );
+    drop(standbys);
+    assert_eq!(cluster.spec()["leaseTransitions"], 1);
+}
+
+fn what_the_daemon_exits_with_is_passed_on_and_the_lease_released(cluster: &Cluster) {
+    let script = "echo $LEASE_ELECT_NAMESPACE/$LEASE_ELECT_LEASE as $LEASE_ELECT_HOLDER \
+                  $LEASE_ELECT_TRANSITIONS $((LEASE_ELECT_FENCING_TOKEN > 0)) >> $JOURNAL; exit 7";
+    let setup = cluster.candidate("a").with(&["--holder", "host-1"]);
+    let mut a = setup.run(&["/bin/sh", "-c", script]);
+    assert_eq!(a.code(), Some(7));
+    let lease = &cluster.lease;
+    assert_eq!(
+        cluster.journal.lines(),
+        [format!("default/{lease} as host-1 0 1")]
+    );
+    assert_eq!(cluster.spec()["holderIdentity"], "");
+
+    let mut b = cluster
+        .candidate("b")
+        .run(&["/bin/sh", "-c", "kill -KILL $$"]);
+    assert_eq!(b.code(), Some(128 + 9));
+    assert_eq!(cluster.spec()["leaseTransitions"], 1);
+}
+
+fn a_daemon_that_is_not_there_leads_nobody_astray(cluster: &Cluster) {
+    let mut a = cluster.candidate("a").run(&["no-such-daemon"]);
+    assert_eq!(a.code(), Some(127));
+    assert_eq!(cluster.spec()["holderIdentity"], "");
+    let mut b = cluster.candidate("b").run(&["/etc/passwd"]);
+    assert_eq!(b.code(), Some(126));
+    assert_eq!(cluster.spec()["holderIdentity"], "");
+}
+
+fn a_standby_that_is_asked_to_end_leaves_the_leader_alone(cluster: &Cluster) {
+    let a = cluster.candidate("a").with(LONG).start();
+    cluster.journal.wait_for("begin a");
+    let before = cluster.spec();
+    for (signal, code) in [(Signal::TERM, 0), (Signal::INT, 130)] {
+        let mut standby = cluster.candidate("b").with(LONG).start();
+        standby.says("leads");
+        standby.signal(Signal::USR1);
+        standby.signal(Signal::HUP);
+        standby.signal(signal);
+        assert_eq!(standby.code(), Some(code), "{signal:?}");
+    }
+    assert_eq!(cluster.spec(), before);
+    assert_eq!(cluster.journal.lines().len(), 1);
+    drop(a);
+}
+
+fn signals_are_the_daemons(cluster: &Cluster) {
+    let script = "trap 'echo hup >> $JOURNAL' HUP; trap 'echo int >> $JOURNAL; exit 3' INT
+                  echo begin a $$ >> $JOURNAL; while :; do sleep 1 & wait $!; done";
+    let mut a = cluster.candidate("a").run(&["/bin/sh", "-c", script]);
+    cluster.journal.wait_for("begin a");
+    a.signal(Signal::HUP);
+    cluster.journal.wait_for("hup");
+    a.signal(Signal::INT);
+    assert_eq!(a.code(), Some(3));
+    cluster.journal.wait_for("int");
+}

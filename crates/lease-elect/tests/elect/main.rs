@@ -1,0 +1,23 @@
+//! The program as a supervisor or a container runs it, on an in-memory API server and on a real one.
+//!
+//! Tests wait for lines and for ends of processes, for a minute at most, which says that something
+//! hangs. What they assert is the order of things, and what must not come too early.
+
+mod container;
+mod hand_over;
+mod loss;
+mod startup;
+mod status;
+mod support;
+
+fn main() -> std::process::ExitCode {
+    let arguments = libtest_mimic::Arguments::from_args();
+    let tests = [
+        container::tests(),
+        hand_over::tests(),
+        loss::tests(),
+        startup::tests(),
+        status::tests(),
+    ];
+    libtest_mimic::run(&arguments, tests.into_iter().flatten().collect()).exit_code()
+}

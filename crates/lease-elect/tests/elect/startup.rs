@@ -1,0 +1,71 @@
+//! What is refused, and where it goes.
+
+use crate::support::cluster::Cluster;
+use crate::support::tests_on_both;
+
+tests_on_both! {
+    options_that_leave_no_time_are_refused_with_the_formula,
+    the_namespace_is_the_contexts,
+    without_a_way_to_the_server_it_fails_by_a_code_of_its_own,
+    the_locks_of_nodes_are_not_led_on,
+    a_namespace_that_is_not_there_is_named,
+}
+
+fn options_that_leave_no_time_are_refused_with_the_formula(cluster: &Cluster) {
+    let setup = cluster.candidate("a").with(&["--lease-duration=9s"]);
+    let mut a = setup.run(&["true"]);
+    assert_eq!(a.code(), Some(125));
+    let text = a.says("too short");
+    assert!(
+        text.contains("--missed-renewals 3") && text.contains("at least 10s"),
+        "{text}"
+    );
+    a.says("(--lease-duration − --grace − 1s) / (--missed-renewals + 1)");
+    let mut typo = cluster
+        .candidate("a")
+        .with(&["--lease-durations=9s"])
+        .run(&["true"]);
+    assert_eq!(typo.code(), Some(125));
+}
+
+fn the_namespace_is_the_contexts(cluster: &Cluster) {
+    let path = cluster.kubeconfig_in("kube-system");
+    let flag = format!("--kubeconfig={}", path.display());
+    let script = "echo in $LEASE_ELECT_NAMESPACE >> $JOURNAL";
+    let mut a = cluster
+        .candidate("a")
+        .with(&[&flag])
+        .run(&["/bin/sh", "-c", script]);
+    assert_eq!(a.code(), Some(0));
+    let mut b = cluster
+        .candidate("b")
+        .with(&[&flag, "-n", "default"])
+        .run(&["/bin/sh", "-c", script]);
+    assert_eq!(b.code(), Some(0));
+    assert_eq!(cluster.journal.lines(), ["in kube-system", "in default"]);
+}
+
+fn without_a_way_to_the_server_it_fails_by_a_code_of_its_own(cluster: &Cluster) {
+    let setup = cluster.candidate("a").with(&["--kubeconfig=/no/such/file"]);
+    let mut a = setup.run(&["true"]);
+    assert_eq!(a.code(), Some(125));
+    a.says("no such file");
+}
+
+fn the_locks_of_nodes_are_not_led_on(cluster: &Cluster) {
+    let setup = cluster
+        .candidate("a")
+        .with(&["-n", "kube-node-maintenance"]);
+    let mut a = setup.run(&["true"]);
+    assert_eq!(a.code(), Some(125));
+    a.says("not elected on the Leases of nodes");
+}
+
+fn a_namespace_that_is_not_there_is_named(cluster: &Cluster) {
+    let mut a = cluster
+        .candidate("a")
+        .with(&["-n", "nowhere"])
+        .run(&["true"]);
+    assert_eq!(a.code(), Some(125));
+    a.says("\"nowhere\" not found");
+}

@@ -1,0 +1,79 @@
+//! What probes and Prometheus are told.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use rustix::process::Signal;
+
+use crate::support::candidate::Candidate;
+use crate::support::cluster::Cluster;
+use crate::support::{eventually, tests_on_both};
+
+tests_on_both! {
+    who_leads_and_who_stands_by_can_be_asked,
+    a_standby_that_is_cut_off_is_alive_and_not_ready,
+}
+
+const SERVING: &[&str] = &["--status-address=127.0.0.1:0", "--lease-duration=1h"];
+
+fn who_leads_and_who_stands_by_can_be_asked(cluster: &Cluster) {
+    let mut a = cluster.candidate("a").with(SERVING).start();
+    cluster.journal.wait_for("begin a");
+    let b = cluster.candidate("b").with(SERVING).start();
+    b.says("leads");
+    assert_eq!((get(&a, "/healthz").0, get(&b, "/healthz").0), (200, 200));
+    assert_eq!((get(&a, "/readyz").0, get(&b, "/readyz").0), (200, 200));
+    assert_eq!(
+        (get(&a, "/readyz?leader").0, get(&b, "/readyz?leader").0),
+        (200, 503)
+    );
+    let labels = format!("{{namespace=\"default\",lease=\"{}\"}}", cluster.lease);
+    for (candidate, leads) in [(&a, 1), (&b, 0)] {
+        let (code, page) = get(candidate, "/metrics");
+        assert_eq!(code, 200);
+        assert!(
+            page.contains("\r\ncontent-type: text/plain; version=0.0.4"),
+            "{page}"
+        );
+        let line = format!("\nlease_elect_leader{labels} {leads}\n");
+        assert!(page.contains(&line), "{page}");
+    }
+    a.signal(Signal::TERM);
+    assert_eq!(a.code(), Some(0));
+    eventually("another leader", || {
+        (get(&b, "/readyz?leader").0 == 200).then_some(())
+    });
+    cluster.journal.wait_for("begin b");
+}
+
+fn a_standby_that_is_cut_off_is_alive_and_not_ready(cluster: &Cluster) {
+    let a = cluster
+        .candidate("a")
+        .with(&["--lease-duration=1h"])
+        .start();
+    cluster.journal.wait_for("begin a");
+    let wire = cluster.wire();
+    let b = cluster.candidate_on(&wire, "b").with(SERVING).start();
+    b.says("leads");
+    assert_eq!(get(&b, "/readyz").0, 200);
+    wire.break_off();
+    b.says("can't be watched");
+    assert_eq!((get(&b, "/healthz").0, get(&b, "/readyz").0), (200, 503));
+    drop(a);
+}
+
+/// Asks a candidate; returns the code and the whole answer.
+fn get(candidate: &Candidate, target: &str) -> (u16, String) {
+    let said = candidate.says("status on http://");
+    let (_, address) = said.split_once("http://").expect("an address");
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    write!(
+        stream,
+        "GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+    )
+    .expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    let code = answer.split(' ').nth(1).expect("a code");
+    (code.parse().expect("a number"), answer)
+}

@@ -1,0 +1,140 @@
+//! A cluster as a test sees it, whichever server is behind it.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use sandbox::{Sandbox, Serving};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use super::candidate::Setup;
+use super::journal::Journal;
+use super::wire::Wire;
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+});
+
+/// A cluster, with a Lease of the test's own in namespace `default`.
+pub(crate) struct Cluster {
+    pub(crate) lease: String,
+    pub(crate) journal: Journal,
+    kubeconfig: PathBuf,
+    client: Client,
+    directory: TempDir,
+    _serving: Option<Serving>,
+}
+
+impl Cluster {
+    pub(crate) fn in_memory(test: &str) -> Self {
+        let directory = TempDir::new().expect("a directory");
+        let sandbox = Sandbox::new();
+        let serving = RUNTIME
+            .block_on(sandbox.serve("127.0.0.1:0"))
+            .expect("a free port");
+        let kubeconfig = directory.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, sandbox.kubeconfig(&serving.url)).expect("a kubeconfig");
+        Self::new(test, kubeconfig, directory, Some(serving))
+    }
+
+    pub(super) fn real(test: &str) -> Self {
+        let kubeconfig = control_plane::shared().admin_kubeconfig().to_owned();
+        Self::new(test, kubeconfig, TempDir::new().expect("a directory"), None)
+    }
+
+    fn new(test: &str, kubeconfig: PathBuf, directory: TempDir, serving: Option<Serving>) -> Self {
+        let client = RUNTIME.block_on(async {
+            let file = Kubeconfig::read_from(&kubeconfig).expect("a kubeconfig");
+            let options = KubeConfigOptions::default();
+            let config = kube::Config::from_custom_kubeconfig(file, &options).await;
+            Client::try_from(config.expect("a config")).expect("a client")
+        });
+        Self {
+            lease: test.replace('_', "-"),
+            journal: Journal::new(directory.path().join("journal")),
+            kubeconfig,
+            client,
+            directory,
+            _serving: serving,
+        }
+    }
+
+    /// A candidate whose daemon is called `name`.
+    pub(crate) fn candidate(&self, name: &str) -> Setup {
+        Setup::new(self, &self.kubeconfig, name)
+    }
+
+    /// A candidate behind a wire.
+    pub(crate) fn candidate_on(&self, wire: &Wire, name: &str) -> Setup {
+        let text = self
+            .kubeconfig_text()
+            .replace(&self.server(), &wire.address());
+        Setup::new(self, &self.write("wired", &text), name)
+    }
+
+    /// A wire to the API server.
+    pub(crate) fn wire(&self) -> Wire {
+        Wire::to(&self.server())
+    }
+
+    /// A kubeconfig whose contexts are in `namespace`.
+    pub(crate) fn kubeconfig_in(&self, namespace: &str) -> PathBuf {
+        let mut file = Kubeconfig::read_from(&self.kubeconfig).expect("a kubeconfig");
+        for context in file
+            .contexts
+            .iter_mut()
+            .filter_map(|named| named.context.as_mut())
+        {
+            context.namespace = Some(namespace.to_owned());
+        }
+        self.write(namespace, &serde_json::to_string(&file).expect("JSON"))
+    }
+
+    fn kubeconfig_text(&self) -> String {
+        std::fs::read_to_string(&self.kubeconfig).expect("a kubeconfig")
+    }
+
+    /// Writes a file that goes with the test.
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.directory.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+
+    /// Host and port of the API server.
+    fn server(&self) -> String {
+        let text = self.kubeconfig_text();
+        let (_, rest) = text.split_once("127.0.0.1:").expect("on loopback");
+        let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        format!("127.0.0.1:{port}")
+    }
+
+    /// The Lease's spec.
+    pub(crate) fn spec(&self) -> Value {
+        let request = http::Request::get(self.path());
+        self.request(request)["spec"].clone()
+    }
+
+    /// As somebody who may.
+    pub(crate) fn delete_lease(&self) {
+        self.request(http::Request::delete(self.path()));
+    }
+
+    fn path(&self) -> String {
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+        format!("{leases}/{}", self.lease)
+    }
+
+    fn request(&self, request: http::request::Builder) -> Value {
+        let request = request.body(Vec::new()).expect("a request");
+        let answer = RUNTIME.block_on(self.client.request(request));
+        answer.expect("the server answers")
+    }
+}

@@ -1,0 +1,93 @@
+//! The way to the API server, which can be cut: nothing passes any more, and nobody is told.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+pub(crate) struct Wire {
+    address: String,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    is_cut: AtomicBool,
+    is_over: AtomicBool,
+    ends: Mutex<Vec<TcpStream>>,
+}
+
+impl Wire {
+    pub(super) fn to(server: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let state = Arc::new(State::default());
+        let (of_thread, server) = (Arc::clone(&state), server.to_owned());
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                if of_thread.is_over.load(Ordering::SeqCst) {
+                    return;
+                }
+                let client = client.expect("a connection");
+                let upstream = TcpStream::connect(&server).expect("the server is there");
+                for (from, to) in [(&client, &upstream), (&upstream, &client)] {
+                    of_thread.carry(from, to);
+                }
+            }
+        });
+        Self { address, state }
+    }
+
+    /// Where to connect to.
+    pub(crate) fn address(&self) -> String {
+        self.address.clone()
+    }
+
+    /// From now on nothing passes.
+    pub(crate) fn cut(&self) {
+        self.state.is_cut.store(true, Ordering::SeqCst);
+    }
+
+    /// The same, and both ends are told.
+    pub(crate) fn break_off(&self) {
+        self.cut();
+        self.state.close();
+    }
+}
+
+impl State {
+    fn close(&self) {
+        for end in self.ends.lock().expect("no panic").drain(..) {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn carry(self: &Arc<Self>, from: &TcpStream, to: &TcpStream) {
+        let mut from = from.try_clone().expect("a second handle");
+        let mut to = to.try_clone().expect("a second handle");
+        let mut ends = self.ends.lock().expect("no panic");
+        ends.push(from.try_clone().expect("a third handle"));
+        let state = Arc::clone(self);
+        thread::spawn(move || {
+            let mut bytes = [0; 16 * 1024];
+            while let Ok(count @ 1..) = from.read(&mut bytes) {
+                // What comes after the cut is swallowed.
+                if !state.is_cut.load(Ordering::SeqCst) && to.write_all(&bytes[..count]).is_err() {
+                    break;
+                }
+            }
+            if !state.is_cut.load(Ordering::SeqCst) {
+                let _ = to.shutdown(Shutdown::Both);
+            }
+        });
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.state.is_over.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(&self.address);
+        self.state.close();
+    }
+}
