@@ -151,6 +151,19 @@ impl Maintenance {
         }
     }
 
+    /// The same handle for another holder: client and estimate of the server's time are shared.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn as_holder(&self, identity: impl Into<String>) -> Result<Self, InvalidIdentity> {
+        let identity = identity.into();
+        self.repository().check_identity(&identity)?;
+        Ok(Self {
+            identity,
+            ..self.clone()
+        })
+    }
+
     /// The identity that it acquires with.
     #[must_use]
     pub fn identity(&self) -> &str {

@@ -8,7 +8,8 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct Command {
     pub(crate) argv: Vec<OsString>,
-    pub(crate) environment: Vec<(OsString, OsString)>,
+    /// What is set, and what is taken away.
+    pub(crate) environment: Vec<(OsString, Option<OsString>)>,
     pub(crate) grace: Duration,
     pub(crate) terminal: Terminal,
 }
@@ -40,8 +41,16 @@ impl Command {
     /// Sets a variable, whatever is inherited; of two of one name the last wins.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        let value = value.as_ref().to_owned();
         self.environment
-            .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+            .push((name.as_ref().to_owned(), Some(value)));
+        self
+    }
+
+    /// Takes a variable away that may be inherited.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name.as_ref().to_owned(), None));
         self
     }
 

@@ -216,21 +216,21 @@ impl HeldLease {
                 || now.checking != known.checking
                 || now.lost.is_some() != known.lost.is_some()
         };
-        match standing.wait_for(is_news).await {
-            Ok(standing) => standing.clone(),
-            Err(_) => std::future::pending().await,
+        let news = standing.wait_for(is_news).await.ok().map(|now| now.clone());
+        match news {
+            Some(standing) => standing,
+            None => std::future::pending().await,
         }
     }
 
     /// Completes when it is lost, and says how. Dropping the future does nothing.
     pub async fn expiry(&self) -> Arc<Lost> {
         let mut standing = self.shared.subscribe();
-        if let Ok(standing) = standing.wait_for(|now| now.lost.is_some()).await
-            && let Some(lost) = &standing.lost
-        {
-            return lost.clone();
+        let lost = standing.wait_for(|now| now.lost.is_some()).await;
+        match lost.ok().and_then(|now| now.lost.clone()) {
+            Some(lost) => lost,
+            None => std::future::pending().await,
         }
-        std::future::pending().await
     }
 
     /// Gives it back, if it is still this very acquisition. Call it when the work is over.

@@ -96,15 +96,16 @@ impl Supervisor {
         let (ours, theirs) = UnixStream::pair()?;
         send_file(&ours, io::stdin().as_fd())?;
         let channel = Channel::new(ours)?;
-        let child = std::process::Command::new("/proc/self/exe")
+        let mut supervisor = std::process::Command::new("/proc/self/exe");
+        for (name, value) in &command.environment {
+            match value {
+                Some(value) => supervisor.env(name, value),
+                None => supervisor.env_remove(name),
+            };
+        }
+        let child = supervisor
             .arg0(supervise::NAME)
             .arg(supervise::ARGUMENT)
-            .envs(
-                command
-                    .environment
-                    .iter()
-                    .map(|(name, value)| (name, value)),
-            )
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .process_group(0)
             .spawn()?;

@@ -1,6 +1,6 @@
 //! A caller: runs a command, says on a socket what happens, and does as it is told there.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::future::pending;
 use std::os::unix::ffi::OsStrExt;
 use std::pin::pin;
@@ -18,7 +18,7 @@ use crate::harness::{parent, send};
 
 pub(crate) const ARGUMENT: &str = "caller";
 
-/// `caller SOCKET|- GRACE_MS TERM_MS KILL_MS NAME=VALUE… -- COMMAND…`
+/// `caller SOCKET|- GRACE_MS TERM_MS KILL_MS NAME=VALUE… -- COMMAND…`; a NAME alone is taken away.
 pub(crate) fn main() -> ExitCode {
     tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -42,14 +42,13 @@ async fn call() -> ExitCode {
         .grace(Duration::from_millis(grace.try_into().expect("a grace")));
     for setting in &environment {
         let bytes = setting.as_bytes();
-        let at = bytes
-            .iter()
-            .position(|&byte| byte == b'=')
-            .expect("NAME=VALUE");
-        command = command.env(
-            std::ffi::OsStr::from_bytes(&bytes[..at]),
-            std::ffi::OsStr::from_bytes(&bytes[at + 1..]),
-        );
+        command = match bytes.iter().position(|&byte| byte == b'=') {
+            Some(at) => command.env(
+                OsStr::from_bytes(&bytes[..at]),
+                OsStr::from_bytes(&bytes[at + 1..]),
+            ),
+            None => command.env_remove(setting),
+        };
     }
     // Where the test is on a terminal it sees what it needs there.
     let (stream, _quiet) = if socket == "-" {

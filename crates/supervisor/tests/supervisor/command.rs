@@ -17,6 +17,7 @@ tests![
     its_arguments_are_exactly_those_given,
     arguments_of_a_megabyte_arrive,
     variables_win_over_inherited_ones_and_the_last_over_the_others,
+    an_inherited_variable_can_be_taken_away,
     its_stdin_is_the_very_same_open_file,
     signals_reach_it,
     its_signal_mask_and_dispositions_are_a_fresh_process_ones,
@@ -86,6 +87,14 @@ fn variables_win_over_inherited_ones_and_the_last_over_the_others() -> Result {
         .env(odd)
         .sh(r#"printf '%s|%s' "$INHERITED" "$ODD""#);
     assert_eq!(caller.rest(), b"second|\xff=\xfe");
+    Ok(())
+}
+
+fn an_inherited_variable_can_be_taken_away() -> Result {
+    let mut caller = unlimited()
+        .env("INHERITED")
+        .sh(r#"printf '%s' "${INHERITED-none}""#);
+    assert_eq!(caller.rest(), b"none");
     Ok(())
 }
 
