@@ -1,5 +1,7 @@
 //! Exit codes. Scripts depend on them: each is documented, and one match decides which applies.
 
+use std::ffi::OsString;
+
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Error, LostBy};
 
@@ -21,8 +23,12 @@ impl Code {
     pub(crate) const HELD: Self = Self(3);
     /// What was waited for did not come in time.
     pub(crate) const TIMED_OUT: Self = Self(4);
+    /// The lease was lost while something worked under it.
+    pub(crate) const LOST: Self = Self(5);
     /// Refused for safety: a confirmation is needed, or was answered with no.
     pub(crate) const UNSAFE: Self = Self(6);
+    /// A failure of `with` itself, as opposed to its command's.
+    pub(crate) const WRAPPER: Self = Self(125);
     /// Interrupted by Ctrl-C.
     pub(crate) const INTERRUPTED: Self = Self(130);
 
@@ -36,6 +42,20 @@ impl Code {
         Self::USAGE,
         Self::INTERRUPTED,
     ];
+
+    /// The code of a command that was run, or one that the caller wants.
+    pub(crate) const fn other(code: u8) -> Self {
+        Self(code)
+    }
+
+    /// That of a command line that can't be read: one of `with` must not pass for its command's.
+    pub(crate) fn of_usage(command: clap::Command, line: &[OsString]) -> Self {
+        let matches = command.ignore_errors(true).try_get_matches_from(line);
+        match matches {
+            Ok(matches) if matches.subcommand_name() == Some("with") => Self::WRAPPER,
+            _ => Self::USAGE,
+        }
+    }
 
     /// The code for the system.
     pub(crate) fn number(self) -> u8 {
@@ -79,7 +99,7 @@ impl Code {
                 | Refusal::ChangedHands => Self::HELD,
                 // It keeps an acquisition off as any other holder does; for verbs that end
                 // something it was only named wrongly.
-                Refusal::OwnHold if verb == Some(Verb::Acquire) => Self::HELD,
+                Refusal::OwnHold if matches!(verb, Some(Verb::Acquire | Verb::With)) => Self::HELD,
                 Refusal::OwnHold | Refusal::Elected | Refusal::Deleting | Refusal::Foreign => {
                     Self::ERROR
                 }

@@ -32,10 +32,16 @@ const CALLED: &str = "kubectl maint";
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Where this is a process of `with`'s own making.
+    if let Some(code) = supervisor::entry(arguments.clone()) {
+        return code;
+    }
     let mut environment = Environment::of_this_process();
     environment.stdin_may_ask = Terminal::is_stdin_one();
     let name = program::name(arguments.first().map(OsString::as_os_str));
-    if let Some(question) = Question::of(arguments, environment.get_os(completion::VARIABLE)) {
+    if let Some(question) =
+        Question::of(arguments.clone(), environment.get_os(completion::VARIABLE))
+    {
         Terminal::default().bytes(&question.answer());
         return ExitCode::SUCCESS;
     }
@@ -50,7 +56,7 @@ fn main() -> ExitCode {
                 program: &program,
             },
         ),
-        Err(error) => say_usage(&typed::tame(error)),
+        Err(error) => say_usage(&typed::tame(error), &arguments),
     };
     ExitCode::from(code.number())
 }
@@ -72,12 +78,12 @@ fn parse(name: &str) -> Result<(Cli, Program), clap::Error> {
 }
 
 /// Prints help to stdout and what is wrong with the arguments to stderr.
-fn say_usage(error: &clap::Error) -> Code {
+fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
     let terminal = Terminal::default();
     let text = error.render().ansi().to_string();
     if error.use_stderr() {
         terminal.raw_stderr(text.trim_end());
-        Code::USAGE
+        Code::of_usage(Cli::command(), line)
     } else {
         terminal.data(text.trim_end());
         Code::DONE

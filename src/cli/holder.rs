@@ -1,6 +1,7 @@
 //! Who the caller is.
 
 use clap::Args;
+use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::identity;
 
 use connect::Environment;
@@ -19,6 +20,22 @@ pub(crate) struct HolderArgs {
         value_parser = holder
     )]
     pub(crate) holder: Option<String>,
+}
+
+/// What ends the identity of a `with`, before its process id and what makes it unique.
+const PROCESS: &str = "/with-";
+
+/// `identity` for this one process, so that two of the same person keep each other off.
+pub(crate) fn of_this_process(identity: &str) -> String {
+    let mut unique = [0; 3];
+    Machine.random(&mut unique);
+    let unique: String = unique.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{identity}{PROCESS}{}-{unique}", std::process::id())
+}
+
+/// Whose `with` a holder is; `None` where it is none.
+pub(crate) fn whose_process(holder: &str) -> Option<&str> {
+    holder.rsplit_once(PROCESS).map(|(identity, _)| identity)
 }
 
 fn holder(typed: &str) -> Result<String, String> {
@@ -122,6 +139,14 @@ mod tests {
     #[test]
     fn nobody_gets_a_hold_by_accident() {
         assert_eq!(identity_in(&[("USER", "kubeadmin")]), "user:kubeadmin");
+    }
+
+    #[test]
+    fn a_process_has_a_name_of_its_own_that_tells_whose_it_is() {
+        let (one, other) = (of_this_process("a/b@c"), of_this_process("a/b@c"));
+        assert_ne!(one, other);
+        assert_eq!(whose_process(&one), Some("a/b@c"));
+        assert_eq!(whose_process("a/b@c"), None);
     }
 
     #[test]

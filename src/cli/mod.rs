@@ -1,5 +1,6 @@
 //! Arguments as typed, and what they mean.
 
+pub(crate) mod acquisitions;
 pub(crate) mod changing;
 pub(crate) mod connection;
 pub(crate) mod duration;
@@ -55,6 +56,8 @@ pub(crate) enum VerbArgs {
     Release(commands::release::ReleaseArgs),
     Hold(commands::hold::HoldArgs),
     Unhold(commands::unhold::UnholdArgs),
+    With(commands::with::WithArgs),
+    Verify(commands::verify::VerifyArgs),
     Status(commands::status::StatusArgs),
     Wait(commands::wait::WaitArgs),
     Version(commands::version::VersionArgs),
@@ -71,6 +74,8 @@ impl VerbArgs {
             Self::Release(args) => args.change.output.quiet,
             Self::Hold(args) => args.change.output.quiet,
             Self::Unhold(args) => args.change.output.quiet,
+            Self::With(args) => args.quiet,
+            Self::Verify(args) => args.quiet,
             Self::Status(args) => args.output.quiet,
             Self::Wait(args) => args.output.quiet,
             Self::Version(_) | Self::Completion(_) | Self::Reference(_) => false,

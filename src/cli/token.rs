@@ -5,21 +5,21 @@
 //! not drop the demand. Before the verb they are told apart by their form, so that a script may give
 //! both. What looks like the token of an acquisition never goes to the server as a credential.
 
+use std::collections::BTreeMap;
+
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use maintenance_lease::protocol::Token;
 
+use super::acquisitions::{Acquisitions, VARIABLE, not_of_one};
 use super::nodes::Selection;
 use crate::failure::Failure;
 use connect::Environment;
 
 const ID: &str = "token";
 
-/// The variable that names the acquisition where no flag does.
-const VARIABLE: &str = "MAINT_TOKEN";
-
 /// The verbs that can demand an acquisition.
-const DEMANDING: [&str; 2] = ["renew", "release"];
+const DEMANDING: [&str; 3] = ["renew", "release", "verify"];
 
 /// What `--token` said, before and behind the verb.
 #[derive(Clone, Debug, Default)]
@@ -40,26 +40,51 @@ impl TokenArgs {
         environment: &Environment,
         selection: &Selection,
     ) -> Result<Option<Token>, Failure> {
-        let (token, source) = match (&self.acquisition, environment.set_os(VARIABLE)) {
-            (Some(token), _) => (token.clone(), "--token"),
-            (None, None) => return Ok(None),
-            (None, Some(value)) => match value.to_str().map(Form::of) {
-                Some(Form::Acquisition(token)) => (token, VARIABLE),
-                Some(Form::Empty) => return Err(no_token(format!("{VARIABLE} is set and empty"))),
-                _ => {
-                    return Err(no_token(format!(
-                        "{VARIABLE} has no token of an acquisition"
-                    )));
-                }
+        match (&self.acquisition, Acquisitions::of(environment)) {
+            (Some(token), _) if matches!(selection, Selection::Named(names) if names.len() == 1) => {
+                Ok(Some(token.clone()))
+            }
+            (Some(_), _) => Err(not_of_one("--token")),
+            (None, variable) => match variable? {
+                Some(acquisitions) => acquisitions.demanded(selection),
+                None => Ok(None),
             },
-        };
-        if !matches!(selection, Selection::Named(names) if names.len() == 1) {
-            return Err(Failure::usage(
-                format!("{source} names one acquisition of one node"),
-                format!("give that node and no other, or do without {source}"),
-            ));
         }
-        Ok(Some(token))
+    }
+
+    /// The acquisitions that are to be verified, by node: that of `node`, else all that are named.
+    ///
+    /// # Errors
+    /// Where none is named, or not that of the node.
+    pub(crate) fn to_verify(
+        &self,
+        environment: &Environment,
+        node: Option<String>,
+    ) -> Result<BTreeMap<String, Token>, Failure> {
+        let named = match &self.acquisition {
+            Some(token) => Some(Acquisitions::OfAny(token.clone())),
+            None => Acquisitions::of(environment)?,
+        };
+        let Some(named) = named else {
+            return Err(Failure::usage(
+                "no acquisition is given",
+                "take the second word of acquire -o token for --token; `with` sets MAINT_TOKEN",
+            ));
+        };
+        match (node, named) {
+            (Some(node), named) => match named.of_node(&node) {
+                Some(token) => Ok(BTreeMap::from([(node, token.clone())])),
+                None => Err(Failure::usage(
+                    format!("{VARIABLE} has no acquisition of node/{node}"),
+                    "it is of the nodes that `with` has locked",
+                )),
+            },
+            (None, Acquisitions::Of(tokens)) => Ok(tokens),
+            (None, Acquisitions::OfAny(_)) => Err(Failure::usage(
+                "no node is given",
+                "name the node whose acquisition it is",
+            )),
+        }
     }
 
     /// Reads what was typed; each word with whether it stands behind the verb.
@@ -83,8 +108,8 @@ impl TokenArgs {
                                 acquisition stands there");
                 }
                 Form::Acquisition(_) if !demanding => {
-                    return Err("it is the token of an acquisition, which only renew and \
-                                release take");
+                    return Err("it is the token of an acquisition, which only renew, \
+                                release and verify take");
                 }
                 Form::Acquisition(_) if args.acquisition.is_some() => {
                     return Err("several acquisitions are given, and each is of one node");
@@ -95,13 +120,6 @@ impl TokenArgs {
         }
         Ok(args)
     }
-}
-
-fn no_token(message: String) -> Failure {
-    Failure::usage(
-        message,
-        format!("unset {VARIABLE}, or take the second word of acquire -o token"),
-    )
 }
 
 /// What a word is, going by its looks.
@@ -309,11 +327,11 @@ mod tests {
             (&["--token", "", "renew", "n"], "it is empty"),
             (
                 &["acquire", "n", "--token", ACQUISITION],
-                "only renew and release",
+                "only renew, release and verify",
             ),
             (
                 &["--token", ACQUISITION, "acquire", "n"],
-                "only renew and release",
+                "only renew, release and verify",
             ),
             (
                 &["release", "n", "--token", ACQUISITION, "--token", OTHER],

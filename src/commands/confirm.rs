@@ -106,7 +106,7 @@ fn broken<'a>(identity: &str, verb: Verb, targets: &'a Targets, now: Now) -> Vec
             take_over: true,
         },
         Verb::Unhold => protocol::Verb::Unhold { another: true },
-        Verb::Acquire | Verb::Renew => return Vec::new(),
+        Verb::Acquire | Verb::Renew | Verb::With | Verb::Verify => return Vec::new(),
     };
     targets
         .leases()

@@ -14,9 +14,11 @@ pub(crate) mod status;
 mod taking;
 mod targets;
 pub(crate) mod unhold;
+pub(crate) mod verify;
 pub(crate) mod version;
 pub(crate) mod wait;
 mod waiting;
+pub(crate) mod with;
 mod work;
 
 use crate::cli::{Cli, VerbArgs};
@@ -51,6 +53,8 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Release(args) => release::run(args, start).await,
         VerbArgs::Hold(args) => hold::run(args, start).await,
         VerbArgs::Unhold(args) => unhold::run(args, start).await,
+        VerbArgs::Verify(args) => verify::run(args, start).await,
+        VerbArgs::With(args) => with::run(args, start).await,
         VerbArgs::Status(args) => status::run(args, start).await,
         VerbArgs::Wait(args) => wait::run(args, start).await,
         VerbArgs::Version(args) => version::run(args, start).await,

@@ -43,8 +43,24 @@ impl<'a> Taking<'a> {
         }
     }
 
+    pub(crate) fn course(&self) -> Course {
+        self.course
+    }
+
     pub(crate) fn is_interrupted(&self) -> bool {
         self.course == Course::Interrupted
+    }
+
+    /// What was taken, and what kept the others from being so. Nodes that were given back again, or
+    /// never tried, are missing.
+    pub(crate) fn into_results(self) -> Results {
+        self.results
+    }
+
+    /// Adds what became of other nodes.
+    pub(crate) fn add(&mut self, mut results: Results, course: Course) {
+        self.results.append(&mut results);
+        self.note(course);
     }
 
     /// Tells what became of `nodes`, in this order, and returns the code; `single` where one was
@@ -247,7 +263,8 @@ impl<'a> Taking<'a> {
         complete
     }
 
-    fn is_clean(&self) -> bool {
+    /// Whether nothing went wrong so far.
+    pub(crate) fn is_clean(&self) -> bool {
         !self.is_interrupted() && self.results.values().all(Result::is_ok)
     }
 

@@ -3,6 +3,7 @@
 pub(crate) mod awaited;
 pub(crate) mod change;
 pub(crate) mod item;
+pub(crate) mod loss;
 pub(crate) mod near;
 pub(crate) mod print;
 pub(crate) mod refusal;
@@ -10,3 +11,4 @@ pub(crate) mod status;
 pub(crate) mod time;
 pub(crate) mod verb;
 pub(crate) mod waiting;
+pub(crate) mod with;

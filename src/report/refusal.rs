@@ -5,6 +5,7 @@ use maintenance_lease::{NodeLease, Refused};
 
 use super::time::{clock, remaining, span};
 use super::verb::Verb;
+use crate::cli::holder::whose_process;
 use crate::cli::program::Program;
 use crate::terminal::escape;
 
@@ -95,6 +96,18 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         Refusal::Held | Refusal::NotHolder | Refusal::AdminHold
     );
     if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, asked.caller)) {
+        if whose_process(holder).is_some() {
+            return format!(
+                "a `with` of yours or of your namesake has it, until its command ends; to break it: \
+                 {by_force}"
+            );
+        }
+        if verb == Verb::With {
+            return format!(
+                "if that is you on another host: {}",
+                reentry(&program.as_holder(identity::person(holder)), node)
+            );
+        }
         return format!(
             "if that is you on another host: {} {} {node}",
             program.as_holder(identity::person(holder)),
@@ -102,6 +115,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         );
     }
     match (refused.refusal, verb) {
+        (_, Verb::Verify) => "yours is over: stop what relied on it".to_owned(),
         (Refusal::Held | Refusal::AdminHold, Verb::Hold) => take_over,
         (Refusal::AdminHold, _) => by_unhold(asked, node),
         (Refusal::NotHolder, _) if refused.state == State::AdminHold => by_unhold(asked, node),
@@ -111,14 +125,23 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         }
         (Refusal::Held | Refusal::NotHolder, _) => match free_from(refused, asked.now) {
             Some(from) => format!(
-                "ask them, or from {} on: {program} acquire {node}",
-                clock(from, asked.now.latest)
+                "ask them, or from {} on: {program} {}",
+                clock(from, asked.now.latest),
+                take(verb, node)
             ),
             None if matches!(refused.state, State::Expired { .. }) => {
-                format!("anyone may take it: {program} acquire {node}")
+                format!("anyone may take it: {program} {}", take(verb, node))
             }
             None => format!("if nobody is at work there: {by_force}"),
         },
+        (Refusal::HeldByCaller | Refusal::OwnHold, Verb::With) => {
+            let whose = identity::person(holder.unwrap_or_default());
+            let program = match whose_process(asked.caller) == Some(whose) {
+                true => program.clone(),
+                false => program.as_holder(whose),
+            };
+            format!("to work under it: {}", reentry(&program, node))
+        }
         (Refusal::HeldByCaller, _) => {
             format!("{program} renew {node} extends it; acquire {node} --reentry goes on under it")
         }
@@ -145,6 +168,19 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         ),
         (Refusal::Deleting, _) => format!("until it is gone: {program} status {node}"),
     }
+}
+
+/// How to take a node.
+fn take(verb: Verb, node: &str) -> String {
+    match verb {
+        Verb::With => format!("with {node} -- COMMAND"),
+        _ => format!("acquire {node}"),
+    }
+}
+
+/// How to work under a lock that is there.
+fn reentry(program: &Program, node: &str) -> String {
+    format!("{program} with {node} --reentry -- COMMAND")
 }
 
 fn by_unhold(asked: Asked<'_>, node: &str) -> String {

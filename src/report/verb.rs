@@ -1,6 +1,6 @@
-//! The verbs that change locks, in the words that it takes to speak of them.
+//! The verbs that change locks or rely on one, in the words that it takes to speak of them.
 
-/// A verb that changes locks.
+/// A verb that changes locks or relies on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Acquire,
@@ -8,6 +8,8 @@ pub(crate) enum Verb {
     Release,
     Hold,
     Unhold,
+    With,
+    Verify,
 }
 
 /// The nodes of a command by what became of them, each in the order of the nodes.
@@ -33,6 +35,8 @@ impl Verb {
             Self::Release => "release",
             Self::Hold => "hold",
             Self::Unhold => "unhold",
+            Self::With => "with",
+            Self::Verify => "verify",
         }
     }
 
@@ -44,13 +48,15 @@ impl Verb {
             Self::Release => "released",
             Self::Hold => "put on hold",
             Self::Unhold => "taken off hold",
+            Self::With => "locked",
+            Self::Verify => "verified",
         }
     }
 
     /// What nodes are where it succeeded.
     fn state(self) -> &'static str {
         match self {
-            Self::Acquire | Self::Renew => "held",
+            Self::Acquire | Self::Renew | Self::With | Self::Verify => "held",
             Self::Hold => "on hold",
             Self::Release | Self::Unhold => "free",
         }
@@ -61,7 +67,7 @@ impl Verb {
         match self {
             Self::Hold => format!("Take node/{node} from {person}?"),
             Self::Unhold => format!("End the hold of {person} on node/{node}?"),
-            Self::Acquire | Self::Renew | Self::Release => {
+            Self::Acquire | Self::Renew | Self::Release | Self::With | Self::Verify => {
                 format!("Break the lease of {person} on node/{node}?")
             }
         }
@@ -72,7 +78,9 @@ impl Verb {
         match self {
             Self::Hold => format!("Take these {nodes} nodes from their holders?"),
             Self::Unhold => format!("End these {nodes} holds?"),
-            Self::Acquire | Self::Renew | Self::Release => format!("Break these {nodes} leases?"),
+            Self::Acquire | Self::Renew | Self::Release | Self::With | Self::Verify => {
+                format!("Break these {nodes} leases?")
+            }
         }
     }
 

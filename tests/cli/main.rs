@@ -16,8 +16,10 @@ mod renew;
 mod status;
 mod storms;
 mod unhold;
+mod verify;
 mod wait;
 mod waiting;
+mod with;
 
 /// Every file beside this one is a module of this binary: none is forgotten.
 #[test]

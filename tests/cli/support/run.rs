@@ -2,9 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
@@ -37,6 +37,8 @@ enum Reader {
 /// A run at work.
 pub(crate) struct Running {
     child: Child,
+    /// Where lines of it were read already.
+    stdout: Option<BufReader<ChildStdout>>,
     writer: JoinHandle<()>,
     stderr: Heard,
     words: Vec<String>,
@@ -93,7 +95,8 @@ impl Heard {
 }
 
 impl Maint {
-    /// `kubectl-maint` as alice, in UTC, with this kubeconfig and home.
+    /// `kubectl-maint` as alice, in UTC, with this kubeconfig and home. What it runs finds it again
+    /// in `$PLUGIN`.
     pub(super) fn new(kubeconfig: &Path, home: &Path, prefix: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
         command
@@ -101,6 +104,7 @@ impl Maint {
             .env("KUBECONFIG", kubeconfig)
             .env("HOME", home)
             .env("TZ", "UTC")
+            .env("PLUGIN", env!("CARGO_BIN_EXE_kubectl-maint"))
             .env("KUBECTL_MAINT_HOLDER", "alice@bastion");
         Self {
             command,
@@ -208,6 +212,7 @@ impl Maint {
         });
         Running {
             child,
+            stdout: None,
             writer,
             stderr,
             words: self.words,
@@ -256,9 +261,48 @@ impl Running {
         }
     }
 
-    /// Waits for its end.
+    /// The processes that it started and that still run.
+    pub(crate) fn children(&self) -> Vec<Pid> {
+        let pid = self.child.id();
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        let children = std::fs::read_to_string(path).expect("it runs");
+        let children = children.split_whitespace();
+        children
+            .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
+            .collect()
+    }
+
+    /// Takes the end of who was killed, and waits until nobody has its stdout any more.
+    pub(crate) fn ends_killed(mut self) {
+        let status = self.child.wait().expect("it ends");
+        assert_eq!(status.code(), None);
+        while !self.line().is_empty() {}
+    }
+
+    /// The next line that it prints, or that a command of its prints.
+    pub(crate) fn line(&mut self) -> String {
+        let stdout = &mut self.child.stdout;
+        let stdout = self
+            .stdout
+            .get_or_insert_with(|| BufReader::new(stdout.take().expect("a pipe")));
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("stdout is text");
+        line.trim_end().to_owned()
+    }
+
+    /// Waits for its end, and until nobody has its stdout and stderr any more.
     pub(crate) fn ends(mut self) -> Run {
-        let output = self.child.wait_with_output().expect("the plugin ends");
+        let rest = self.stdout.take().map(|mut stdout| {
+            std::thread::spawn(move || {
+                let mut rest = Vec::new();
+                stdout.read_to_end(&mut rest).map(|_| rest)
+            })
+        });
+        let mut output = self.child.wait_with_output().expect("the plugin ends");
+        if let Some(rest) = rest {
+            let rest = rest.join().expect("the reader ends");
+            output.stdout = rest.expect("stdout can be read");
+        }
         while !self.stderr.ended {
             self.stderr.listen();
         }
@@ -271,6 +315,14 @@ impl Running {
             stderr: self.stderr.heard,
             code: output.status.code().expect("it was not killed"),
         }
+    }
+}
+
+impl Run {
+    /// Where stdout was looked at already.
+    pub(crate) fn without_stdout(mut self) -> Self {
+        self.stdout.clear();
+        self
     }
 }
 
@@ -316,6 +368,7 @@ pub(super) fn same_every_time(text: &str, prefix: &str) -> String {
                 r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
                 "[uid]",
             ),
+            (r"/with-\d+-[0-9a-f]{6}", "/with-[process]"),
             (r#""fencingNumber": \d+"#, r#""fencingNumber": [number]"#),
             (r"https?://127\.0\.0\.1:\d+", "[server]"),
             (r"127\.0\.0\.1:\d+", "[server]"),

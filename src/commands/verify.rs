@@ -1,0 +1,93 @@
+//! `verify`: whether an acquisition still holds, for scripts between two steps.
+
+use clap::Args;
+use futures::future::join_all;
+use maintenance_lease::protocol::{Now, Refusal, State, Token};
+use maintenance_lease::{Error, NodeLease, Refused, Subject};
+
+use super::many;
+use super::problems::Problems;
+use crate::cli::nodes;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::refusal;
+use crate::report::verb::Verb;
+use crate::session::Start;
+
+/// Say whether an acquisition of yours still holds
+///
+/// For scripts, between two steps: exit code 0 where the node is still held by that very acquisition,
+/// and 3 where it is not: it ran out, was released, or somebody else has the node. A later acquisition
+/// under the same name is another. It reads one Lease and writes nothing.
+///
+/// The acquisition is that of --token or MAINT_TOKEN. Under `with` nothing has to be given: the nodes
+/// are those of MAINT_TOKEN.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  kubectl maint verify worker-1 --token \"$TOKEN\" && ssh worker-1 sudo systemctl reboot
+  kubectl maint with worker-1 -- sh -ec './firmware.sh; kubectl maint verify; ssh worker-1 sudo reboot'")]
+pub(crate) struct VerifyArgs {
+    /// The node, by name or as node/NAME; all that MAINT_TOKEN names where it is left away
+    #[arg(value_name = "NODE", add = crate::completion::nodes())]
+    pub(crate) node: Option<String>,
+
+    /// Print nothing but problems
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let node = args.node.as_deref().map(nodes::node_name).transpose()?;
+    let tokens = start.connection.token.to_verify(start.environment, node)?;
+    let session = start.reading().await?;
+    let locks = &session.locks;
+    let reading = join_all(tokens.iter().map(|(node, token)| async move {
+        let lease = locks.get(node).await?;
+        Ok(judge(node, token, lease, locks.server_time().now())?)
+    }));
+    let results = many::or_interrupted(async { Ok(reading.await) }).await?;
+    let now = || locks.server_time().now();
+    let problems = Problems::changing(&session, Verb::Verify);
+    for result in results {
+        match result {
+            Ok(lease) => {
+                let about = refusal::about(&lease, lease.state(now()), now());
+                let (node, person) = (lease.node(), refusal::person(&lease));
+                let line = format!("node/{node} is still held by {person}{about}");
+                session.terminal.result(line);
+            }
+            Err(failure) => problems.tell(&failure),
+        }
+    }
+    Ok(problems.end().await)
+}
+
+/// The Lease, where that very acquisition holds: up to its end and not, as for who waits for it, some
+/// seconds longer.
+fn judge(
+    node: &str,
+    token: &Token,
+    lease: Option<NodeLease>,
+    now: Now,
+) -> Result<NodeLease, Error> {
+    let state = lease.as_ref().map_or(State::Free, |lease| lease.state(now));
+    let is_meant = lease.as_ref().and_then(NodeLease::token).as_ref() == Some(token);
+    let (refusal, state) = match state {
+        State::Held { until } if is_meant && until < now.latest => {
+            (Refusal::Expired, State::Expired { since: Some(until) })
+        }
+        State::Held { .. } | State::AdminHold if is_meant => {
+            return lease.ok_or_else(|| Error::NodeNotFound(node.to_owned()));
+        }
+        State::Expired { .. } if is_meant => (Refusal::Expired, state),
+        State::Free => (Refusal::NotHeld, state),
+        _ => (Refusal::ChangedHands, state),
+    };
+    Err(Error::Refused(Box::new(Refused {
+        subject: Subject::Node,
+        node: node.to_owned(),
+        refusal,
+        lease,
+        state,
+    })))
+}

@@ -1,0 +1,258 @@
+//! `with`: run a command on this machine while nodes are locked.
+
+mod codes;
+mod course;
+mod ending;
+mod locking;
+mod variables;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::pin::pin;
+use std::time::Duration;
+
+use clap::Args;
+use futures::{join, poll};
+use maintenance_lease::protocol::{Span, Terms};
+use maintenance_lease::{Aside, Change, DEFAULT_REQUEST_TIMEOUT, NodeEvent};
+
+use self::codes::Codes;
+use self::course::{Outcome, RESERVE};
+use self::locking::Locking;
+use super::work::Work;
+use super::{events, problems};
+use crate::cli::changing::ChangingArgs;
+use crate::cli::nodes::NodeArgs;
+use crate::cli::output::OutputArgs;
+use crate::cli::patience::PatienceArgs;
+use crate::cli::writing::{WriteArgs, reason};
+use crate::cli::{duration, holder};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::change;
+use crate::report::time::length;
+use crate::report::verb::Verb;
+use crate::report::with::With;
+use crate::session::{Session, Start};
+use crate::signals::asked_to_end;
+
+/// Run a command on this machine while nodes are locked
+///
+/// Locks the nodes, runs COMMAND on this machine, as flock does for files, and releases the nodes
+/// when COMMAND and everything that it started have ended. To do something on a node, COMMAND has to
+/// go there: ssh. The lock is renewed all the while. Several nodes are locked all or none, COMMAND
+/// runs once, and the loss of any of them ends it.
+///
+/// Where a lock is lost (somebody took it over, or it could not be renewed in time), COMMAND and
+/// everything that it started get TERM, and KILL after --grace, before anybody else can have the lock;
+/// the exit code is then 5, whatever COMMAND says. A killed or stopped `with` ends COMMAND too. What
+/// COMMAND started on another machine is out of its reach.
+///
+/// COMMAND gets its words as they are (no shell), stdin, stdout, stderr, and the terminal where there
+/// is one. Its environment has MAINT_NODES, MAINT_HOLDER and MAINT_TOKEN; with one node also MAINT_NODE,
+/// MAINT_LEASE_UID, MAINT_FENCING_TOKEN and MAINT_TRANSITIONS. With several, MAINT_TOKEN has
+/// NODE=TOKEN for each, separated by spaces.
+///
+/// The holder is --holder with an ending of this process's own, so that two of the same name keep each
+/// other off. A node that you hold already is refused; --reentry works under that lock.
+///
+/// The shortest --lease-duration is 3/2 × (--request-timeout + --grace + 1s): a renewal is due after a
+/// third of it, and where that fails, there must be time to end COMMAND.
+///
+/// Exit codes: that of COMMAND, or 128 and the number of the signal that ended it; 126 and 127 where it
+/// can't be run or isn't found; 3 where somebody else holds a node, 4 where that was
+/// waited for in vain, 5 where a lock was lost, 130 where it
+/// was interrupted before COMMAND began, and 125 for any other failure of its own.
+#[derive(Args, Debug)]
+#[command(
+    mut_arg("yes", |yes| yes.hide(true)),
+    override_usage = "kubectl maint with [OPTIONS] NODE... -- COMMAND [ARGUMENT]...",
+    after_help = "Examples:
+  kubectl maint with worker-1 -m \"new kernel\" -- ssh worker-1 sudo apt-get -y dist-upgrade
+  kubectl maint with worker-1 -m \"disk errors\" -- bash          # then: ssh worker-1
+  kubectl maint with worker-1 worker-2 -- sh -c 'for n in $MAINT_NODES; do ssh $n sudo fstrim -a; done'
+  kubectl maint with worker-1 --lost-exit-code 75 -- ssh worker-1 sudo fwupdmgr update -y"
+)]
+pub(crate) struct WithArgs {
+    /// Nodes to lock, by name or as node/NAME
+    #[arg(value_name = "NODE", required = true, add = crate::completion::nodes())]
+    pub(crate) nodes: Vec<String>,
+
+    /// Why, for everybody who meets the lock
+    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
+    pub(crate) message: Option<String>,
+
+    /// For how long each renewal holds: how soon others can have the node after a crash
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "60s",
+        allow_hyphen_values = true,
+        value_parser = duration::lease
+    )]
+    pub(crate) lease_duration: Duration,
+
+    /// How long COMMAND and what it started have between TERM and KILL
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "10s",
+        allow_hyphen_values = true,
+        value_parser = duration::length
+    )]
+    pub(crate) grace: Duration,
+
+    /// Work under the lock that you have on a node already, keep it alive, and leave it as found
+    #[arg(long)]
+    pub(crate) reentry: bool,
+
+    /// Exit code where somebody else holds a node, instead of 3 and, after a wait, 4
+    #[arg(short = 'E', long, value_name = "CODE")]
+    pub(crate) conflict_exit_code: Option<u8>,
+
+    /// Exit code where a lock was lost, instead of 5
+    #[arg(long, value_name = "CODE", default_value_t = Code::LOST.number(), hide_default_value = true)]
+    pub(crate) lost_exit_code: u8,
+
+    #[command(flatten)]
+    pub(crate) patience: PatienceArgs,
+
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
+
+    /// Print nothing but problems
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// What to run on this machine, and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl WithArgs {
+    /// The nodes and the way to lock them, as the verbs have them that lock many.
+    fn changing(&self) -> ChangingArgs {
+        ChangingArgs {
+            nodes: NodeArgs {
+                nodes: self.nodes.clone(),
+                parallel: 32,
+                ..NodeArgs::default()
+            },
+            write: self.write.clone(),
+            output: OutputArgs {
+                format: None,
+                quiet: self.quiet,
+            },
+        }
+    }
+
+    /// How long before the deadline COMMAND is asked to stop.
+    fn stop(&self) -> Duration {
+        self.grace + RESERVE
+    }
+
+    /// A lease must be renewable in time, at requests that take up to `request`.
+    fn check(&self, request: Duration) -> Result<(), Failure> {
+        let shortest = Terms::shortest(request.into(), self.stop().into());
+        if self.lease_duration.as_secs() >= u64::from(shortest) {
+            return Ok(());
+        }
+        let shown = |time: Duration| length(Span::from(time));
+        Err(Failure::usage(
+            format!(
+                "--lease-duration {} is too short: with --request-timeout {} and --grace {} it \
+                 takes at least {}",
+                shown(self.lease_duration),
+                shown(request),
+                shown(self.grace),
+                length(Span::seconds(shortest)),
+            ),
+            "the shortest is 3/2 × (--request-timeout + --grace + 1s)",
+        ))
+    }
+}
+
+pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let codes = Codes::new(args);
+    Ok(with(args, codes, start).await.unwrap_or_else(|failure| {
+        problems::tell(start.terminal, &failure);
+        codes.of_failure(Code::of(&failure, None))
+    }))
+}
+
+async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, Failure> {
+    let changing = args.changing();
+    let selection = changing.selection(false, start.terminal)?;
+    let mut work = Work::begin(start, &changing, Verb::With).await?;
+    let request = work.session.connection.request_timeout;
+    args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;
+    let own = work.session.locks.clone();
+    work.session.locks = own
+        .as_holder(holder::of_this_process(own.identity()))
+        .map_err(|error| Failure::usage(error.to_string(), "give another --holder"))?;
+    let locking = Locking {
+        args,
+        work: &work,
+        own: &own,
+        outer: start.environment.get(variables::HOLDER),
+    };
+
+    // From here on Ctrl-C is heard, also between one step and the next.
+    let mut interrupt = pin!(asked_to_end());
+    let _ = poll!(&mut interrupt);
+    let changes = locking.all(&selection).await?;
+    let words = With {
+        changes: &changes,
+        command: &args.command,
+    };
+    let session = &work.session;
+    if work.is_dry_run() {
+        let suffix = args.write.dry_run.suffix();
+        session.terminal.result(words.would() + suffix);
+        return Ok(Code::DONE);
+    }
+    let held = locking.keep(&changes)?;
+    if poll!(&mut interrupt).is_ready() {
+        ending::give_back(session, held, &Outcome::nothing()).await;
+        return Err(Failure::Interrupted);
+    }
+    session.terminal.remark(words.begins());
+    let events = told(session, &changes);
+    let command = variables::tell(supervisor::Command::new(args.command.clone()), &held);
+    let running = course::run(session, &held, command, args.grace);
+    let (outcome, ()) = join!(running, events::post(session, events));
+    let (outcome, failure) = match outcome {
+        Ok(outcome) => (outcome, None),
+        Err(failure) => (Outcome::nothing(), Some(failure)),
+    };
+    let is_lost = ending::give_back(session, held, &outcome).await || !outcome.lost.is_empty();
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(codes.of_command(&outcome, is_lost)),
+    }
+}
+
+/// Tells what else there is to know of the locks; returns the Events to leave on the nodes.
+fn told(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
+    let now = session.locks.server_time().now();
+    let mut asides: BTreeMap<Aside, Vec<String>> = BTreeMap::new();
+    let mut events = Vec::new();
+    for change in changes {
+        if let Some(expired) = change::expired(change, now) {
+            session.terminal.warn(expired);
+        }
+        for &aside in &change.asides {
+            asides.entry(aside).or_default().push(change.node.clone());
+        }
+        let caller = session.locks.identity();
+        events.extend(events::of(change, Verb::With, caller, false, None));
+    }
+    for (aside, nodes) in asides {
+        let text = change::aside(aside, &nodes);
+        match aside {
+            Aside::NodeUnreadable => session.terminal.warn(text),
+            _ => session.terminal.remark(text),
+        }
+    }
+    events
+}

@@ -1,0 +1,41 @@
+//! How `with` ends: by the code of its command, or by one that says why there is none.
+
+use super::WithArgs;
+use super::course::Outcome;
+use crate::exit::Code;
+
+/// The codes that the caller wants.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Codes {
+    /// Instead of those for a node that somebody else holds.
+    conflict: Option<Code>,
+    lost: Code,
+}
+
+impl Codes {
+    pub(super) fn new(args: &WithArgs) -> Self {
+        Self {
+            conflict: args.conflict_exit_code.map(Code::other),
+            lost: Code::other(args.lost_exit_code),
+        }
+    }
+
+    /// That of a failure of `with` itself, which another verb would end with `code` for.
+    pub(super) fn of_failure(self, code: Code) -> Code {
+        match code {
+            Code::HELD | Code::TIMED_OUT => self.conflict.unwrap_or(code),
+            Code::INTERRUPTED => code,
+            _ => Code::WRAPPER,
+        }
+    }
+
+    /// That of a command which has run. A loss wins: the command may have worked where it should
+    /// not have.
+    pub(super) fn of_command(self, outcome: &Outcome, is_lost: bool) -> Code {
+        match outcome.exit {
+            _ if is_lost => self.lost,
+            Some(exit) => Code::other(exit.code()),
+            None => Code::WRAPPER,
+        }
+    }
+}

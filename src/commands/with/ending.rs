@@ -1,0 +1,161 @@
+//! After the command: its locks are given back, unless something of it may still run.
+
+use futures::future::join_all;
+use maintenance_lease::protocol::{Instant, Span};
+use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, NodeLease, Refused, Subject};
+
+use super::course::Outcome;
+use crate::commands::many::LAST_CHANCE;
+use crate::report::loss::{self, Stage};
+use crate::report::time::clock;
+use crate::session::Session;
+use crate::signals::asked_to_end;
+use crate::terminal::escape;
+
+/// Gives back what is held, as far as `outcome` allows. True where a lock was lost before that, which
+/// was not told yet.
+pub(super) async fn give_back(
+    session: &Session<'_>,
+    held: Vec<HeldLease>,
+    outcome: &Outcome,
+) -> bool {
+    let rest = match &outcome.over {
+        Some(over) if over.unkillable == 0 => None,
+        Some(over) => Some(format!("{} of its processes", over.unkillable)),
+        None => Some("processes of it".to_owned()),
+    };
+    if let Some(rest) = rest {
+        for held in held {
+            leave(session, held, &rest);
+        }
+        return false;
+    }
+    let nodes: Vec<String> = held.iter().map(|held| held.node().to_owned()).collect();
+    let releasing = held.into_iter().map(|held| release(session, held, outcome));
+    let interrupted = async {
+        asked_to_end().await;
+        tokio::time::sleep(LAST_CHANCE).await;
+    };
+    tokio::select! {
+        biased;
+        fates = join_all(releasing) => {
+            let released: Vec<String> = nodes
+                .iter()
+                .zip(&fates)
+                .filter(|(_, fate)| **fate == Fate::Released)
+                .map(|(node, _)| format!("node/{node}"))
+                .collect();
+            if !released.is_empty() {
+                session.terminal.remark(format!("{} released", released.join(", ")));
+            }
+            fates.contains(&Fate::Lost)
+        }
+        () = interrupted => {
+            session.terminal.warn(format!(
+                "interrupted: the release of {} may still take effect, or the lock runs out by itself",
+                nodes.join(", ")
+            ));
+            false
+        }
+    }
+}
+
+/// Lets a lock run out, since something may still work under it.
+fn leave(session: &Session<'_>, held: HeldLease, rest: &str) {
+    let node = held.node().to_owned();
+    let until = runs_out(session, &held.standing().lease);
+    let found = held.was_found();
+    held.leave();
+    if !found {
+        session.terminal.warn(format!(
+            "{rest} could not be ended and may still run: node/{node} is not released; {until}"
+        ));
+    }
+}
+
+/// What became of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Released,
+    /// It is left as found, or runs out by itself.
+    Left,
+    /// It was lost before it could be released.
+    Lost,
+}
+
+/// Releases one, and tells what kept it from being released.
+async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> Fate {
+    let node = held.node().to_owned();
+    let token = held.token();
+    let lease = held.standing().lease;
+    let lost = match held.release().await {
+        Ok(None) => return Fate::Left,
+        Ok(Some(change)) if change.done == Done::Released => return Fate::Released,
+        Ok(Some(change)) => Lost {
+            subject: Subject::Node,
+            node,
+            by: LostBy::Release,
+            lease: change.lease,
+            problem: None,
+        },
+        Err(Error::Lost(lost)) => Lost::clone(&lost),
+        Err(Error::Refused(refused)) => lost_to(*refused),
+        Err(error) => {
+            let token = token
+                .map(|token| format!(" --token {token}"))
+                .unwrap_or_default();
+            let program = session
+                .program
+                .as_holder(lease.holder().unwrap_or_default());
+            session.terminal.warn(format!(
+                "node/{node} could not be released: {}",
+                escape(&error.to_string())
+            ));
+            let until = runs_out(session, &lease);
+            session
+                .terminal
+                .hint(format!("{until}; sooner: {program} release {node}{token}"));
+            return Fate::Left;
+        }
+    };
+    if outcome.lost.contains(&lost.node) {
+        return Fate::Left;
+    }
+    let now = session.locks.server_time().now();
+    let stage = match outcome.exit {
+        Some(_) => Stage::Over,
+        None => Stage::NotBegun,
+    };
+    let (message, hint) = loss::lines(&lost, stage, now, session.program);
+    session.terminal.error(&message);
+    session.terminal.hint(hint);
+    Fate::Lost
+}
+
+/// What stands there instead of the lock that was to be released.
+fn lost_to(refused: Refused) -> Lost {
+    let holder = refused.lease.as_ref().map(NodeLease::holder);
+    Lost {
+        subject: refused.subject,
+        by: match holder {
+            None => LostBy::Deletion,
+            Some(None) => LostBy::Release,
+            Some(Some(holder)) => LostBy::TakeOver(holder.to_owned()),
+        },
+        node: refused.node,
+        lease: refused.lease,
+        problem: None,
+    }
+}
+
+/// When anybody may take it.
+fn runs_out(session: &Session<'_>, lease: &NodeLease) -> String {
+    let now = session.locks.server_time().now();
+    match lease.renewed() {
+        Some(renewed) => {
+            let end = Instant::from(renewed) + Span::seconds(lease.duration_seconds());
+            format!("it runs out by itself at {}", clock(end, now.latest))
+        }
+        None => "it runs out by itself".to_owned(),
+    }
+}

@@ -1,0 +1,207 @@
+//! Locking the nodes of a command: all or none, and those that the caller has already only where that
+//! is meant.
+
+use maintenance_lease::protocol::{Refusal, State};
+use maintenance_lease::{Acquire, Error, HeldLease, Maintenance, NodeLease, Renew};
+use maintenance_lease::{Change, Keep};
+
+use super::WithArgs;
+use crate::cli::nodes::Selection;
+use crate::commands::many::{self, Course};
+use crate::commands::problems::Problems;
+use crate::commands::taking::{Results, Taking};
+use crate::commands::targets::Target;
+use crate::commands::waiting::Goal;
+use crate::commands::work::Work;
+use crate::failure::Failure;
+
+/// The locks of a command, about to be taken.
+pub(super) struct Locking<'a> {
+    pub(super) args: &'a WithArgs,
+    /// As this process, which takes what can be had.
+    pub(super) work: &'a Work<'a>,
+    /// As the caller, whose own locks are worked under.
+    pub(super) own: &'a Maintenance,
+    /// The holder of the `with` that this one runs under, if any.
+    pub(super) outer: Option<&'a str>,
+}
+
+impl Locking<'_> {
+    /// Locks all nodes and returns them in their order.
+    ///
+    /// # Errors
+    /// Where one can't be had: that was told, and nothing that this took is kept.
+    pub(super) async fn all(&self, selection: &Selection) -> Result<Vec<Change>, Failure> {
+        let targets = self.work.targets(selection, true).await?;
+        let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
+        let patience = self
+            .args
+            .patience
+            .patience()
+            .filter(|_| !self.work.is_dry_run());
+        let targets = match self.args.reentry || patience.is_some() || nodes.len() > 1 {
+            // Where one is held already, or does not exist, nothing is written to the others.
+            true => self.work.look(targets, true).await?,
+            false => targets,
+        };
+        let (own, others): (Vec<_>, Vec<_>) = targets
+            .nodes
+            .into_iter()
+            .partition(|target| self.is_own_lock(target));
+        let refused = self.refuse(&own);
+        if !refused.is_empty() {
+            return self.judge(&nodes, refused, Course::Complete).await;
+        }
+        let mut taking = Taking::new(self.work);
+        let options = self.options();
+        match patience {
+            Some(patience) => {
+                taking
+                    .in_turn(&others, Goal::Acquire(&options), patience)
+                    .await;
+            }
+            None if others.len() > 1 => taking.all_or_none(others, &options).await,
+            None => taking.each(others, &options).await,
+        }
+        if taking.is_clean() {
+            let (entered, course) = self.enter(own).await;
+            taking.add(entered, course);
+        }
+        if !taking.is_clean() {
+            taking.give_back().await;
+        }
+        let course = taking.course();
+        self.judge(&nodes, taking.into_results(), course).await
+    }
+
+    /// Refuses what the caller has already, unless that is meant: who waits for it waits for
+    /// themselves.
+    fn refuse(&self, own: &[Target]) -> Results {
+        let options = self.options().reentry(self.args.reentry);
+        let refused = own.iter().filter_map(|target| {
+            let refusal = self.own.check_acquire(target.seen.as_ref()?, &options);
+            Some((target.node.clone(), Err(refusal.err()?.into())))
+        });
+        refused.collect()
+    }
+
+    fn options(&self) -> Acquire {
+        let options = Acquire::new().duration(self.args.lease_duration);
+        match &self.args.message {
+            Some(reason) => options.reason(reason),
+            None => options,
+        }
+    }
+
+    /// Whether the caller has it, as opposed to this process: by a lease that has not run out, by a
+    /// hold, or by the `with` that this one runs under.
+    fn is_own_lock(&self, target: &Target) -> bool {
+        let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
+        let now = self.work.session.locks.server_time().now();
+        lease.is_some_and(|lease| {
+            let is_held = matches!(lease.state(now), State::Held { .. } | State::AdminHold);
+            is_held && self.is_callers(lease)
+        })
+    }
+
+    fn is_callers(&self, lease: &NodeLease) -> bool {
+        self.own.is_own(lease)
+            || lease
+                .holder()
+                .is_some_and(|holder| Some(holder) == self.outer)
+    }
+
+    /// Goes on under locks that the caller has. They may be over by now: none is taken anew.
+    async fn enter(&self, found: Vec<Target>) -> (Results, Course) {
+        let acquire = self.options().reentry(true);
+        let renew = Renew::new().duration(self.args.lease_duration);
+        let (own, acquire, renew) = (self.own, &acquire, &renew);
+        let mut results = Results::new();
+        let course = many::in_order(
+            found,
+            self.work.args.nodes.parallel,
+            |target| async move {
+                let is_hold = |lease: &NodeLease| lease.holder() != Some(own.identity());
+                let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
+                Ok(if lease.is_some_and(is_hold) {
+                    own.try_acquire_seen(&target.node, acquire, target.seen)
+                        .await?
+                } else {
+                    own.renew_seen(&target.node, renew, target.seen).await?
+                })
+            },
+            |node| own.has_open_write(node),
+            |node, result| {
+                results.insert(node.to_owned(), result);
+            },
+        )
+        .await;
+        (results, course)
+    }
+
+    /// All of them, or the problems told.
+    async fn judge(
+        &self,
+        nodes: &[String],
+        mut results: Results,
+        course: Course,
+    ) -> Result<Vec<Change>, Failure> {
+        let session = &self.work.session;
+        let problems = Problems::changing(session, self.work.verb);
+        let mut changes = Vec::new();
+        for node in nodes {
+            match results.remove(node) {
+                Some(Ok(change)) => changes.push(change),
+                Some(Err(failure)) => problems.tell(&self.name_own(failure)),
+                None => {}
+            }
+        }
+        if course == Course::Interrupted && !problems.any() {
+            problems.tell(&Failure::Interrupted);
+        }
+        if problems.any() {
+            return Err(Failure::Reported(problems.end().await));
+        }
+        session.warn_of_clocks();
+        Ok(changes)
+    }
+
+    /// Tells a lock that the caller has themselves from one of somebody else.
+    fn name_own(&self, mut failure: Failure) -> Failure {
+        if let Failure::Lock(Error::Refused(refused)) = &mut failure
+            && let Some(lease) = &refused.lease
+            && self.is_callers(lease)
+        {
+            refused.refusal = match refused.refusal {
+                Refusal::Held => Refusal::HeldByCaller,
+                Refusal::AdminHold => Refusal::OwnHold,
+                other => other,
+            };
+        }
+        failure
+    }
+
+    /// Keeps what was locked alive from now on.
+    ///
+    /// # Errors
+    /// Where one can't be kept; what was taken then runs out by itself.
+    pub(super) fn keep(&self, changes: &[Change]) -> Result<Vec<HeldLease>, Failure> {
+        let process = &self.work.session.locks;
+        let keep = Keep::new().stop(self.args.stop());
+        let held = changes.iter().map(|change| {
+            let lease = change.lease.as_ref();
+            let holder = lease.and_then(NodeLease::holder);
+            let locks = match holder == Some(process.identity()) {
+                true => process,
+                false => self.own,
+            };
+            let asked = self.args.lease_duration;
+            let found = lease.map_or(0, NodeLease::duration_seconds).into();
+            // A lock that was found keeps its length where that is longer.
+            let duration = asked.max(std::time::Duration::from_secs(found));
+            let duration = duration.min(maintenance_lease::LONGEST_DURATION);
+            locks.keep(change, &keep.clone().duration(duration))
+        });
+        Ok(held.collect::<Result<_, _>>()?)
+    }
+}

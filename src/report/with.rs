@@ -1,0 +1,68 @@
+//! What `with` is about to do, in a line.
+
+use std::ffi::OsString;
+
+use maintenance_lease::{Change, Done};
+
+use crate::cli::typed::for_shell;
+
+/// How many characters of the command are shown.
+const MOST: usize = 200;
+
+/// Nodes that are locked, and what runs meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct With<'a> {
+    pub(crate) changes: &'a [Change],
+    pub(crate) command: &'a [OsString],
+}
+
+impl With<'_> {
+    /// Before the command begins.
+    pub(crate) fn begins(self) -> String {
+        format!(
+            "{}; running on this machine: {}",
+            self.nodes("locked until released"),
+            self.command()
+        )
+    }
+
+    /// In a dry run.
+    pub(crate) fn would(self) -> String {
+        format!(
+            "{}; would run on this machine: {}",
+            self.nodes("would be locked"),
+            self.command()
+        )
+    }
+
+    fn nodes(self, locked: &str) -> String {
+        let names = |is_found: bool| {
+            let changes = self.changes.iter();
+            changes
+                .filter(|change| (change.done != Done::Acquired) == is_found)
+                .map(|change| format!("node/{}", change.node))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let (taken, found) = (names(false), names(true));
+        match (&taken[..], &found[..]) {
+            (taken, "") => format!("{taken} {locked}"),
+            ("", found) => format!("{found} locked already, to be left as found"),
+            (taken, found) => {
+                format!("{taken} {locked}, {found} locked already, to be left as found")
+            }
+        }
+    }
+
+    fn command(self) -> String {
+        let words = self
+            .command
+            .iter()
+            .map(|word| for_shell(&word.to_string_lossy()));
+        let line = words.collect::<Vec<_>>().join(" ");
+        match line.char_indices().nth(MOST) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => line,
+        }
+    }
+}

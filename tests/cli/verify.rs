@@ -1,0 +1,148 @@
+//! `verify`: whether an acquisition still holds.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{Cluster, ago, on_both, requests};
+
+/// Acquires `node` as alice and returns the token.
+fn acquire(cluster: &Cluster, node: &str) -> String {
+    let run = cluster
+        .maint(["acquire", node, "-m", "new kernel", "-o", "token"])
+        .succeeds();
+    let (_, token) = run.stdout.trim_end().split_once(' ').expect("NODE TOKEN");
+    token.to_owned()
+}
+
+#[test]
+fn the_acquisition_that_stands_holds() {
+    on_both("verify-holds", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let token = acquire(cluster, &node);
+        assert_snapshot!(cluster.maint(["verify", &node, "--token", &token]).run(), @r#"
+        $ kubectl maint verify worker-1 --token [token]
+        node/worker-1 is still held by alice@bastion: "new kernel" (since [time], until [time], [length] left)
+        -- exit code 0
+        "#);
+        let quiet = ["verify", &node, "-q"];
+        let run = cluster.maint(quiet).env("MAINT_TOKEN", &token).succeeds();
+        assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
+        // One request tells.
+        let traced = ["verify", &node, "-v6", "--token", &token];
+        assert_eq!(requests(&cluster.maint(traced).run()), ["GET"]);
+        // It is the acquisition that counts, not who asks.
+        let other = cluster
+            .maint(["verify", &node, "--token", &token])
+            .holder("bob@laptop");
+        other.succeeds();
+    });
+}
+
+#[test]
+fn one_that_is_over_does_not() {
+    on_both("verify-over", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let token = acquire(cluster, &node);
+        let verify = || cluster.maint(["verify", &node, "--token", &token]).run();
+        cluster.maint(["release", &node]).succeeds();
+        assert_snapshot!(verify(), @"
+        $ kubectl maint verify worker-1 --token [token]
+        -- stderr
+        error: node/worker-1 is free: your lease was released at [time]
+        hint: yours is over: stop what relied on it
+        -- exit code 3
+        ");
+        // The same holder, but another acquisition.
+        acquire(cluster, &node);
+        assert_snapshot!(verify(), @r#"
+        $ kubectl maint verify worker-1 --token [token]
+        -- stderr
+        error: node/worker-1 changed hands: alice@bastion has another acquisition of it: "new kernel" (since [time], until [time], [length] left)
+        hint: yours is over: stop what relied on it
+        -- exit code 3
+        "#);
+    });
+}
+
+#[test]
+fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
+    on_both("verify-expired", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let token = acquire(cluster, &node);
+        let path = format!("{}/{node}", crate::support::LEASES);
+        // Ended, by less than the three seconds that others leave.
+        let ended = json!({"spec": {"renewTime": ago(31), "leaseDurationSeconds": 30}});
+        cluster.patch(&path, &ended);
+        assert_snapshot!(cluster.maint(["verify", &node, "--token", &token]).run(), @r#"
+        $ kubectl maint verify worker-1 --token [token]
+        -- stderr
+        error: node/worker-1 has an expired lease of alice@bastion: "new kernel" (since [time], expired at [time], [length] ago)
+        hint: yours is over: stop what relied on it
+        -- exit code 3
+        "#);
+    });
+}
+
+#[test]
+fn under_with_nothing_has_to_be_said() {
+    on_both("verify-with", |cluster| {
+        cluster.namespace();
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        for nodes in [&nodes[..1], &nodes[..]] {
+            let run = cluster
+                .maint(["with", "-q"])
+                .args(nodes)
+                .args(["--", "/bin/sh", "-c", "$PLUGIN verify"])
+                .succeeds();
+            let verified: Vec<&str> = run
+                .stdout
+                .lines()
+                .filter_map(|line| line.strip_prefix("node/")?.split_once(' '))
+                .map(|(node, _)| node)
+                .collect();
+            assert_eq!(verified, nodes, "{run}");
+        }
+        // Its own token is demanded of its own node only.
+        let other = cluster.node("other");
+        let script = format!("$PLUGIN acquire {other} -q && $PLUGIN release {other}");
+        let line = ["with", &nodes[0], "-q", "--", "/bin/sh", "-c", &script];
+        assert_snapshot!(cluster.maint(line).run(), @r#"
+        $ kubectl maint with worker-1 -q -- /bin/sh -c "$PLUGIN acquire other -q && $PLUGIN release veri"
+        node/other released
+        -- exit code 0
+        "#);
+    });
+}
+
+#[test]
+fn without_an_acquisition_there_is_nothing_to_verify() {
+    let cluster = Cluster::nowhere();
+    assert_snapshot!(cluster.maint(["verify", "worker-1"]).run(), @"
+    $ kubectl maint verify worker-1
+    -- stderr
+    error: no acquisition is given
+    hint: take the second word of acquire -o token for --token; `with` sets MAINT_TOKEN
+    -- exit code 2
+    ");
+    let token = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
+    assert_snapshot!(cluster.maint(["verify"]).env("MAINT_TOKEN", token).run(), @"
+    $ kubectl maint verify
+    -- stderr
+    error: no node is given
+    hint: name the node whose acquisition it is
+    -- exit code 2
+    ");
+    let other = cluster
+        .maint(["verify", "worker-2"])
+        .env("MAINT_NODE", "worker-1");
+    assert_snapshot!(other.env("MAINT_TOKEN", token).run(), @"
+    $ kubectl maint verify worker-2
+    -- stderr
+    error: MAINT_TOKEN has no acquisition of node/worker-2
+    hint: it is of the nodes that `with` has locked
+    -- exit code 2
+    ");
+}

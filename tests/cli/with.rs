@@ -1,0 +1,32 @@
+//! `with`: a command on this machine, while nodes are locked.
+
+mod command;
+mod ending;
+mod locking;
+mod loss;
+mod terminal;
+
+use crate::support::{Cluster, Maint};
+
+/// A lease that is lost three seconds after its last renewal: one second is for requests, one for the
+/// command to end, and one is left.
+const SHORT: [&str; 6] = [
+    "--request-timeout",
+    "1s",
+    "--grace",
+    "1s",
+    "--lease-duration",
+    "5s",
+];
+
+/// Runs a shell script under the lock of `nodes`.
+fn with(cluster: &Cluster, nodes: &[String], script: &str) -> Maint {
+    let command = ["--", "/bin/sh", "-c", script];
+    cluster.maint(["with"]).args(nodes).args(command)
+}
+
+/// The same, where a loss comes soon.
+fn briefly(cluster: &Cluster, node: &str, script: &str) -> Maint {
+    let line = ["with", node].into_iter().chain(SHORT);
+    cluster.maint(line).args(["--", "/bin/sh", "-c", script])
+}

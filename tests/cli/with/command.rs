@@ -1,0 +1,165 @@
+//! What the command sees, and what is seen of it.
+
+use std::slice;
+
+use insta::assert_snapshot;
+
+use super::with;
+use crate::support::{holder_of, on_both};
+
+#[test]
+fn it_runs_on_this_machine_while_the_node_is_locked() {
+    on_both("with-run", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let status = format!("$PLUGIN status {node} --no-headers");
+        // The first line says what is locked, and where it runs; the last, that it is over.
+        assert_snapshot!(
+            cluster
+                .maint(["with", &node, "-m", "new kernel", "--", "/bin/sh", "-c", "echo done"])
+                .run(),
+            @r#"
+        $ kubectl maint with worker-1 -m "new kernel" -- /bin/sh -c "echo done"
+        done
+        -- stderr
+        node/worker-1 locked until released; running on this machine: /bin/sh -c 'echo done'
+        lease/worker-1 created
+        node/worker-1 released
+        -- exit code 0
+        "#
+        );
+        assert_eq!(holder_of(cluster, &node), None);
+        // Others see it meanwhile.
+        let run = cluster
+            .maint([
+                "with",
+                &node,
+                "-q",
+                "-m",
+                "disk errors",
+                "--",
+                "/bin/sh",
+                "-c",
+                &status,
+            ])
+            .succeeds();
+        assert!(run.stdout.contains("alice@bastion/with-"), "{run}");
+        assert!(run.stdout.contains("disk errors"), "{run}");
+        assert_eq!(run.stderr, "");
+    });
+}
+
+#[test]
+fn its_code_is_passed_on() {
+    on_both("with-code", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let nodes = slice::from_ref(&node);
+        for (script, code) in [
+            ("exit 0", 0),
+            ("exit 3", 3),
+            ("exit 255", 255),
+            ("kill -TERM $$", 143),
+            ("kill -KILL $$", 137),
+        ] {
+            assert_eq!(with(cluster, nodes, script).run().code, code, "{script}");
+        }
+        let not_there = ["with", &node, "-q", "--", "no-such-command"];
+        assert_snapshot!(cluster.maint(not_there).run(), @r#"
+        $ kubectl maint with worker-1 -q -- no-such-command
+        -- stderr
+        error: failed to run "no-such-command": No such file or directory (os error 2)
+        -- exit code 127
+        "#);
+        assert_snapshot!(cluster.maint(["with", &node, "-q", "--", "/"]).run(), @r#"
+        $ kubectl maint with worker-1 -q -- /
+        -- stderr
+        error: failed to run "/": Permission denied (os error 13)
+        -- exit code 126
+        "#);
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn it_is_told_of_the_lock() {
+    on_both("with-env", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let script = r#"env | grep ^MAINT_ | sort"#;
+        let run = with(cluster, slice::from_ref(&node), script)
+            .env("MAINT_NODE", "of an outer one")
+            .env("MAINT_TOKEN", "of an outer one")
+            .succeeds();
+        let lease = cluster.lease_of(&node);
+        let said = |name: &str| {
+            let value = run.stdout.lines().find_map(|line| line.strip_prefix(name));
+            value.unwrap_or_else(|| panic!("{name}: {run}")).to_owned()
+        };
+        assert_eq!(said("MAINT_NODES="), node);
+        assert_eq!(said("MAINT_NODE="), node);
+        assert_eq!(said("MAINT_LEASE_UID="), lease["metadata"]["uid"]);
+        assert_eq!(
+            said("MAINT_TRANSITIONS="),
+            lease["spec"]["leaseTransitions"].to_string()
+        );
+        let (uid, transitions) = (said("MAINT_LEASE_UID="), said("MAINT_TRANSITIONS="));
+        let token = said("MAINT_TOKEN=");
+        assert!(token.starts_with(&format!("{uid}.{transitions}.")), "{run}");
+        let last = &lease["metadata"]["annotations"]["kubectl-maint.dev/last-holder"];
+        assert_eq!(said("MAINT_HOLDER="), *last);
+        assert!(
+            said("MAINT_HOLDER=").starts_with("alice@bastion/with-"),
+            "{run}"
+        );
+        let version = lease["metadata"]["resourceVersion"].as_str();
+        let version: u64 = version.and_then(|v| v.parse().ok()).expect("a number");
+        let fencing: u64 = said("MAINT_FENCING_TOKEN=").parse().expect("a number");
+        assert!(fencing < version, "the release came later: {run}");
+    });
+}
+
+#[test]
+fn of_several_nodes_it_is_told_in_pairs() {
+    on_both("with-envs", |cluster| {
+        cluster.namespace();
+        let nodes = ["worker-2", "worker-1"].map(|short| cluster.node(short));
+        let script = "env | grep ^MAINT_ | sort";
+        assert_snapshot!(
+            with(cluster, &nodes, script)
+                .env("MAINT_NODE", "of an outer one")
+                .env("MAINT_FENCING_TOKEN", "of an outer one")
+                .run(),
+            @r#"
+        $ kubectl maint with worker-2 worker-1 -- /bin/sh -c "env | grep ^MAINT_ | sort"
+        MAINT_HOLDER=alice@bastion/with-[process]
+        MAINT_NODES=worker-2 worker-1
+        MAINT_TOKEN=worker-2=[token] worker-1=[token]
+        -- stderr
+        node/worker-2, node/worker-1 locked until released; running on this machine: /bin/sh -c 'env | grep ^MAINT_ | sort'
+        lease/worker-2 and 1 more created
+        node/worker-2, node/worker-1 released
+        -- exit code 0
+        "#
+        );
+    });
+}
+
+#[test]
+fn its_words_and_streams_are_left_as_they_are() {
+    on_both("with-words", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let words = ["<%s>", "", "--", "-q", "a b", "$(x)", "--token"];
+        let run = cluster
+            .maint(["with", &node, "-q", "--", "printf"])
+            .args(words)
+            .succeeds();
+        assert_eq!(run.stdout, "<><--><-q><a b><$(x)><--token>");
+        let run = cluster
+            .maint(["with", &node, "--", "cat"])
+            .stdin("a line\nno end")
+            .succeeds();
+        assert_eq!(run.stdout, "a line\nno end");
+    });
+}

@@ -1,0 +1,173 @@
+//! However the command ends, nothing of it is left, and only then the node is free.
+
+use std::slice;
+
+use insta::assert_snapshot;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use super::{briefly, with};
+use crate::support::{Cluster, Running, holder_of, on_both};
+
+/// A command that says its process id, with a child in a session of its own that says its own: both
+/// are deaf to TERM.
+const FAMILY: &str = "trap '' TERM; echo $$; \
+                      setsid /bin/sh -c 'echo $$; while :; do sleep 1000; done' & \
+                      while :; do sleep 1000; done";
+
+/// A process, and none that gets its number later.
+struct Process(std::os::fd::OwnedFd);
+
+impl Process {
+    /// The one whose id is the next line.
+    fn named_by(running: &mut Running) -> Self {
+        let line = running.line();
+        let pid = line.parse().ok().and_then(Pid::from_raw);
+        let pid = pid.unwrap_or_else(|| panic!("a process id: {line:?}"));
+        Self(pidfd_open(pid, PidfdFlags::empty()).expect("it lives"))
+    }
+
+    /// Waits until it has ended.
+    fn is_gone(&self) {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let mut files = [PollFd::new(&self.0, PollFlags::IN)];
+        poll(&mut files, None).expect("a poll");
+    }
+}
+
+fn family(cluster: &Cluster, node: &str) -> (Running, [Process; 2]) {
+    let mut running = briefly(cluster, node, FAMILY).start();
+    let processes = [(); 2].map(|()| Process::named_by(&mut running));
+    (running, processes)
+}
+
+#[test]
+fn signals_are_meant_for_the_command() {
+    on_both("with-signals", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        for (signal, name, code) in [
+            (Signal::INT, "INT", 2),
+            (Signal::TERM, "TERM", 15),
+            (Signal::HUP, "HUP", 1),
+            (Signal::QUIT, "QUIT", 3),
+            (Signal::USR1, "USR1", 10),
+            (Signal::USR2, "USR2", 12),
+        ] {
+            let script = format!(
+                "trap 'echo {name}; exit {code}' {name}; echo on; while :; do sleep 0.1; done"
+            );
+            let mut running = with(cluster, slice::from_ref(&node), &script).start();
+            assert_eq!(running.line(), "on");
+            running.is_sent(signal);
+            let run = running.ends();
+            assert_eq!(
+                (&run.stdout[..], run.code),
+                (&*format!("{name}\n"), code),
+                "{run}"
+            );
+            assert_eq!(holder_of(cluster, &node), None);
+        }
+    });
+}
+
+#[test]
+fn a_hang_up_that_is_ignored_stays_so() {
+    on_both("with-nohup", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let script = "echo on; read line; echo $line";
+        let mut running = with(cluster, slice::from_ref(&node), script)
+            .without_hangups()
+            .stdin("went on\n")
+            .start();
+        assert_eq!(running.line(), "on");
+        running.is_sent(Signal::HUP);
+        let run = running.ends();
+        assert_eq!((run.stdout.as_str(), run.code), ("went on\n", 0), "{run}");
+    });
+}
+
+#[test]
+fn what_it_leaves_behind_is_ended_before_the_node_is_free() {
+    on_both("with-left", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        // Asked to end, what was left looks who has the node.
+        let left = format!(
+            "trap '$PLUGIN status {node} -o name --locked; exit' TERM; echo on; \
+             while :; do sleep 0.1; done"
+        );
+        let script = format!("{{ {left} }} & read line; exit 7");
+        let mut running = with(cluster, slice::from_ref(&node), &script).start();
+        assert_eq!(running.line(), "on");
+        let run = running.ends();
+        assert_eq!(run.stdout, format!("node/{node}\n"));
+        assert!(run.stderr.contains(" behind, which "), "{run}");
+        assert_eq!(run.code, 7, "{run}");
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn it_dies_with_a_killed_wrapper() {
+    on_both("with-kill", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let (running, processes) = family(cluster, &node);
+        running.is_sent(Signal::KILL);
+        for process in processes {
+            process.is_gone();
+        }
+        running.ends_killed();
+    });
+}
+
+#[test]
+fn it_does_not_outlive_the_lease_of_a_stopped_wrapper() {
+    on_both("with-stop", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let (running, processes) = family(cluster, &node);
+        running.is_sent(Signal::STOP);
+        for process in processes {
+            process.is_gone();
+        }
+        running.is_sent(Signal::CONT);
+        assert_snapshot!(running.ends().without_stdout(), @r#"
+        $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "trap '' TERM; echo $$; setsid /bin/sh -c 'echo $$; while :; "
+        -- stderr
+        node/worker-1 locked until released; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo $$; setsid /bin/sh -c '\''echo $$; while :; do sleep 1000; done'\'' & while :; do sleep 1000; done'
+        lease/worker-1 created
+        error: node/worker-1 could not be renewed in time
+        hint: the command is ended before anybody else can have the node; to see: kubectl maint status worker-1
+        -- exit code 5
+        "#);
+    });
+}
+
+#[test]
+fn it_dies_with_a_killed_supervisor() {
+    on_both("with-heir", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let (running, processes) = family(cluster, &node);
+        let supervisor = running.children();
+        let [supervisor] = supervisor[..] else {
+            panic!("one supervisor: {supervisor:?}");
+        };
+        kill_process(supervisor, Signal::KILL).expect("it lives");
+        for process in processes {
+            process.is_gone();
+        }
+        assert_snapshot!(running.ends().without_stdout(), @r#"
+        $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "trap '' TERM; echo $$; setsid /bin/sh -c 'echo $$; while :; "
+        -- stderr
+        node/worker-1 locked until released; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo $$; setsid /bin/sh -c '\''echo $$; while :; do sleep 1000; done'\'' & while :; do sleep 1000; done'
+        lease/worker-1 created
+        Warning: the command's supervisor was killed or stopped: everything is ended
+        node/worker-1 released
+        -- exit code 137
+        "#);
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}

@@ -1,0 +1,311 @@
+//! How the nodes are locked, and what keeps them from being so.
+
+use std::slice;
+
+use insta::assert_snapshot;
+
+use super::with;
+use crate::support::{Cluster, holder_of, on_both};
+
+#[test]
+fn a_node_of_somebody_else_is_left_alone() {
+    on_both("with-held", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let nodes = slice::from_ref(&node);
+        let bob = ["acquire", &node, "-m", "disk errors"];
+        cluster.maint(bob).holder("bob@laptop").succeeds();
+        assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
+        $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
+        -- stderr
+        error: node/worker-1 is held by bob@laptop: "disk errors" (since [time], until [time], [length] left)
+        hint: ask them, or from [time] on: kubectl maint with worker-1 -- COMMAND
+        -- exit code 3
+        "#);
+        let run = cluster
+            .maint(["with", &node, "-E", "75", "--", "echo", "ran"])
+            .run();
+        assert_eq!((run.code, &run.stdout[..]), (75, ""), "{run}");
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn ones_own_lock_is_refused_and_says_how_to_go_on() {
+    on_both("with-own", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let nodes = slice::from_ref(&node);
+        cluster.maint(["acquire", &node]).succeeds();
+        assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
+        $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
+        -- stderr
+        error: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left)
+        hint: to work under it: kubectl maint with worker-1 --reentry -- COMMAND
+        -- exit code 3
+        "#);
+        cluster.maint(["hold", &node, "-m", "bad DIMM"]).succeeds();
+        assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
+        $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
+        -- stderr
+        error: node/worker-1 is on your own hold: "bad DIMM" (since [time])
+        hint: to work under it: kubectl maint with worker-1 --reentry -- COMMAND
+        -- exit code 3
+        "#);
+    });
+}
+
+/// The Lease's holder and mark.
+fn acquisition(cluster: &Cluster, node: &str) -> (String, String) {
+    let lease = cluster.lease_of(node);
+    let mark = &lease["metadata"]["annotations"]["kubectl-maint.dev/acquisition"];
+    (
+        lease["spec"]["holderIdentity"].to_string(),
+        mark.to_string(),
+    )
+}
+
+#[test]
+fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
+    on_both("with-again", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        for (verb, holder) in [
+            ("acquire", "alice@bastion"),
+            ("hold", "kubeadm:alice@bastion"),
+        ] {
+            cluster.maint([verb, &node, "-m", "new kernel"]).succeeds();
+            let found = acquisition(cluster, &node);
+            let again = ["with", &node, "--reentry", "-m", "unread", "--"];
+            let run = cluster
+                .maint(again)
+                .args(["sh", "-c", "echo $MAINT_HOLDER"])
+                .run();
+            assert_eq!(run.stdout.trim_end(), holder);
+            let found_it = "locked already, to be left as found; running on this machine: sh";
+            assert!(run.stderr.contains(found_it), "{run}");
+            assert_eq!(acquisition(cluster, &node), found);
+        }
+        cluster.maint(["unhold", &node]).succeeds();
+        // Where there is none, it is a lock like any other.
+        cluster
+            .maint(["with", &node, "--reentry", "--", "true"])
+            .succeeds();
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn two_of_the_same_name_keep_each_other_off() {
+    on_both("with-twice", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let nodes = slice::from_ref(&node);
+        let mut first = with(cluster, nodes, "echo on; exec sleep 1000").start();
+        assert_eq!(first.line(), "on");
+        assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
+        $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
+        -- stderr
+        error: node/worker-1 is held by alice@bastion/with-[process] (since [time], until [time], [length] left)
+        hint: a `with` of yours or of your namesake has it, until its command ends; to break it: kubectl maint release worker-1 --force -m WHY
+        -- exit code 3
+        "#);
+        first.interrupt();
+        assert_eq!(first.ends().code, 130);
+    });
+}
+
+#[test]
+fn several_nodes_are_locked_all_or_none() {
+    on_both("with-several", |cluster| {
+        cluster.namespace();
+        let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
+        cluster
+            .maint(["acquire", &nodes[2]])
+            .holder("bob@laptop")
+            .succeeds();
+        assert_snapshot!(with(cluster, &nodes, "echo ran").run(), @r#"
+        $ kubectl maint with worker-1 worker-2 worker-3 -- /bin/sh -c "echo ran"
+        -- stderr
+        error: node/worker-3 is held by bob@laptop (since [time], until [time], [length] left)
+        hint: ask them, or from [time] on: kubectl maint with worker-3 -- COMMAND
+        -- exit code 3
+        "#);
+        assert_eq!(holder_of(cluster, &nodes[0]), None);
+        let script = "echo ran for $MAINT_NODES";
+        assert_snapshot!(with(cluster, &nodes[..2], script).run(), @r#"
+        $ kubectl maint with worker-1 worker-2 -- /bin/sh -c "echo ran for $MAINT_NODES"
+        ran for worker-1 worker-2
+        -- stderr
+        node/worker-1, node/worker-2 locked until released; running on this machine: /bin/sh -c 'echo ran for $MAINT_NODES'
+        lease/worker-1 and 1 more created
+        node/worker-1, node/worker-2 released
+        -- exit code 0
+        "#);
+    });
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_locked_and_run() {
+    on_both("with-dry", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let dry = |mode| {
+            let line = ["with", &node, mode, "--", "ssh", "worker-1", "sudo reboot"];
+            cluster.maint(line).run()
+        };
+        assert_snapshot!(dry("--dry-run"), @r#"
+        $ kubectl maint with worker-1 --dry-run -- ssh worker-1 "sudo reboot"
+        node/worker-1 would be locked; would run on this machine: ssh worker-1 'sudo reboot' (dry run)
+        -- exit code 0
+        "#);
+        assert_snapshot!(dry("--dry-run=server"), @r#"
+        $ kubectl maint with worker-1 --dry-run=server -- ssh worker-1 "sudo reboot"
+        node/worker-1 would be locked; would run on this machine: ssh worker-1 'sudo reboot' (server dry run)
+        -- exit code 0
+        "#);
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn what_cannot_be_meant_has_a_code_of_its_own() {
+    let cluster = Cluster::nowhere();
+    // The command's code can be 1 or 2; those of a mistake can't.
+    assert_snapshot!(cluster.maint(["with", "worker-1"]).run(), @"
+    $ kubectl maint with worker-1
+    -- stderr
+    error: the following required arguments were not provided:
+      <COMMAND>...
+
+    Usage: kubectl maint with [OPTIONS] NODE... -- COMMAND [ARGUMENT]...
+
+    For more information, try '--help'.
+    -- exit code 125
+    ");
+    assert_snapshot!(cluster.maint(["with", "-l", "a=b", "--", "true"]).run(), @"
+    $ kubectl maint with -l a=b -- true
+    -- stderr
+    error: unexpected argument '-l' found
+
+      tip: to pass '-l' as a value, use '-- -l'
+
+    Usage: kubectl maint with [OPTIONS] NODE... -- COMMAND [ARGUMENT]...
+
+    For more information, try '--help'.
+    -- exit code 125
+    ");
+    assert_snapshot!(cluster.maint(["with", "Worker", "--", "true"]).run(), @r#"
+    $ kubectl maint with Worker -- true
+    -- stderr
+    error: "Worker" can't be the name of a node
+    hint: names have lower-case letters, digits, - and . only, at most 253 characters
+    -- exit code 125
+    "#);
+    let short = ["with", "worker-1", "--lease-duration", "31s", "--", "true"];
+    assert_snapshot!(cluster.maint(short).run(), @"
+    $ kubectl maint with worker-1 --lease-duration 31s -- true
+    -- stderr
+    error: --lease-duration 31s is too short: with --request-timeout 10s and --grace 10s it takes at least 32s
+    hint: the shortest is 3/2 × (--request-timeout + --grace + 1s)
+    -- exit code 125
+    ");
+    assert_snapshot!(cluster.maint(["with", "worker-1", "--", "true"]).run(), @"
+    $ kubectl maint with worker-1 -- true
+    -- stderr
+    The connection to the server [server] was refused - did you specify the right host or port?
+    -- exit code 125
+    ");
+}
+
+#[test]
+fn a_node_that_is_released_is_waited_for() {
+    on_both("with-wait", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let bob = |verb: &str| cluster.maint([verb, &*node]).holder("bob@laptop");
+        bob("acquire").succeeds();
+        let line = ["with", &node, "--wait", "--", "echo", "ran"];
+        let mut run = cluster.maint(line).start();
+        run.says("waiting: ");
+        bob("release").succeeds();
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint with worker-1 --wait -- echo ran
+        ran
+        -- stderr
+        waiting: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        node/worker-1 locked until released; running on this machine: echo ran
+        node/worker-1 released
+        -- exit code 0
+        ");
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn a_wait_can_be_in_vain() {
+    on_both("with-vain", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        cluster
+            .maint(["acquire", &node])
+            .holder("bob@laptop")
+            .succeeds();
+        let line = ["with", &node, "--wait", "--timeout", "0"];
+        let run = |more: &[&str]| {
+            cluster
+                .maint(line)
+                .args(more)
+                .args(["--", "echo", "ran"])
+                .run()
+        };
+        assert_snapshot!(run(&[]), @"
+        $ kubectl maint with worker-1 --wait --timeout 0 -- echo ran
+        -- stderr
+        waiting: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); it was not waited for
+        hint: ask them, or from [time] on: kubectl maint with worker-1 -- COMMAND
+        -- exit code 4
+        ");
+        assert_eq!(run(&["-E", "75"]).code, 75);
+    });
+}
+
+#[test]
+fn ones_own_lock_is_not_waited_for() {
+    on_both("with-self", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node]).succeeds();
+        let line = ["with", &node, "--wait", "--", "echo", "ran"];
+        assert_snapshot!(cluster.maint(line).run(), @"
+        $ kubectl maint with worker-1 --wait -- echo ran
+        -- stderr
+        error: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left)
+        hint: to work under it: kubectl maint with worker-1 --reentry -- COMMAND
+        -- exit code 3
+        ");
+        cluster.maint(["release", &node]).succeeds();
+        // Nor is that of a `with` around it, which has another name.
+        let inner = format!("$PLUGIN with {node} --wait -- echo ran");
+        assert_snapshot!(with(cluster, slice::from_ref(&node), &inner).run(), @r#"
+        $ kubectl maint with worker-1 -- /bin/sh -c "$PLUGIN with worker-1 --wait -- echo ran"
+        -- stderr
+        node/worker-1 locked until released; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
+        error: node/worker-1 is held already by alice@bastion/with-[process], you or your namesake (since [time], until [time], [length] left)
+        hint: to work under it: kubectl maint --holder alice@bastion/with-[process] with worker-1 --reentry -- COMMAND
+        node/worker-1 released
+        -- exit code 3
+        "#);
+        let inner = format!(
+            "$PLUGIN with {node} -q --holder $MAINT_HOLDER --reentry -- sh -c 'echo $MAINT_TOKEN'; \
+             echo $MAINT_TOKEN"
+        );
+        let run = with(cluster, slice::from_ref(&node), &inner).succeeds();
+        let tokens: Vec<&str> = run.stdout.lines().collect();
+        assert!(
+            matches!(tokens[..], [inner, outer] if inner == outer),
+            "{run}"
+        );
+    });
+}

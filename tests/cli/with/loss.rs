@@ -1,0 +1,190 @@
+//! A lock that is lost ends the command, and has a code of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use insta::assert_snapshot;
+
+use super::{briefly, with};
+use crate::support::Treatment::{Keep, Pass};
+use crate::support::{Cluster, LEASES, Running, holder_of, on_both};
+
+/// Says when it is at work, and at the end what it was told.
+const CAREFUL: &str = "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; \
+                       echo at work; while :; do sleep 0.1; done";
+
+/// A command at work under the lock of `node`.
+fn at_work(cluster: &Cluster, node: &str) -> Running {
+    let mut running = with(cluster, &[node.to_owned()], CAREFUL).start();
+    assert_eq!(running.line(), "at work");
+    running
+}
+
+#[test]
+fn to_who_took_it_over() {
+    on_both("lost-hold", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let running = at_work(cluster, &node);
+        let take_over = ["hold", &node, "--take-over", "--yes", "-m", "it is on fire"];
+        cluster.maint(take_over).holder("bob@laptop").succeeds();
+        // The command says 0; that it worked without a lock wins.
+        assert_snapshot!(running.ends(), @r#"
+        $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
+        asked to end
+        -- stderr
+        node/worker-1 locked until released; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
+        lease/worker-1 created
+        error: node/worker-1 was taken over by bob@laptop: "it is on fire" (since [time])
+        hint: the command is being ended; who broke it, and why: kubectl describe node worker-1
+        -- exit code 5
+        "#);
+        let holder = holder_of(cluster, &node);
+        assert_eq!(holder.as_deref(), Some("kubeadm:bob@laptop"));
+    });
+}
+
+#[test]
+fn to_who_broke_it() {
+    on_both("lost-force", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let running = at_work(cluster, &node);
+        let force = ["release", &node, "--force", "--yes", "-m", "alice is away"];
+        cluster.maint(force).holder("bob@laptop").succeeds();
+        assert_snapshot!(running.ends(), @r#"
+        $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
+        asked to end
+        -- stderr
+        node/worker-1 locked until released; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
+        lease/worker-1 created
+        error: node/worker-1 was released by somebody else
+        hint: the command is being ended; who broke it, and why: kubectl describe node worker-1
+        -- exit code 5
+        "#);
+    });
+}
+
+#[test]
+fn with_its_lease() {
+    on_both("lost-lease", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let running = at_work(cluster, &node);
+        cluster.delete(&format!("{LEASES}/{node}"));
+        assert_snapshot!(running.ends(), @r#"
+        $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
+        asked to end
+        -- stderr
+        node/worker-1 locked until released; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
+        lease/worker-1 created
+        error: the Lease of node/worker-1 was deleted
+        hint: the command is being ended; to see: kubectl maint status worker-1
+        -- exit code 5
+        "#);
+        // Nothing is written after that.
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn of_several_any_one_ends_it_and_the_others_are_released() {
+    on_both("lost-one", |cluster| {
+        cluster.namespace();
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let mut running = with(cluster, &nodes, CAREFUL).start();
+        assert_eq!(running.line(), "at work");
+        let take_over = ["hold", &nodes[1], "--take-over", "--yes", "-m", "fire"];
+        cluster.maint(take_over).holder("bob@laptop").succeeds();
+        assert_snapshot!(running.ends(), @r#"
+        $ kubectl maint with worker-1 worker-2 -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
+        asked to end
+        -- stderr
+        node/worker-1, node/worker-2 locked until released; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
+        lease/worker-1 and 1 more created
+        error: node/worker-2 was taken over by bob@laptop: "fire" (since [time])
+        hint: the command is being ended; who broke it, and why: kubectl describe node worker-2
+        node/worker-1 released
+        -- exit code 5
+        "#);
+        assert_eq!(holder_of(cluster, &nodes[0]), None);
+    });
+}
+
+#[test]
+fn its_code_can_be_another() {
+    on_both("lost-code", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let line = [
+            "with",
+            &node,
+            "--lost-exit-code",
+            "75",
+            "--",
+            "/bin/sh",
+            "-c",
+            CAREFUL,
+        ];
+        let mut running = cluster.maint(line).start();
+        assert_eq!(running.line(), "at work");
+        cluster.delete(&format!("{LEASES}/{node}"));
+        assert_eq!(running.ends().code, 75);
+    });
+}
+
+/// Runs `script` behind a gate that shuts once the script is at work.
+fn shut_off(cluster: &Cluster, node: &str, script: &str) -> crate::support::Run {
+    let shut = Arc::new(AtomicBool::new(false));
+    let gate = cluster.gate({
+        let shut = shut.clone();
+        move |_, path| match path {
+            // The gate brings whole answers, and a watch has none.
+            _ if path.contains("watch") || shut.load(Ordering::SeqCst) => Keep,
+            _ => Pass,
+        }
+    });
+    let command = briefly(cluster, node, script).env("KUBECONFIG", &gate.kubeconfig);
+    let mut running = command.start();
+    assert_eq!(running.line(), "at work");
+    shut.store(true, Ordering::SeqCst);
+    running.ends()
+}
+
+#[test]
+fn because_the_server_does_not_answer() {
+    on_both("lost-way", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        assert_snapshot!(shut_off(cluster, &node, CAREFUL), @r#"
+        $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
+        asked to end
+        -- stderr
+        node/worker-1 locked until released; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
+        lease/worker-1 created
+        error: node/worker-1 could not be renewed in time (Unable to connect to the server: no answer within 666ms (request canceled))
+        hint: the command is ended before anybody else can have the node; to see: kubectl maint status worker-1
+        -- exit code 5
+        "#);
+        // It runs out by itself: what was lost is not released.
+        assert!(holder_of(cluster, &node).is_some());
+    });
+}
+
+#[test]
+fn also_for_who_does_not_listen() {
+    on_both("lost-deaf", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let deaf = "trap '' TERM; echo at work; while :; do sleep 1000; done";
+        assert_snapshot!(shut_off(cluster, &node, deaf), @r#"
+        $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "trap '' TERM; echo at work; while :; do sleep 1000; done"
+        -- stderr
+        node/worker-1 locked until released; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo at work; while :; do sleep 1000; done'
+        lease/worker-1 created
+        error: node/worker-1 could not be renewed in time (Unable to connect to the server: no answer within 666ms (request canceled))
+        hint: the command is ended before anybody else can have the node; to see: kubectl maint status worker-1
+        -- exit code 5
+        "#);
+    });
+}

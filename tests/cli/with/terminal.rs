@@ -1,0 +1,136 @@
+//! `with NODE -- bash` as a job of an interactive shell: how an operator investigates.
+
+use std::process::Command;
+
+use rexpect::reader::Options;
+use rexpect::session::{PtySession, spawn_with_options};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::support::{Cluster, holder_of, on_real};
+
+const OUTER: &str = "outer> ";
+const INNER: &str = "inner> ";
+
+/// An interactive shell on a terminal of its own, with one under the lock of `node` in it.
+fn shells(cluster: &Cluster, node: &str) -> PtySession {
+    let mut command = Command::new("bash");
+    let plugin = cluster.maint::<&str>([]).command();
+    let variables = plugin.get_envs();
+    command
+        .args(["--norc", "--noprofile", "--noediting", "-i"])
+        .env_clear()
+        .envs(variables.filter_map(|(name, value)| Some((name, value?))))
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("TERM", "dumb")
+        .env("PS1", OUTER);
+    let options = Options::new()
+        .timeout_ms(Some(60_000))
+        .strip_ansi_escape_codes(true);
+    let mut shell = spawn_with_options(command, options).expect("a terminal");
+    // An interactive shell ignores TERM.
+    shell.process_mut().set_kill_timeout(Some(200));
+    sees(&mut shell, OUTER);
+    says(
+        &mut shell,
+        &format!(
+            r#"$PLUGIN with {node} -m "disk errors" -- env PS1="{INNER}" bash --norc --noprofile --noediting -i"#
+        ),
+    );
+    sees(&mut shell, "running on this machine");
+    // That line shows the prompt too.
+    sees(&mut shell, "\n");
+    sees(&mut shell, INNER);
+    shell
+}
+
+#[track_caller]
+fn sees(shell: &mut PtySession, text: &str) -> String {
+    shell.exp_string(text).expect("it is shown")
+}
+
+fn says(shell: &mut PtySession, line: &str) {
+    shell.send_line(line).expect("somebody reads");
+}
+
+#[test]
+fn it_has_a_prompt_and_ctrl_c_is_its_own() {
+    on_real("tty-with", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let mut shell = shells(cluster, &node);
+        says(&mut shell, "echo $MAINT_NODE is lo''cked");
+        sees(&mut shell, &format!("{node} is locked"));
+        sees(&mut shell, INNER);
+        says(&mut shell, "echo be''gun; sleep 1000");
+        sees(&mut shell, "begun");
+        shell.send_control('c').expect("somebody reads");
+        sees(&mut shell, INNER);
+        assert!(holder_of(cluster, &node).is_some());
+        says(&mut shell, "exit 7");
+        sees(&mut shell, "released");
+        sees(&mut shell, OUTER);
+        says(&mut shell, "echo code $?");
+        sees(&mut shell, "code 7");
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn it_can_be_stopped_and_comes_back() {
+    on_real("tty-stop", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let mut shell = shells(cluster, &node);
+        says(&mut shell, "suspend");
+        sees(&mut shell, "Stopped");
+        sees(&mut shell, OUTER);
+        says(&mut shell, "fg");
+        sees(&mut shell, INNER);
+        says(&mut shell, "echo $((6 * 7))");
+        sees(&mut shell, "42");
+        says(&mut shell, "exit");
+        sees(&mut shell, "released");
+    });
+}
+
+#[test]
+fn it_hears_of_a_resize() {
+    on_real("tty-size", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let mut shell = shells(cluster, &node);
+        let size = Winsize {
+            ws_row: 33,
+            ws_col: 99,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let terminal = shell.process().get_file_handle().expect("a terminal");
+        tcsetwinsize(terminal, size).expect("it can be resized");
+        says(&mut shell, "stty size");
+        sees(&mut shell, "33 99");
+    });
+}
+
+#[test]
+fn ctrl_z_stops_a_command_of_it_and_fg_continues_it() {
+    on_real("tty-ctrl-z", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let mut shell = shells(cluster, &node);
+        says(&mut shell, "exit");
+        sees(&mut shell, OUTER);
+        let reader = r#"sh -c 'echo be""gun; read x; echo "<$x>"'"#;
+        says(&mut shell, &format!("$PLUGIN with -q {node} -- {reader}"));
+        sees(&mut shell, "begun");
+        shell.send_control('z').expect("somebody reads");
+        sees(&mut shell, "Stopped");
+        sees(&mut shell, OUTER);
+        says(&mut shell, "echo be''gun; fg");
+        sees(&mut shell, "begun");
+        says(&mut shell, "input");
+        sees(&mut shell, "<input>");
+        sees(&mut shell, OUTER);
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
