@@ -11,7 +11,9 @@ use std::time::Duration;
 use fastrand::Rng;
 use maintenance_lease::env::Env as _;
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Acquire, Aside, Change, Done, Error, Maintenance, NodeLease};
+use maintenance_lease::{
+    Acquire, Aside, Change, Done, Error, LeaderElection, Maintenance, NodeLease, Repository,
+};
 
 pub(crate) use self::outside::{Outside, bare_node};
 use crate::history::{Acquisition, BeliefId, Call, ClientId, Ending, Event, OpId, Recorder};
@@ -29,6 +31,8 @@ pub(crate) struct Agent {
     pub(crate) nodes: Vec<Arc<str>>,
     /// The longest duration that it asks for, in seconds.
     pub(crate) longest: u32,
+    /// It stands for election instead of locking nodes.
+    pub(crate) elects: bool,
     /// Others say that they are who it says it is: what is its own goes by token.
     pub(crate) shares_account: bool,
     pub(crate) rng: Rng,
@@ -44,6 +48,7 @@ pub(crate) struct Beginning<'a> {
     pub(crate) network: &'a Network,
     pub(crate) nodes: &'a [Arc<str>],
     pub(crate) longest: u32,
+    pub(crate) elects: bool,
     pub(crate) request_timeout: Duration,
     pub(crate) seed: u64,
 }
@@ -62,6 +67,7 @@ impl Agent {
         let client = kube::Client::new(wire, "default");
         let maintenance = Maintenance::builder(client, beginning.identity)
             .request_timeout(Some(beginning.request_timeout))
+            .repository(repository(beginning.elects))
             .env(Arc::new(machine.clone()))
             .build()
             .expect("identities are well-formed");
@@ -73,6 +79,7 @@ impl Agent {
             maintenance,
             nodes: beginning.nodes.to_vec(),
             longest: beginning.longest,
+            elects: beginning.elects,
             shares_account: beginning.identity == SHARED_ACCOUNT,
             rng,
         }
@@ -98,13 +105,34 @@ impl Agent {
                 // Where it fails, nobody gets in, which is noticed.
                 let _ = self.call(&node, Call::Unhold(Some(hold)), work).await;
             }
-            let options = Acquire::new().duration(Duration::from_secs(1));
-            let work = self.maintenance.acquire_when_free(&node, &options, |_| ());
-            if self.call(&node, Call::Acquire(1), work).await.is_err() {
+            let work = self.wait_for(&node, 1);
+            if self.call(&node, self.waiting(1), work).await.is_err() {
                 return false;
             }
         }
         true
+    }
+
+    /// Waits until the node is its own, or until it leads.
+    async fn wait_for(&self, node: &str, seconds: u32) -> Result<Change, Error> {
+        let duration = Duration::from_secs(seconds.into());
+        if self.elects {
+            let election = LeaderElection::new(self.maintenance.clone(), node)?;
+            election.lease_duration(duration).campaign(|_| ()).await
+        } else {
+            let options = Acquire::new().duration(duration);
+            self.maintenance
+                .acquire_when_free(node, &options, |_| ())
+                .await
+        }
+    }
+
+    /// What that is called.
+    fn waiting(&self, seconds: u32) -> Call {
+        match self.elects {
+            true => Call::Campaign(seconds),
+            false => Call::Acquire(seconds),
+        }
     }
 
     fn some_node(&mut self) -> Arc<str> {
@@ -182,6 +210,14 @@ impl Belief {
             belief: self.id,
             why,
         });
+    }
+}
+
+/// Where the Leases are: those of the nodes, or an application's.
+pub(crate) fn repository(elects: bool) -> Repository {
+    match elects {
+        true => Repository::new("default"),
+        false => Repository::default(),
     }
 }
 

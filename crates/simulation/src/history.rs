@@ -91,6 +91,8 @@ impl Record {
 pub enum Call {
     /// An acquisition, of so many seconds.
     Acquire(u32),
+    /// A candidacy, for so many seconds at a time.
+    Campaign(u32),
     /// A renewal; of that very acquisition where one is demanded.
     Renew(Option<Acquisition>),
     /// A release; of that very acquisition where one is demanded.
@@ -486,6 +488,7 @@ impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Acquire(seconds) => write!(f, "acquire for {seconds}s"),
+            Self::Campaign(seconds) => write!(f, "campaign for {seconds}s"),
             Self::Renew(None) => f.write_str("renew"),
             Self::Renew(Some(demanded)) => write!(f, "renew {demanded}"),
             Self::Release(None) => f.write_str("release"),

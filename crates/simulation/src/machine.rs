@@ -48,6 +48,8 @@ struct Inner {
     life: u32,
     alive: bool,
     op: Option<OpId>,
+    /// When a clock was last read, and how many microseconds past that it showed.
+    last_read: (Time, i64),
     tasks: BTreeMap<u64, Waker>,
     next_task: u64,
 }
@@ -75,6 +77,7 @@ impl Machine {
                 life: 0,
                 alive: false,
                 op: None,
+                last_read: (Time::NEVER, 0),
                 tasks: BTreeMap::new(),
                 next_task: 0,
             })),
@@ -181,6 +184,22 @@ impl Machine {
         micros + micros * self.clocks.drift / 1_000_000
     }
 
+    /// What its clocks count since the beginning, in microseconds. Timers end on whole milliseconds
+    /// and reading a clock takes no time in here; where everybody read round numbers, things would
+    /// be equal that never are.
+    fn fine(&self) -> i64 {
+        let now = self.truth.now();
+        let mut inner = self.lock();
+        let (last, read) = inner.last_read;
+        let read = match last == now {
+            true => (read + 2).min(999),
+            false => inner.rng.i64(0..900),
+        };
+        inner.last_read = (now, read);
+        drop(inner);
+        self.local(now) + read
+    }
+
     /// What its timers have counted since the beginning, in microseconds.
     fn timers(&self) -> i64 {
         self.local(self.truth.now()) - self.lock().timers_lost
@@ -201,13 +220,15 @@ fn wake_all(inner: MutexGuard<'_, Inner>) {
 
 impl Env for Machine {
     fn wall(&self) -> Instant {
+        let local = self.fine();
         let steps = self.lock().wall_steps;
-        Instant::from_micros(EPOCH + self.clocks.wall_ahead + steps + self.local(self.truth.now()))
+        Instant::from_micros(EPOCH + self.clocks.wall_ahead + steps + local)
     }
 
     fn boot(&self) -> BootInstant {
+        let local = self.fine();
         let lost = self.lock().boot_lost;
-        BootInstant::from_micros(self.clocks.uptime + self.local(self.truth.now()) - lost)
+        BootInstant::from_micros(self.clocks.uptime + local - lost)
     }
 
     fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {

@@ -7,7 +7,7 @@ use chrono::DateTime;
 use futures::StreamExt as _;
 use http::Request;
 use http_body_util::{BodyStream, Full};
-use maintenance_lease::{ANNOTATION_PREFIX, NAMESPACE};
+use maintenance_lease::ANNOTATION_PREFIX;
 use sandbox::SandboxService;
 use serde_json::Value;
 use tower::Service as _;
@@ -16,7 +16,7 @@ use crate::history::{Event, Record, Recorder};
 
 /// Watches for as long as the world lasts.
 pub(crate) async fn observe(mut server: SandboxService, recorder: Recorder) {
-    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases?watch=true");
+    let path = "/apis/coordination.k8s.io/v1/leases?watch=true";
     let mut request = Request::new(Full::from(Bytes::new()));
     *request.uri_mut() = path.parse().expect("a path");
     let Ok(answer) = server.call(request).await;

@@ -67,6 +67,8 @@ pub enum Happening {
 pub struct Plan {
     /// What it was drawn from.
     pub seed: u64,
+    /// Leaders are elected on Leases of an application; else nodes are locked.
+    pub elects: bool,
     /// How many nodes there are.
     pub nodes: u8,
     /// How long faults go on.
@@ -101,15 +103,17 @@ impl Plan {
         };
         let nodes = if rng.u8(..4) == 0 { 2 } else { 1 };
         let length = Duration::from_secs(rng.u64(20..90));
-        let clients = clients(rng);
+        let elects = rng.u8(..6) == 0;
+        let clients = clients(rng, elects);
         let happenings = happenings(rng, length, nodes, &clients);
         Self {
             seed,
+            elects,
             nodes,
             length,
             skews,
             cap: (rng.u8(..8) == 0).then(|| rng.u32(1..6)),
-            longest: rng.u32(3..16),
+            longest: rng.u32(4..16),
             request_timeout: Duration::from_millis(rng.u64(500..6_000)),
             faults: if rng.u8(..6) == 0 {
                 Faults::none()
@@ -122,17 +126,18 @@ impl Plan {
     }
 }
 
-fn clients(rng: &mut Rng) -> Vec<ClientPlan> {
+fn clients(rng: &mut Rng, elects: bool) -> Vec<ClientPlan> {
     (0..rng.u8(3..=6))
         .map(|number| {
             let habit = match rng.u8(..10) {
+                0..8 if elects => Habit::Leader,
                 0..2 => Habit::Administrator,
                 2..5 => Habit::Worker,
                 5..8 => Habit::Waiter,
                 _ => Habit::Leader,
             };
             let identity = match (habit, rng.u8(..4)) {
-                (Habit::Worker | Habit::Waiter, 0) => SHARED_ACCOUNT.to_owned(),
+                (Habit::Worker | Habit::Waiter, 0) if !elects => SHARED_ACCOUNT.to_owned(),
                 _ => format!("c{number}@host"),
             };
             ClientPlan {
@@ -170,13 +175,13 @@ fn happenings(
             );
             let client = rng.u8(..u8::try_from(clients.len()).unwrap_or(1));
             let node = rng.u8(..nodes);
+            let is_kept = matches!(
+                clients[usize::from(client)].habit,
+                Habit::Waiter | Habit::Leader
+            );
             let happening = match rng.u8(..16) {
                 0..4 => {
                     // Who counts on a deadline alone can't know that the boot clock stood still.
-                    let is_kept = matches!(
-                        clients[usize::from(client)].habit,
-                        Habit::Waiter | Habit::Leader
-                    );
                     let how = match rng.u8(..if is_kept { 3 } else { 2 }) {
                         0 => Freeze::Stopped,
                         1 => Freeze::Suspended,
@@ -185,6 +190,8 @@ fn happenings(
                     Happening::Freeze(client, how, Duration::from_millis(rng.u64(200..25_000)))
                 }
                 4..7 => Happening::Crash(client, Duration::from_millis(rng.u64(100..8_000))),
+                // A step back would hide the pause of a machine whose host stopped it.
+                7 if is_kept => Happening::Step(client, rng.i64(1..40_000_000)),
                 7 => Happening::Step(client, rng.i64(-40_000_000..40_000_000)),
                 8..10 => Happening::Restart(Duration::from_millis(rng.u64(50..8_000))),
                 10 => Happening::Compact,

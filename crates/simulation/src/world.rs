@@ -144,6 +144,7 @@ impl<'a> World<'a> {
             network: &self.network,
             nodes: &self.nodes,
             longest: self.plan.longest,
+            elects: self.plan.elects,
             request_timeout: self.plan.request_timeout,
             seed: self.rng.u64(..),
         })
@@ -152,6 +153,11 @@ impl<'a> World<'a> {
     fn happen(&mut self, happening: Happening) {
         let outside = Outside {
             sandbox: self.sandbox.clone(),
+            namespace: if self.plan.elects {
+                "default"
+            } else {
+                NAMESPACE
+            },
             recorder: self.recorder.clone(),
         };
         let name = |node: u8| self.nodes[usize::from(node)].clone();
@@ -221,6 +227,13 @@ impl<'a> World<'a> {
             self.recorder.clone(),
         ));
         let longest = Duration::from_secs(self.plan.longest.into());
+        // Candidates look at each record for its whole duration, one after another.
+        let longest = longest
+            * if self.plan.elects {
+                self.plan.nodes.into()
+            } else {
+                1
+            };
         let due = self.truth.now() + longest + PATIENCE;
         let agent = self.agent(number, Habit::Worker, "the-last@host");
         self.recorder.record(Event::Healed { due });

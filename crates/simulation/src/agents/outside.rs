@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use maintenance_lease::NAMESPACE;
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 
@@ -12,6 +11,8 @@ use crate::history::{Event, Recorder};
 #[derive(Clone)]
 pub(crate) struct Outside {
     pub(crate) sandbox: Sandbox,
+    /// Where the Leases are.
+    pub(crate) namespace: &'static str,
     pub(crate) recorder: Recorder,
 }
 
@@ -50,7 +51,7 @@ impl Outside {
     pub(crate) fn delete_lease(&self, node: &str) {
         self.note(format!("{node}: its Lease is deleted"));
         self.sandbox
-            .remove("coordination.k8s.io/v1", "Lease", NAMESPACE, node);
+            .remove("coordination.k8s.io/v1", "Lease", self.namespace, node);
     }
 
     /// The Node goes, its Lease with it, and comes back later.
@@ -66,7 +67,7 @@ impl Outside {
     fn edit(&self, node: &str, change: impl FnOnce(&mut Value)) {
         if let Some(mut lease) =
             self.sandbox
-                .get("coordination.k8s.io/v1", "Lease", NAMESPACE, node)
+                .get("coordination.k8s.io/v1", "Lease", self.namespace, node)
         {
             change(&mut lease);
             self.sandbox.put(lease);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use maintenance_lease::env::Env as _;
-use maintenance_lease::{Acquire, Change, Error, Guarded, HeldLease, Keep, LostBy, Release};
+use maintenance_lease::{Change, Error, Guarded, HeldLease, Keep, LostBy, Release};
 
 use super::{Agent, acquisition};
 use crate::history::{Acquisition, BeliefId, Call, ClientId, Ending, Event, Recorder};
@@ -18,7 +18,7 @@ pub(super) async fn live(agent: &mut Agent, leads: bool) {
         agent.idle(50..3_000).await;
         let node = agent.some_node();
         // No time to renew would be left in less.
-        let seconds = agent.rng.u32(3..=agent.longest.max(4));
+        let seconds = agent.rng.u32(3..=agent.longest);
         if let Some(change) = wait(agent, &node, seconds).await {
             work(agent, &node, &change, leads).await;
         }
@@ -27,15 +27,14 @@ pub(super) async fn live(agent: &mut Agent, leads: bool) {
 
 /// Waits until it is acquired, or until patience is over.
 async fn wait(agent: &mut Agent, node: &Arc<str>, seconds: u32) -> Option<Change> {
-    let options = Acquire::new().duration(Duration::from_secs(seconds.into()));
     let patience = match agent.rng.u8(..4) {
         0 => agent.rng.u64(100..20_000),
         _ => 3_600_000,
     };
-    let op = agent.called(node, Call::Acquire(seconds));
+    let op = agent.called(node, agent.waiting(seconds));
     let waited = tokio::select! {
         biased;
-        result = agent.maintenance.acquire_when_free(node, &options, |_| ()) => Some(result),
+        result = agent.wait_for(node, seconds) => Some(result),
         () = agent.machine.sleep(Duration::from_millis(patience)) => None,
     };
     agent.machine.set_op(None);

@@ -37,11 +37,17 @@ impl Checker<'_> {
             .as_ref()
             .filter(|before| before.uid == after.uid);
         let count = before.map_or(0, |before| before.transitions);
-        let expected = if commit.begins().is_some() {
-            count + 1
-        } else {
-            count
+        let elected = self
+            .digest
+            .op_of(commit)
+            .is_some_and(|(_, op)| matches!(op.call, Call::Campaign(_)));
+        let counts = match before {
+            _ if commit.begins().is_none() => false,
+            // As client-go has it: the first leader counts 0, and one who follows itself nothing.
+            Some(before) => !elected || before.holder != after.holder,
+            None => !elected,
         };
+        let expected = count + u32::from(counts);
         if after.transitions != expected {
             self.violated(
                 commit,
@@ -59,15 +65,29 @@ impl Checker<'_> {
         let Some((id, op)) = self.digest.op_of(commit) else {
             return;
         };
-        if !matches!(op.call, Call::Acquire(_) | Call::Hold(None)) || commit.begins().is_none() {
+        let elected = matches!(op.call, Call::Campaign(_));
+        let takes = elected || matches!(op.call, Call::Acquire(_) | Call::Hold(None));
+        if !takes || commit.begins().is_none() {
             return;
         }
         let (Some(before), Some(standing)) = (&commit.before, commit.acquisition_before()) else {
             return;
         };
-        let end = before.renewed.or(before.acquired).unwrap_or(0)
-            + i64::from(before.duration) * 1_000_000;
-        if standing.is_hold() || EPOCH + commit.at.as_micros() < end {
+        let duration = i64::from(before.duration) * 1_000_000;
+        let too_soon = if elected {
+            // By their own eyes: nobody touched the record for its whole duration.
+            let written = self.digest.commits.iter().rfind(|other| {
+                other.node == commit.node
+                    && other.version < commit.version
+                    && other.after != other.before
+            });
+            let drift = duration / 1_000 + 2_000;
+            written.is_some_and(|written| commit.at - written.at < duration - drift)
+        } else {
+            let end = before.renewed.or(before.acquired).unwrap_or(0) + duration;
+            standing.is_hold() || EPOCH + commit.at.as_micros() < end
+        };
+        if too_soon {
             self.violated(
                 commit,
                 Rule::TakenInTime,
@@ -96,7 +116,7 @@ impl Checker<'_> {
             Call::Renew(meant) | Call::Release(meant) => meant.as_ref(),
             Call::Unhold(None) => None,
             // When these may take something is another rule's business.
-            Call::Acquire(_) | Call::Hold(None) => return,
+            Call::Acquire(_) | Call::Campaign(_) | Call::Hold(None) => return,
         };
         let right = match meant {
             Some(meant) => *meant == standing,
