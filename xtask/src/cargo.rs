@@ -23,7 +23,12 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 
 /// Builds the plugin for development, into `debug` of the build directory.
 pub(crate) fn build_plugin() -> Result<()> {
-    run(cargo(&["build", "--package", "kubectl-maint"]).stdout(Stdio::null()))
+    build("kubectl-maint")
+}
+
+/// Builds a program for development.
+pub(crate) fn build(package: &str) -> Result<()> {
+    run(cargo(&["build", "--package", package]).stdout(Stdio::null()))
 }
 
 /// Runs a command to its end, and fails where it does.

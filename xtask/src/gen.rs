@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use control_plane::target_dir;
 
-use crate::cargo::build_plugin;
+use crate::cargo::{build, build_plugin};
 use crate::say::say;
 
 /// Make the files that follow from the command line's definition: completions/, docs/cli.md and
@@ -30,14 +30,27 @@ const SCRIPTS: [(&str, &str); 4] = [
     ("powershell", "completions/kubectl-maint.ps1"),
 ];
 
+/// The second program, and what it is asked for besides.
+const ELECTOR: &str = "lease-elect";
+const OF_ELECTOR: [(&str, &str); 5] = [
+    ("man", "docs/man/lease-elect.1"),
+    ("bash", "completions/lease-elect.bash"),
+    ("zsh", "completions/_lease-elect"),
+    ("fish", "completions/lease-elect.fish"),
+    ("powershell", "completions/lease-elect.ps1"),
+];
+
 /// Contents by path, from the root of the workspace.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         build_plugin()?;
+        build(ELECTOR)?;
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let made = make(&target_dir().join("debug/kubectl-maint"))?;
+        let programs = target_dir().join("debug");
+        let mut made = make(&programs.join("kubectl-maint"))?;
+        made.extend(make_of_elector(&programs.join(ELECTOR))?);
         let found = find(&root)?;
         let differing = differences(&made, &found);
         if differing.is_empty() {
@@ -86,17 +99,27 @@ fn make(plugin: &Path) -> Result<Files> {
     Ok(files)
 }
 
-/// What the plugin prints, in an environment of nothing: the files must not depend on who makes
+/// What the second program says the files should be.
+fn make_of_elector(elector: &Path) -> Result<Files> {
+    let each = OF_ELECTOR.iter().map(|(what, path)| {
+        let content = output(elector, &["__reference", what])?;
+        Ok((path.into(), content))
+    });
+    each.collect()
+}
+
+/// What a program prints, in an environment of nothing: the files must not depend on who makes
 /// them.
-fn output(plugin: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
-    let output = Command::new(plugin)
+fn output(program: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
+    let output = Command::new(program)
         .args(arguments)
         .env_clear()
         .output()
-        .with_context(|| format!("failed to run {}", plugin.display()))?;
+        .with_context(|| format!("failed to run {}", program.display()))?;
     ensure!(
         output.status.success(),
-        "`kubectl-maint {}` failed: {}",
+        "`{} {}` failed: {}",
+        program.display(),
         arguments.join(" "),
         String::from_utf8_lossy(&output.stderr)
     );

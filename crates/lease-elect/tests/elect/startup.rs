@@ -1,9 +1,22 @@
 //! What is refused, and where it goes.
 
+use control_plane::Rule;
+use libtest_mimic::Trial;
+use rustix::process::Signal;
+
 use crate::support::cluster::Cluster;
 use crate::support::tests_on_both;
 
-tests_on_both! {
+/// Those that both servers can show, and one that takes users without rights.
+pub(crate) fn tests() -> Vec<Trial> {
+    let real = Trial::test("real::startup::the_documented_rights_are_enough", || {
+        the_documented_rights_are_enough(&Cluster::real("rights"));
+        Ok(())
+    });
+    everywhere().into_iter().chain([real]).collect()
+}
+
+tests_on_both! { everywhere:
     options_that_leave_no_time_are_refused_with_the_formula,
     the_namespace_is_the_contexts,
     without_a_way_to_the_server_it_fails_by_a_code_of_its_own,
@@ -68,4 +81,38 @@ fn a_namespace_that_is_not_there_is_named(cluster: &Cluster) {
         .run(&["true"]);
     assert_eq!(a.code(), Some(125));
     a.says("\"nowhere\" not found");
+}
+
+fn the_documented_rights_are_enough(cluster: &Cluster) {
+    let plane = control_plane::shared();
+    let user = plane.user("scheduler", &[]).expect("a user");
+    let flag = format!("--kubeconfig={}", user.display());
+    let mut a = cluster.candidate("a").with(&[&flag]).run(&["true"]);
+    assert_eq!(a.code(), Some(125));
+    a.says("hint: its user needs the right to get leases");
+
+    let leases = |verbs| Rule::new("coordination.k8s.io", &["leases"], verbs);
+    let named = leases(&["get", "list", "watch", "patch"]).named(&[&cluster.lease]);
+    plane
+        .grant("scheduler", &[named, leases(&["create"])])
+        .expect("rights");
+    let mut a = cluster
+        .candidate("a")
+        .with(&[&flag, "--lease-duration=1h"])
+        .start();
+    cluster.journal.wait_for("begin a");
+    let b = cluster
+        .candidate("b")
+        .with(&[&flag, "--lease-duration=1h"])
+        .start();
+    b.says("leads");
+    a.signal(Signal::TERM);
+    assert_eq!(a.code(), Some(0));
+    a.says("released the lease");
+    cluster.journal.wait_for("begin b");
+    assert!(
+        !b.log().iter().any(|line| line.contains("watched")),
+        "{:?}",
+        b.log()
+    );
 }

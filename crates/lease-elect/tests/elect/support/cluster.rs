@@ -44,7 +44,7 @@ impl Cluster {
         Self::new(test, kubeconfig, directory, Some(serving))
     }
 
-    pub(super) fn real(test: &str) -> Self {
+    pub(crate) fn real(test: &str) -> Self {
         let kubeconfig = control_plane::shared().admin_kubeconfig().to_owned();
         Self::new(test, kubeconfig, TempDir::new().expect("a directory"), None)
     }

@@ -36,7 +36,10 @@ pub(crate) fn on_both(name: &str, test: fn(&Cluster)) -> Vec<Trial> {
 
 macro_rules! tests_on_both {
     ($($name:ident),* $(,)?) => {
-        pub(crate) fn tests() -> Vec<libtest_mimic::Trial> {
+        $crate::support::tests_on_both! { tests: $($name),* }
+    };
+    ($all:ident: $($name:ident),* $(,)?) => {
+        pub(crate) fn $all() -> Vec<libtest_mimic::Trial> {
             let each = [$($crate::support::on_both(concat!(module_path!(), "::", stringify!($name)), $name)),*];
             each.into_iter().flatten().collect()
         }
