@@ -1,0 +1,103 @@
+//! `investigate.sh`, with somebody there, and `collect.sh`, with nobody.
+
+use insta::assert_snapshot;
+
+use crate::stage::{Runbook, Stage, kill};
+
+fn investigate(stage: &Stage) -> Runbook {
+    let runbook = stage.runbook("investigate.sh");
+    runbook.arg("disk errors").arg("since noon")
+}
+
+fn collect(stage: &Stage) -> Runbook {
+    let directory = stage.path("evidence").display().to_string();
+    stage.runbook("collect.sh").arg(&directory)
+}
+
+#[test]
+fn the_node_is_ones_own_while_the_shell_runs() {
+    let stage = Stage::new("shell");
+    let typed = "ssh $MAINT_NODE sudo dmesg\nkubectl maint status $MAINT_NODE -o json\nexit 7\n";
+    let run = investigate(&stage).stdin(typed).run();
+    assert_eq!(run.code, Some(7), "{run:?}");
+    assert!(run.stdout.contains("said by the node"), "{run:?}");
+    assert!(run.stdout.contains("disk errors since noon"), "{run:?}");
+    assert_eq!(stage.status(), "Free Ready");
+    assert_snapshot!(stage.steps(), @"
+    kubectl maint with NODE -m disk errors since noon -- bash
+    ssh NODE sudo dmesg
+    kubectl maint status NODE -o json
+    ");
+}
+
+#[test]
+fn a_shell_that_is_killed_gives_the_node_back() {
+    let stage = Stage::new("shell-killed");
+    let typed = "ssh $MAINT_NODE sudo dmesg\n";
+    let (running, ssh) = investigate(&stage).stdin(typed).stops_at("ssh sudo dmesg");
+    assert_eq!(stage.status(), "Held Ready");
+    kill(ssh.caller);
+    let run = running.ends();
+    assert_eq!(run.code, Some(137), "{run:?}");
+    assert_eq!(stage.status(), "Free Ready");
+    investigate(&stage).stdin(typed).succeeds();
+}
+
+#[test]
+fn an_investigation_needs_a_reason() {
+    let stage = Stage::new("shell-why");
+    let run = stage.runbook("investigate.sh").run();
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(
+        run.stderr.contains("usage: investigate.sh NODE WHY"),
+        "{run:?}"
+    );
+    assert_eq!(stage.steps(), "");
+}
+
+#[test]
+fn evidence_is_collected_on_hold() {
+    let stage = Stage::new("collect");
+    collect(&stage).succeeds();
+    assert_eq!(stage.status(), "Free Ready");
+    assert_eq!(stage.read("evidence/journal.txt"), "said by the node\n");
+    assert!(stage.read("evidence/node.txt").contains("boot-1"));
+    assert_snapshot!(stage.steps(), @"
+    kubectl maint hold NODE -m evidence is being collected --until 1h
+    kubectl describe node NODE
+    ssh -n -o BatchMode=yes -o ConnectTimeout=10 NODE sudo dmesg
+    ssh -n -o BatchMode=yes -o ConnectTimeout=10 NODE sudo journalctl --no-pager --since -2h
+    kubectl maint unhold NODE
+    ");
+}
+
+#[test]
+fn a_node_with_evidence_missing_stays_on_hold() {
+    let stage = Stage::new("collect-killed");
+    let (running, ssh) = collect(&stage).stops_at("ssh sudo journalctl");
+    kill(ssh.program);
+    let run = running.ends();
+    assert_eq!(run.code, Some(137), "{run:?}");
+    assert!(run.stderr.contains("stays on hold"), "{run:?}");
+    assert_eq!(stage.status(), "Hold Ready");
+
+    // Also where the script itself is killed.
+    let (running, ssh) = collect(&stage).stops_at("ssh sudo journalctl");
+    kill(running.pid());
+    kill(ssh.program);
+    assert_eq!(running.ends().code, None);
+    assert_eq!(stage.status(), "Hold Ready");
+
+    collect(&stage).succeeds();
+    assert_eq!(stage.status(), "Free Ready");
+}
+
+#[test]
+fn nothing_is_collected_where_somebody_is_at_work() {
+    let stage = Stage::new("collect-held");
+    let acquired = stage.maint("bob", &["acquire", &stage.node]);
+    assert_eq!(acquired.code, Some(0), "{acquired:?}");
+    let run = collect(&stage).run();
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert!(!stage.path("evidence").exists());
+}

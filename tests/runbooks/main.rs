@@ -1,0 +1,11 @@
+//! The runbooks of `docs/runbooks`, as an operator runs them: with kubectl, on a real kube-apiserver,
+//! and with stand-ins for the programs that reach a machine. Each runs to its end, and has a step
+//! killed half-way.
+
+mod investigation;
+mod nightly;
+mod own_update;
+mod reboot;
+mod stage;
+mod style;
+mod trim;

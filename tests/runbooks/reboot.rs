@@ -1,0 +1,181 @@
+//! `reboot.sh`: drain, reboot, wait until the node is back, uncordon, all of it under the lock.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::stage::{Running, Stage, kill};
+
+/// What is left of a node that is back.
+const BACK: &str = "Free Ready";
+
+/// A pod on the node that something looks after, and that is gone as soon as it is evicted: there is
+/// no kubelet to end it.
+fn pod(stage: &Stage) {
+    let node = &stage.node;
+    let owner = stage.kubectl(&[
+        "create",
+        "configmap",
+        node,
+        "--output=jsonpath={.metadata.uid}",
+    ]);
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": node,
+            "ownerReferences": [{
+                "apiVersion": "v1", "kind": "ConfigMap", "name": node, "uid": owner, "controller": true,
+            }],
+        },
+        "spec": {
+            "nodeName": node,
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "main", "image": "registry.example/main"}],
+        },
+    });
+    let mut create = stage
+        .kubectl_command()
+        .args(["create", "--filename=-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("kubectl is there");
+    let mut stdin = create.stdin.take().expect("a pipe");
+    stdin.write_all(pod.to_string().as_bytes()).expect("a pipe");
+    drop(stdin);
+    assert!(create.wait().expect("it ends").success());
+}
+
+/// Sees the node through its reboot, and the run to its end.
+#[track_caller]
+fn comes_back(stage: &Stage, mut running: Running) {
+    running.hears("rebooted");
+    stage.becomes_ready();
+    let run = running.ends();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(stage.status(), BACK);
+}
+
+#[test]
+fn a_node_is_drained_rebooted_and_back() {
+    let stage = Stage::new("reboot");
+    pod(&stage);
+    let mut running = stage.runbook("reboot.sh").start();
+    running.hears("rebooted");
+    assert_eq!(stage.status(), "Held NotReady,SchedulingDisabled");
+    let pods = stage.kubectl(&[
+        "get",
+        "pod",
+        "--output=name",
+        "--field-selector=spec.nodeName=node-reboot",
+    ]);
+    assert_eq!(pods, "", "it was drained before");
+    stage.becomes_ready();
+    let run = running.ends();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(stage.status(), BACK);
+    assert_snapshot!(stage.steps(), @"
+    kubectl maint with NODE --wait --timeout 1h -m reboot -- bash docs/runbooks/reboot.sh NODE
+    kubectl maint verify --quiet NODE
+    kubectl annotate --overwrite node NODE reboot.example.com/from-boot=boot-1
+    ssh -n -o BatchMode=yes -o ConnectTimeout=10 NODE true
+    kubectl drain NODE --ignore-daemonsets --delete-emptydir-data --timeout=15m
+    kubectl maint verify --quiet NODE
+    ssh -n -o BatchMode=yes -o ConnectTimeout=10 NODE sudo systemctl reboot
+    kubectl wait --for=condition=Ready node/NODE --timeout=900s
+    kubectl maint verify --quiet NODE
+    kubectl uncordon NODE
+    kubectl annotate node NODE reboot.example.com/from-boot-
+    ");
+}
+
+#[test]
+fn a_reboot_that_was_killed_is_done_by_the_next_run() {
+    let stage = Stage::new("reboot-ssh");
+    let (running, ssh) = stage.runbook("reboot.sh").stops_at("ssh systemctl reboot");
+    kill(ssh.program);
+    let run = running.ends();
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert_eq!(stage.status(), "Free Ready,SchedulingDisabled");
+
+    comes_back(&stage, stage.runbook("reboot.sh").start());
+    assert_eq!(stage.read("boots"), "boot-1\nboot-2\n");
+}
+
+#[test]
+fn a_run_killed_after_the_reboot_is_finished_without_another_one() {
+    let stage = Stage::new("reboot-script");
+    let (running, waiting) = stage.runbook("reboot.sh").stops_at("kubectl wait");
+    kill(waiting.caller);
+    let run = running.ends();
+    assert_eq!(run.code, Some(137), "{run:?}");
+    assert_eq!(stage.status(), "Free NotReady,SchedulingDisabled");
+
+    stage.becomes_ready();
+    stage.forget_steps();
+    stage.runbook("reboot.sh").succeeds();
+    assert_eq!(stage.status(), BACK);
+    assert_snapshot!(stage.steps(), @"
+    kubectl maint with NODE --wait --timeout 1h -m reboot -- bash docs/runbooks/reboot.sh NODE
+    kubectl maint verify --quiet NODE
+    kubectl wait --for=condition=Ready node/NODE --timeout=900s
+    kubectl maint verify --quiet NODE
+    kubectl uncordon NODE
+    kubectl annotate node NODE reboot.example.com/from-boot-
+    ");
+    assert_eq!(stage.read("boots"), "boot-1\nboot-2\n");
+}
+
+#[test]
+fn where_the_keeper_of_the_lock_is_killed_the_run_ends_with_it() {
+    let stage = Stage::new("reboot-with");
+    let (running, _) = stage.runbook("reboot.sh").stops_at("kubectl drain");
+    kill(running.pid());
+    assert_eq!(running.ends().code, None);
+    assert_eq!(
+        stage.status(),
+        "Held Ready",
+        "nobody was there to release it"
+    );
+
+    stage.lease_runs_out();
+    assert_eq!(stage.status(), "Expired Ready");
+    comes_back(&stage, stage.runbook("reboot.sh").start());
+}
+
+#[test]
+fn a_lock_that_is_broken_ends_the_run_before_the_reboot() {
+    let stage = Stage::new("reboot-broken");
+    let (running, _) = stage.runbook("reboot.sh").stops_at("kubectl drain");
+    let force = ["release", &stage.node, "--force", "--yes", "-m", "fire"];
+    let broken = stage.maint("carol", &force);
+    assert_eq!(broken.code, Some(0), "{broken:?}");
+    let run = running.ends();
+    assert_eq!(run.code, Some(5), "{run:?}");
+    assert_eq!(stage.read("boots"), "boot-1\n");
+    comes_back(&stage, stage.runbook("reboot.sh").start());
+}
+
+#[test]
+fn a_node_that_somebody_has_is_left_to_them() {
+    let stage = Stage::new("reboot-held");
+    let acquired = stage.maint("bob", &["acquire", &stage.node]);
+    assert_eq!(acquired.code, Some(0), "{acquired:?}");
+    let run = stage.runbook("reboot.sh").env("WAITING", "0").run();
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert_eq!(stage.status(), "Held Ready");
+}
+
+#[test]
+fn a_node_that_somebody_cordoned_is_left_to_them() {
+    let stage = Stage::new("reboot-cordoned");
+    stage.kubectl(&["cordon", &stage.node]);
+    let run = stage.runbook("reboot.sh").run();
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("cordoned by somebody else"), "{run:?}");
+    assert_eq!(stage.status(), "Free Ready,SchedulingDisabled");
+    assert_eq!(stage.read("boots"), "boot-1\n");
+}

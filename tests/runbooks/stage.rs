@@ -1,0 +1,348 @@
+//! A node, and a machine from which runbooks are run.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use control_plane::{Binary, ControlPlane, NodeSpec, shared};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// Where the runbooks are.
+pub(crate) const RUNBOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/runbooks");
+const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/runbooks/stand-in.sh");
+const PLAYED: [&str; 5] = ["kubectl", "ssh", "systemctl", "apt-get", "logger"];
+
+/// A node of a test's own, in its first boot, and a directory for everything else.
+pub(crate) struct Stage {
+    plane: &'static ControlPlane,
+    pub(crate) node: String,
+    directory: TempDir,
+}
+
+/// A run of a runbook, to be started.
+pub(crate) struct Runbook {
+    command: Command,
+    stdin: String,
+}
+
+/// One at work.
+pub(crate) struct Running {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    heard: String,
+    stopped: Option<Stopped>,
+}
+
+/// A step that will not go on.
+#[derive(Clone, Copy)]
+pub(crate) struct Stopped {
+    /// The program that the runbook called.
+    pub(crate) program: Pid,
+    /// The shell that called it.
+    pub(crate) caller: Pid,
+}
+
+/// What a run left behind.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    /// `None` where it was killed.
+    pub(crate) code: Option<i32>,
+}
+
+impl Stage {
+    pub(crate) fn new(name: &str) -> Self {
+        let plane = shared();
+        let directory = tempfile::tempdir().expect("a directory");
+        let stage = Self {
+            plane,
+            node: format!("node-{name}"),
+            directory,
+        };
+        std::fs::create_dir(stage.path("bin")).expect("a directory");
+        for name in PLAYED {
+            symlink(STAND_IN, stage.path("bin").join(name)).expect("a link");
+        }
+        let plugin = env!("CARGO_BIN_EXE_kubectl-maint");
+        symlink(plugin, stage.path("bin/kubectl-maint")).expect("a link");
+        for file in ["boots", "boot-id"] {
+            std::fs::write(stage.path(file), "boot-1\n").expect("a file");
+        }
+        plane
+            .create_nodes(&[NodeSpec::ready(&stage.node)])
+            .expect("a new node");
+        let status = json!({"status": {"nodeInfo": {"bootID": "boot-1"}}});
+        stage.patch_status(&status.to_string());
+        stage
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// A runbook about the node, in an environment of nothing that it does not need.
+    pub(crate) fn runbook(&self, name: &str) -> Runbook {
+        self.script(name).arg(&self.node)
+    }
+
+    /// One that asks for no node: it is its own machine's.
+    pub(crate) fn script(&self, name: &str) -> Runbook {
+        let kubectl = Binary::Kubectl.locate().expect("kubectl was built");
+        let mut command = Command::new(Path::new(RUNBOOKS).join(name));
+        command
+            .env_clear()
+            .env(
+                "PATH",
+                format!("{}:/usr/bin:/bin", self.path("bin").display()),
+            )
+            .env("HOME", self.directory.path())
+            .env("USER", "alice")
+            .env("KUBECONFIG", self.plane.admin_kubeconfig())
+            .env("KUBECTL", kubectl)
+            .env("STAGE", self.directory.path())
+            .env("NODE", &self.node);
+        Runbook {
+            command,
+            stdin: String::new(),
+        }
+    }
+
+    /// Runs kubectl as the administrator, besides the runbook.
+    #[track_caller]
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
+        self.plane.kubectl(arguments).expect("kubectl succeeds")
+    }
+
+    /// kubectl as the administrator, besides the runbook.
+    pub(crate) fn kubectl_command(&self) -> Command {
+        self.plane.kubectl_command().expect("kubectl was built")
+    }
+
+    /// Runs the plugin as `holder`, besides the runbook.
+    pub(crate) fn maint(&self, holder: &str, arguments: &[&str]) -> Run {
+        let output = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"))
+            .env_clear()
+            .env("KUBECONFIG", self.plane.admin_kubeconfig())
+            .env("KUBECTL_MAINT_HOLDER", holder)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the plugin was built");
+        Run {
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+            code: output.status.code(),
+        }
+    }
+
+    /// The lock's state and the node's, as `status` says them.
+    #[track_caller]
+    pub(crate) fn status(&self) -> String {
+        let run = self.maint("anybody", &["status", &self.node, "--no-headers"]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let row = run.stdout.lines().next().expect("a row");
+        let cells: Vec<&str> = row.split("   ").map(str::trim).collect();
+        let cells: Vec<&str> = cells.into_iter().filter(|cell| !cell.is_empty()).collect();
+        match cells[..] {
+            [_, state, .., node] => format!("{state} {node}"),
+            _ => panic!("{row}"),
+        }
+    }
+
+    /// What was done so far, a step a line: kubectl's questions left out, and names made equal.
+    pub(crate) fn steps(&self) -> String {
+        let directory = self.directory.path().to_string_lossy().into_owned();
+        self.read("steps")
+            .lines()
+            .filter(|step| !step.starts_with("kubectl get "))
+            .map(|step| {
+                let words = step.split(' ').map(|word| match word {
+                    _ if is_token(word) => "TOKEN",
+                    _ if word.ends_with("/bash") => "bash",
+                    _ => word,
+                });
+                let step = words.collect::<Vec<_>>().join(" ");
+                step.replace(RUNBOOKS, "docs/runbooks")
+                    .replace(&directory, "STAGE")
+                    .replace(&self.node, "NODE")
+            })
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    /// Whether `step`, a program and some of its words, was done.
+    pub(crate) fn did(&self, step: &str) -> bool {
+        let (program, words) = step.split_once(' ').expect("a program and words");
+        let steps = self.steps();
+        let mut steps = steps.lines().filter_map(|step| step.strip_prefix(program));
+        steps.any(|step| format!("{step} ").contains(&format!(" {words} ")))
+    }
+
+    /// Forgets what was done so far.
+    pub(crate) fn forget_steps(&self) {
+        std::fs::remove_file(self.path("steps")).expect("something was done");
+    }
+
+    /// The kubelet reports that all is well again.
+    pub(crate) fn becomes_ready(&self) {
+        self.patch_status(
+            r#"{"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}}"#,
+        );
+    }
+
+    /// Makes the node's lease end an hour and a half ago.
+    pub(crate) fn lease_runs_out(&self) {
+        let then = chrono::Utc::now() - chrono::TimeDelta::minutes(150);
+        let then = then.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+        let patch = json!({"spec": {"acquireTime": then, "renewTime": then}}).to_string();
+        self.kubectl(&[
+            "patch",
+            "lease",
+            &self.node,
+            "--namespace=kube-node-maintenance",
+            "--type=merge",
+            "--patch",
+            &patch,
+        ]);
+    }
+
+    fn patch_status(&self, patch: &str) {
+        let arguments = ["patch", "node", &self.node, "--subresource=status"];
+        self.kubectl(&[&arguments[..], &["--patch", patch]].concat());
+    }
+}
+
+impl Runbook {
+    pub(crate) fn arg(mut self, argument: &str) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn stdin(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.stdin);
+        self
+    }
+
+    pub(crate) fn run(self) -> Run {
+        self.start().ends()
+    }
+
+    #[track_caller]
+    pub(crate) fn succeeds(self) -> Run {
+        let run = self.run();
+        assert_eq!(run.code, Some(0), "{run:?}");
+        run
+    }
+
+    pub(crate) fn start(mut self) -> Running {
+        let mut child = self
+            .command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the runbook can be run");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        // A runbook need not read it.
+        let _ = stdin.write_all(self.stdin.as_bytes());
+        let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        Running {
+            child,
+            stderr,
+            heard: String::new(),
+            stopped: None,
+        }
+    }
+
+    /// Starts it, and returns when `step`, a program and some of its words, was begun and will not go
+    /// on.
+    pub(crate) fn stops_at(self, step: &str) -> (Running, Stopped) {
+        let mut running = self.env("STOP_AT", step).start();
+        let ids = running.hears("stopped: ");
+        let (program, caller) = ids.split_once(" of ").expect("two process ids");
+        let stopped = Stopped {
+            program: pid(program),
+            caller: pid(caller),
+        };
+        running.stopped = Some(stopped);
+        (running, stopped)
+    }
+}
+
+impl Running {
+    /// Waits for a line on stderr that begins with `beginning`, and returns the rest of it.
+    #[track_caller]
+    pub(crate) fn hears(&mut self, beginning: &str) -> String {
+        loop {
+            let mut line = String::new();
+            let read = self.stderr.read_line(&mut line).expect("a pipe");
+            assert_ne!(read, 0, "it ended before {beginning:?}: {}", self.heard);
+            self.heard.push_str(&line);
+            if let Some(rest) = line.strip_prefix(beginning) {
+                return rest.trim().to_owned();
+            }
+        }
+    }
+
+    /// The first process: the runbook's shell, or what it has become.
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Waits until all of its processes have ended: nobody has its stderr any more.
+    pub(crate) fn ends(mut self) -> Run {
+        self.stderr.read_to_string(&mut self.heard).expect("text");
+        let mut stdout = String::new();
+        let mut pipe = self.child.stdout.take().expect("a pipe");
+        pipe.read_to_string(&mut stdout).expect("text");
+        self.stopped = None;
+        Run {
+            stdout,
+            stderr: std::mem::take(&mut self.heard),
+            code: self.child.wait().expect("it is our child").code(),
+        }
+    }
+}
+
+impl Drop for Running {
+    /// A test that fails leaves nothing behind.
+    fn drop(&mut self) {
+        if let Some(stopped) = self.stopped {
+            kill(stopped.program);
+        }
+    }
+}
+
+/// As `kill -9` does.
+pub(crate) fn kill(process: Pid) {
+    // It may have ended by itself.
+    let _ = kill_process(process, Signal::KILL);
+}
+
+fn pid(text: &str) -> Pid {
+    let number = text.parse().expect("a number");
+    Pid::from_raw(number).expect("a process id")
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("output is UTF-8")
+}
+
+/// Whether a word is the token of an acquisition: uid, transitions and nonce.
+fn is_token(word: &str) -> bool {
+    let parts: Vec<&str> = word.split('.').collect();
+    matches!(parts[..], [uid, transitions, _] if uid.len() == 36 && transitions.parse::<u32>().is_ok())
+}

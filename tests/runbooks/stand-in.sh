@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Stands in for kubectl, ssh and other programs that a runbook calls, by the name that it is called by. It writes down
+# every step. At the step that STOP_AT means, by program and words, it stops without doing anything: its process id, and
+# the id of who called it, are then its last words on stderr. kubectl is otherwise the real one; a reboot, wherever it is
+# asked for, gives the node another boot ID and leaves it not ready. What ssh runs ends with the code NODE_SAYS.
+set -euo pipefail
+
+step="${0##*/} $*"
+echo "$step" >>"$STAGE/steps"
+if [[ -n ${STOP_AT-} && ${0##*/} = "${STOP_AT%% *}" && " $* " = *" ${STOP_AT#* } "* ]]; then
+    echo "stopped: $$ of $PPID" >&2
+    exec sleep 600
+fi
+
+reboot() {
+    local boots
+    boots=$(wc -l <"$STAGE/boots")
+    echo "boot-$((boots + 1))" | tee "$STAGE/boot-id" >>"$STAGE/boots"
+    "$KUBECTL" patch node "$NODE" --subresource=status --patch '{"status": {
+        "nodeInfo": {"bootID": "'"$(cat "$STAGE/boot-id")"'"},
+        "conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady"}]
+    }}' >"$STAGE/reboot"
+    echo "rebooted" >&2
+}
+
+case $step in
+"kubectl "*) exec "$KUBECTL" "$@" ;;
+"ssh "*" sudo systemctl reboot")
+    reboot
+    exit 255
+    ;;
+"systemctl reboot") reboot ;;
+"ssh "*)
+    echo "said by the node"
+    exit "${NODE_SAYS:-0}"
+    ;;
+esac

@@ -1,0 +1,71 @@
+//! `trim.sh`: a release in a trap, on a lease that is already free.
+
+use insta::assert_snapshot;
+
+use crate::stage::{Stage, kill};
+
+#[test]
+fn the_release_in_the_trap_finds_the_node_free() {
+    let stage = Stage::new("trim");
+    let run = stage.runbook("trim.sh").succeeds();
+    assert!(!run.stderr.contains("error"), "{run:?}");
+    assert_eq!(stage.status(), "Free Ready");
+    assert_snapshot!(stage.steps(), @"
+    kubectl maint acquire NODE --duration 20m -m disks are trimmed -o token
+    ssh -n -o BatchMode=yes NODE sudo fstrim --all --verbose
+    kubectl maint release NODE --token TOKEN
+    logger --tag trim NODE: said by the node
+    kubectl maint release NODE --token TOKEN
+    ");
+}
+
+#[test]
+fn the_trap_gives_the_node_back_where_a_step_was_killed() {
+    let stage = Stage::new("trim-ssh");
+    let (running, ssh) = stage.runbook("trim.sh").stops_at("ssh sudo fstrim");
+    assert_eq!(stage.status(), "Held Ready");
+    kill(ssh.program);
+    let run = running.ends();
+    assert_eq!(run.code, Some(137), "{run:?}");
+    assert_eq!(stage.status(), "Free Ready");
+    stage.runbook("trim.sh").succeeds();
+}
+
+#[test]
+fn the_trap_leaves_alone_who_took_the_node_meanwhile() {
+    let stage = Stage::new("trim-taken");
+    let (running, logger) = stage.runbook("trim.sh").stops_at("logger --tag");
+    // Under the same name, which only the token tells apart.
+    let who = format!("alice@{}", gethostname::gethostname().to_string_lossy());
+    let acquired = stage.maint(&who, &["acquire", &stage.node]);
+    assert_eq!(acquired.code, Some(0), "it is free already: {acquired:?}");
+    kill(logger.program);
+    let run = running.ends();
+    assert_eq!(
+        run.code,
+        Some(137),
+        "its own code, not the release's: {run:?}"
+    );
+    assert_eq!(stage.status(), "Held Ready");
+}
+
+#[test]
+fn where_no_trap_can_run_the_lease_says_who_did_not_finish() {
+    let stage = Stage::new("trim-killed");
+    let (running, ssh) = stage.runbook("trim.sh").stops_at("ssh sudo fstrim");
+    kill(running.pid());
+    let refused = stage.maint("bob", &["acquire", &stage.node]);
+    assert_eq!(
+        refused.code,
+        Some(3),
+        "what it started may still run: {refused:?}"
+    );
+    kill(ssh.program);
+    assert_eq!(running.ends().code, None);
+
+    stage.lease_runs_out();
+    assert_eq!(stage.status(), "Expired Ready");
+    let run = stage.runbook("trim.sh").succeeds();
+    assert!(run.stderr.contains("expired"), "{run:?}");
+    assert_eq!(stage.status(), "Free Ready");
+}
