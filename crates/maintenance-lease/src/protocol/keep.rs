@@ -101,7 +101,10 @@ impl Terms {
     /// be shorter than what was asked for.
     fn ahead(self, duration: u32) -> Span {
         let duration = duration.min(self.duration);
-        let every = self.every.as_micros() * i64::from(duration) / i64::from(self.duration.max(1));
+        // A hold's duration, in microseconds, leaves no room for a product in 64 bits.
+        let every = i128::from(self.every.as_micros()) * i128::from(duration)
+            / i128::from(self.duration.max(1));
+        let every = i64::try_from(every).unwrap_or(i64::MAX);
         Span::micros(Span::seconds(duration).as_micros() - every)
     }
 }
@@ -752,6 +755,15 @@ mod tests {
             assert!(due.plus(Span::seconds(request)) <= keeper.stop_at());
         }
         assert_eq!(Terms::shortest(Span::seconds(10), Span::seconds(11)), 32);
+    }
+
+    #[test]
+    fn the_longest_duration_that_a_lease_can_have_is_kept_like_any_other() {
+        let longest = i32::MAX.unsigned_abs();
+        let terms = Terms::new(longest, Span::seconds(1));
+        let two_thirds = Span::micros(Span::seconds(longest).as_micros() - terms.every.as_micros());
+        assert_eq!(terms.ahead(longest), two_thirds);
+        assert!(terms.request() > Span::seconds(longest / 4));
     }
 
     #[test]
