@@ -27,7 +27,7 @@ pub(crate) fn length(typed: &str) -> Result<Duration, String> {
 pub(crate) fn lease(typed: &str) -> Result<Duration, String> {
     let length = length(typed)?;
     if length > maintenance_lease::LONGEST_DURATION {
-        return Err("must not be longer than 1h; for longer: renew it in time, or hold".to_owned());
+        return Err("must not be longer than 1h; for longer: with, or hold".to_owned());
     }
     maintenance_lease::check_duration(length)
         .map(|_| length)
@@ -91,7 +91,7 @@ mod tests {
             ("-5m", "must not be negative"),
             (
                 "61m",
-                "must not be longer than 1h; for longer: renew it in time, or hold",
+                "must not be longer than 1h; for longer: with, or hold",
             ),
             ("soon", "is not a length of time, such as 90s, 30m or 1h"),
         ] {

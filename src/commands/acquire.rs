@@ -106,10 +106,11 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     let then = match &nodes[..] {
         [node] => format!(
             "after that anyone may take it; longer: {program} renew {node}, \
-             or {program} hold {node} -m WHY"
+             {program} hold {node} -m WHY, or {program} with"
         ),
         _ => format!(
-            "after that anyone may take them; longer: {program} renew, or {program} hold -m WHY"
+            "after that anyone may take them; longer: {program} renew, {program} hold -m WHY, \
+             or {program} with"
         ),
     };
     let report = Report::new(&work).asked_for(Some(args.duration)).then(then);

@@ -18,7 +18,7 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         "#
         );
@@ -84,7 +84,7 @@ fn a_line_of_a_hint_goes_where_this_one_went() {
         $ kubectl maint acquire worker-1 --reason "new kernel" --context [context] --holder "our ops"
         node/worker-1 acquired by our ops until [time] (30m)
         -- stderr
-        after that anyone may take it; longer: kubectl maint --context [context] --holder 'our ops' renew worker-1, or kubectl maint --context [context] --holder 'our ops' hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint --context [context] --holder 'our ops' renew worker-1, kubectl maint --context [context] --holder 'our ops' hold worker-1 -m WHY, or kubectl maint --context [context] --holder 'our ops' with
         -- exit code 0
         "#);
         assert_snapshot!(maint(&["acquire", &node], "our ops"), @r#"
@@ -152,7 +152,7 @@ fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/worker-1 was left unfinished by bob@laptop (since [time], expired at [time], [length] ago); the node is still cordoned
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         ");
     });
@@ -333,7 +333,7 @@ fn of_several_nodes_all_are_taken_or_none() {
         -- stderr
         error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
         hint: ask them, or wait for it: kubectl maint acquire worker-2 --wait
-        after that anyone may take them; longer: kubectl maint renew, or kubectl maint hold -m WHY
+        after that anyone may take them; longer: kubectl maint renew, kubectl maint hold -m WHY, or kubectl maint with
         held now, 2 of 3 nodes: worker-3, worker-1
         -- exit code 3
         "
@@ -349,7 +349,7 @@ fn of_several_nodes_all_are_taken_or_none() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take them; longer: kubectl maint renew, or kubectl maint hold -m WHY
+        after that anyone may take them; longer: kubectl maint renew, kubectl maint hold -m WHY, or kubectl maint with
         all 3 nodes are held now
         -- exit code 0
         ");

@@ -26,7 +26,7 @@ fn a_local_clock_that_is_off() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         Warning: the local clock is 10s behind the API server's; the server's counts
         -- exit code 0
         ");
@@ -71,7 +71,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/worker-1 can't be read with your rights: it may not exist, and then its Lease stays behind
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         ");
         assert_snapshot!(run(&["acquire", one, two, "--reentry"]), @"
@@ -80,7 +80,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/worker-1 and 1 more can't be read with your rights: it may not exist, and then its Lease stays behind
-        after that anyone may take them; longer: kubectl maint renew, or kubectl maint hold -m WHY
+        after that anyone may take them; longer: kubectl maint renew, kubectl maint hold -m WHY, or kubectl maint with
         all 2 nodes are held now
         -- exit code 0
         ");

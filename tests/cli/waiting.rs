@@ -50,7 +50,7 @@ fn a_released_node_is_acquired() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         "#);
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
@@ -84,7 +84,7 @@ fn a_free_node_is_acquired_at_once() {
         $ kubectl maint acquire worker-1 --wait --timeout=0
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         ");
     });
@@ -148,7 +148,7 @@ fn another_holder_is_something_new() {
         -- stderr
         waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
         waiting: node/worker-1 is on hold by carol@desk: "fire" (since [time]); free when the hold is ended
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         "#);
     });

@@ -77,7 +77,7 @@ fn more_than_an_hour() {
     assert_snapshot!(acquire_for("61m"), @"
     $ kubectl maint acquire worker-1 --duration 61m
     -- stderr
-    error: invalid value '61m' for '--duration <TIME>': must not be longer than 1h; for longer: renew it in time, or hold
+    error: invalid value '61m' for '--duration <TIME>': must not be longer than 1h; for longer: with, or hold
 
     For more information, try '--help'.
     -- exit code 2
@@ -85,7 +85,7 @@ fn more_than_an_hour() {
     assert_snapshot!(acquire_for("3601s"), @"
     $ kubectl maint acquire worker-1 --duration 3601s
     -- stderr
-    error: invalid value '3601s' for '--duration <TIME>': must not be longer than 1h; for longer: renew it in time, or hold
+    error: invalid value '3601s' for '--duration <TIME>': must not be longer than 1h; for longer: with, or hold
 
     For more information, try '--help'.
     -- exit code 2

@@ -197,7 +197,7 @@ fn a_megabyte_of_one_node() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         ");
     });

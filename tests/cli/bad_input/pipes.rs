@@ -14,7 +14,7 @@ fn nobody_reads_stdout() {
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
         lease/worker-1 and 1 more created
-        after that anyone may take them; longer: kubectl maint renew, or kubectl maint hold -m WHY
+        after that anyone may take them; longer: kubectl maint renew, kubectl maint hold -m WHY, or kubectl maint with
         all 2 nodes are held now
         -- exit code 0
         ");

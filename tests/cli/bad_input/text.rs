@@ -30,7 +30,7 @@ fn control_characters_in_a_reason() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         "#);
         let reason =
@@ -126,7 +126,7 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         node/expired acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/expired was left unfinished by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], expired at [time], [length] ago)
-        after that anyone may take it; longer: kubectl maint renew expired, or kubectl maint hold expired -m WHY
+        after that anyone may take it; longer: kubectl maint renew expired, kubectl maint hold expired -m WHY, or kubectl maint with
         -- exit code 0
         "#);
     });
@@ -143,7 +143,7 @@ fn a_reason_may_have_a_kibibyte() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         ");
         // One more is refused without asking the server, which isn't even there.
@@ -201,7 +201,7 @@ fn empty_arguments() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         "#);
         // Nor is it in the variable.

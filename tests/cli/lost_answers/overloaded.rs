@@ -77,7 +77,7 @@ fn writes_are_throttled() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         ");
     });
@@ -112,7 +112,7 @@ fn the_server_is_unavailable() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         ");
     });

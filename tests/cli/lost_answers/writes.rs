@@ -28,7 +28,7 @@ fn an_acquisition_whose_answer_was_lost_is_one() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         node/worker-1: the server's answer was lost; another read shows that it was done
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         ");
         let spec = &cluster.lease_of(&node)["spec"];
@@ -49,7 +49,7 @@ fn a_created_lease_whose_answer_was_lost_is_ours() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         node/worker-1: the server's answer was lost; another read shows that it was done
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         ");
         assert_eq!(cluster.lease_of(&node)["spec"]["leaseTransitions"], 1);
@@ -165,7 +165,7 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
         $ kubectl maint acquire worker-1 --request-timeout=1s
         node/worker-1 acquired by alice@bastion until [time] (29m)
         -- stderr
-        after that anyone may take it; longer: kubectl maint renew worker-1, or kubectl maint hold worker-1 -m WHY
+        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
         -- exit code 0
         ");
         let landed = cluster.lease_of(&node);

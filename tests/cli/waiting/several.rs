@@ -32,7 +32,7 @@ fn they_are_taken_in_the_order_of_their_names() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        after that anyone may take them; longer: kubectl maint renew, or kubectl maint hold -m WHY
+        after that anyone may take them; longer: kubectl maint renew, kubectl maint hold -m WHY, or kubectl maint with
         all 2 nodes are held now
         -- exit code 0
         "#);
