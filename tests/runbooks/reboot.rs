@@ -116,12 +116,12 @@ fn a_run_killed_after_the_reboot_is_finished_without_another_one() {
 
     stage.becomes_ready();
     stage.forget_steps();
-    stage.runbook("reboot.sh").succeeds();
+    stage.runbook("reboot.sh").env("BOOTING", "30").succeeds();
     assert_eq!(stage.status(), BACK);
     assert_snapshot!(stage.steps(), @"
     kubectl maint with NODE --wait --timeout 1h -m reboot -- bash docs/runbooks/reboot.sh NODE
     kubectl maint verify --quiet NODE
-    kubectl wait --for=condition=Ready node/NODE --timeout=900s
+    kubectl wait --for=condition=Ready node/NODE --timeout=30s
     kubectl maint verify --quiet NODE
     kubectl uncordon NODE
     kubectl annotate node NODE reboot.example.com/from-boot-
