@@ -1,6 +1,8 @@
 //! `investigate.sh`, with somebody there, and `collect.sh`, with nobody.
 
 use insta::assert_snapshot;
+use rexpect::reader::Options;
+use rexpect::session::spawn_with_options;
 
 use crate::stage::{Runbook, Stage, kill};
 
@@ -28,6 +30,35 @@ fn the_node_is_ones_own_while_the_shell_runs() {
     ssh NODE sudo dmesg
     kubectl maint status NODE -o json
     ");
+}
+
+#[test]
+fn ctrl_c_ends_what_the_shell_runs_and_neither_shell_nor_lock() {
+    let stage = Stage::new("shell-terminal");
+    let runbook = investigate(&stage).env("STOP_AT", "ssh sudo dmesg");
+    let options = Options::new().timeout_ms(Some(60_000));
+    let mut shell = spawn_with_options(runbook.command(), options).expect("a terminal");
+    shell.process_mut().set_kill_timeout(Some(200));
+    for (typed, shown) in [
+        (
+            "echo $MAINT_NODE is lo''cked",
+            "node-shell-terminal is locked",
+        ),
+        ("ssh $MAINT_NODE sudo dmesg", "stopped: "),
+    ] {
+        shell.send_line(typed).expect("somebody reads");
+        shell.exp_string(shown).expect("it is shown");
+    }
+    shell.send_control('c').expect("somebody reads");
+    shell
+        .send_line("echo it goes o''n")
+        .expect("somebody reads");
+    shell.exp_string("it goes on").expect("it is shown");
+    assert_eq!(stage.status(), "Held Ready");
+    shell.send_line("exit").expect("somebody reads");
+    shell.exp_string("released").expect("it is shown");
+    shell.exp_eof().expect("all has ended");
+    assert_eq!(stage.status(), "Free Ready");
 }
 
 #[test]

@@ -236,6 +236,11 @@ impl Runbook {
         self
     }
 
+    /// The command as it would be run, for tests that give it a terminal.
+    pub(crate) fn command(self) -> Command {
+        self.command
+    }
+
     pub(crate) fn run(self) -> Run {
         self.start().ends()
     }
