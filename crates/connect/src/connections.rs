@@ -35,7 +35,8 @@ const MOST_FAILED_FOR_OTHERS: u8 = 8;
 type HttpClient<C> = legacy::Client<C, Body>;
 
 /// The connections to the API server. HTTP/2 carries all requests over one, whose handshake those that come together
-/// wait for; HTTP/1.1 needs one for each. A new client certificate needs new ones.
+/// wait for; HTTP/1.1 needs one for each. A new client certificate needs new ones, and so does whoever gave up waiting
+/// for an answer: on a connection that fell silent the next request would wait in vain, too.
 #[derive(Clone)]
 pub(super) struct Connections {
     connector: HttpsConnector<Dialer>,
@@ -45,7 +46,10 @@ pub(super) struct Connections {
 
 #[derive(Clone)]
 struct Clients {
+    /// Of the client certificate.
     generation: u64,
+    /// How many there were before.
+    number: u64,
     /// None where the server has no HTTP/2.
     http2: Option<HttpClient<Http2Connector>>,
     http1: HttpClient<HttpsConnector<Dialer>>,
@@ -90,6 +94,7 @@ impl Connections {
         let http2 = target.is_secure().then(|| http2_client(connector.clone()));
         let current = Clients {
             generation: identity.generation(),
+            number: 0,
             http2,
             http1: http1_client(connector.clone()),
         };
@@ -107,18 +112,23 @@ impl Connections {
     /// The clients whose connections show the present client certificate.
     fn clients(&self) -> Clients {
         let mut current = self.current();
-        let generation = self.identity.generation();
-        if current.generation != generation {
-            *current = Clients {
-                generation,
-                http2: current
-                    .http2
-                    .as_ref()
-                    .map(|_| http2_client(self.connector.clone())),
-                http1: http1_client(self.connector.clone()),
-            };
+        if current.generation != self.identity.generation() {
+            self.renew(&mut current);
         }
         current.clone()
+    }
+
+    /// Opens new connections from now on. What is under way goes on.
+    fn renew(&self, current: &mut Clients) {
+        *current = Clients {
+            generation: self.identity.generation(),
+            number: current.number + 1,
+            http2: current
+                .http2
+                .as_ref()
+                .map(|_| http2_client(self.connector.clone())),
+            http1: http1_client(self.connector.clone()),
+        };
     }
 
     async fn send(self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
@@ -133,7 +143,12 @@ impl Connections {
                 return Ok(clients.http1.request(request).await?);
             };
             // Where there is no connection yet, nothing was sent.
-            match http2.request(request).await {
+            let waiting = Waiting {
+                connections: &self,
+                number: clients.number,
+                is_over: false,
+            };
+            match waiting.for_answer(http2.request(request)).await {
                 Err(err) if is_no_http2(&err) => {
                     self.current().http2 = None;
                 }
@@ -145,6 +160,31 @@ impl Connections {
                 }
                 answer => return Ok(answer?),
             }
+        }
+    }
+}
+
+/// A request that waits for its answer. Dropped before it came, it gave up.
+struct Waiting<'a> {
+    connections: &'a Connections,
+    /// Of the clients that it was sent by.
+    number: u64,
+    is_over: bool,
+}
+
+impl Waiting<'_> {
+    async fn for_answer<T>(mut self, answer: impl Future<Output = T>) -> T {
+        let answer = answer.await;
+        self.is_over = true;
+        answer
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut current = self.connections.current();
+        if !self.is_over && current.number == self.number {
+            self.connections.renew(&mut current);
         }
     }
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rustix::process::Signal;
 
 use crate::support::cluster::Cluster;
-use crate::support::tests_on_both;
+use crate::support::{eventually, tests_on_both};
 
 tests_on_both! {
     a_leader_that_crashed_is_followed_once_its_lease_stood_unchanged,
@@ -12,6 +12,7 @@ tests_on_both! {
     a_daemon_that_ignores_term_is_killed_before_another_begins,
     a_stopped_leader_keeps_no_daemon,
     a_lead_that_is_taken_away_ends_the_daemon,
+    a_connection_that_fell_silent_costs_no_lead,
 }
 
 /// The lease of `Setup::short`.
@@ -106,7 +107,22 @@ fn a_lead_that_is_taken_away_ends_the_daemon(cluster: &Cluster) {
     assert_eq!(cluster.journal.lines()[1], "end a");
 }
 
-/// When the lease was last renewed, once nobody renews it.
+fn a_connection_that_fell_silent_costs_no_lead(cluster: &Cluster) {
+    let wire = cluster.wire();
+    let setup = cluster.candidate_on(&wire, "a");
+    let mut a = setup.with(&["--lease-duration=8s", "--grace=1s"]).start();
+    cluster.journal.wait_for("begin a");
+    wire.silence();
+    let until = renewed(cluster) + TimeDelta::seconds(8);
+    eventually("a renewal past the end of the last one", || {
+        (renewed(cluster) > until).then_some(())
+    });
+    a.signal(Signal::TERM);
+    assert_eq!(a.code(), Some(0));
+    assert_eq!(cluster.spec()["holderIdentity"], "");
+}
+
+/// When the lease was last renewed.
 fn renewed(cluster: &Cluster) -> DateTime<Utc> {
     time(cluster.spec()["renewTime"].as_str().expect("a time"))
 }

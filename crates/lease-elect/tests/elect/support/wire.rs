@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -13,7 +13,10 @@ pub(crate) struct Wire {
 
 #[derive(Default)]
 struct State {
-    is_cut: AtomicBool,
+    /// How many connections were made.
+    made: AtomicUsize,
+    /// So many of them are silent.
+    silent: AtomicUsize,
     is_over: AtomicBool,
     ends: Mutex<Vec<TcpStream>>,
 }
@@ -31,8 +34,9 @@ impl Wire {
                 }
                 let client = client.expect("a connection");
                 let upstream = TcpStream::connect(&server).expect("the server is there");
+                let number = of_thread.made.fetch_add(1, Ordering::SeqCst);
                 for (from, to) in [(&client, &upstream), (&upstream, &client)] {
-                    of_thread.carry(from, to);
+                    of_thread.carry(number, from, to);
                 }
             }
         });
@@ -46,7 +50,14 @@ impl Wire {
 
     /// From now on nothing passes.
     pub(crate) fn cut(&self) {
-        self.state.is_cut.store(true, Ordering::SeqCst);
+        self.state.silent.store(usize::MAX, Ordering::SeqCst);
+    }
+
+    /// From now on nothing passes on the connections that there are, as where the server's machine was
+    /// replaced by another.
+    pub(crate) fn silence(&self) {
+        let made = self.state.made.load(Ordering::SeqCst);
+        self.state.silent.store(made, Ordering::SeqCst);
     }
 
     /// The same, and both ends are told.
@@ -63,7 +74,11 @@ impl State {
         }
     }
 
-    fn carry(self: &Arc<Self>, from: &TcpStream, to: &TcpStream) {
+    fn is_silent(&self, number: usize) -> bool {
+        number < self.silent.load(Ordering::SeqCst)
+    }
+
+    fn carry(self: &Arc<Self>, number: usize, from: &TcpStream, to: &TcpStream) {
         let mut from = from.try_clone().expect("a second handle");
         let mut to = to.try_clone().expect("a second handle");
         let mut ends = self.ends.lock().expect("no panic");
@@ -73,11 +88,11 @@ impl State {
             let mut bytes = [0; 16 * 1024];
             while let Ok(count @ 1..) = from.read(&mut bytes) {
                 // What comes after the cut is swallowed.
-                if !state.is_cut.load(Ordering::SeqCst) && to.write_all(&bytes[..count]).is_err() {
+                if !state.is_silent(number) && to.write_all(&bytes[..count]).is_err() {
                     break;
                 }
             }
-            if !state.is_cut.load(Ordering::SeqCst) {
+            if !state.is_silent(number) {
                 let _ = to.shutdown(Shutdown::Both);
             }
         });
