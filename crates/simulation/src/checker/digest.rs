@@ -68,6 +68,11 @@ pub(super) struct Belief {
     pub(super) acquisition: Acquisition,
     pub(super) spans: Vec<(Time, Time)>,
     until: Option<Time>,
+    /// When it was acted on last.
+    acted: Time,
+    /// Its client's timers stood still meanwhile. They end too late from there on; that no step is
+    /// taken does not depend on them.
+    timers_late: bool,
     /// The span that goes on.
     open: Option<Time>,
     over: bool,
@@ -167,6 +172,7 @@ impl Digest {
                 }
                 for belief in self.of_client(*client) {
                     belief.close(at);
+                    belief.timers_late |= *how != Freeze::Stopped;
                 }
             }
             Event::Thawed { client } => {
@@ -253,6 +259,8 @@ impl Digest {
                         acquisition: acquisition.clone(),
                         spans: Vec::new(),
                         until: *until,
+                        acted: at,
+                        timers_late: false,
                         open: Some(at),
                         over: false,
                     },
@@ -315,7 +323,8 @@ impl Belief {
     /// Nothing is done on it from `at` on.
     fn close(&mut self, at: Time) {
         if let Some(from) = self.open.take() {
-            let to = self.until.map_or(at, |until| until.min(at));
+            let end = if self.timers_late { self.acted } else { at };
+            let to = self.until.map_or(end, |until| until.min(at));
             if from < to {
                 self.spans.push((from, to));
             }
@@ -331,6 +340,7 @@ impl Belief {
 
     fn act(&mut self, at: Time) {
         if !self.over {
+            self.acted = at;
             self.open.get_or_insert(at);
         }
     }
