@@ -1,0 +1,72 @@
+//! Something is wrong between the holder and the API server. The others have another way.
+
+use std::time::Duration;
+
+use crate::support::link::{Flow, Link};
+use crate::support::plane::Access;
+use crate::support::scenario::{DONE, LOST, Scenario};
+
+/// Cuts the holder off, sees it lose the lock and the others have it, and mends the network: what was
+/// held back arrives then.
+fn cut(name: &str, sever: impl Fn(&Link)) {
+    let access = Access::shared();
+    let mut scenario = Scenario::new(&access, name);
+    let link = scenario.link();
+    let mut manner = scenario.usual();
+    manner.kubeconfig.clone_from(&link.kubeconfig);
+    let holder = scenario.begins("a", manner);
+    scenario.joined_by(&["b", "c"]);
+    sever(&link);
+    scenario.is_cut_off(&holder);
+    assert_eq!(holder.first_exit(), LOST);
+    scenario.others_have_a_turn(&holder);
+    link.both(Flow::Pass);
+    scenario.all_have_a_turn();
+    scenario.ends();
+}
+
+#[test]
+fn a_partition_ends_the_command_in_time() {
+    cut("partition", |link| link.both(Flow::Hold));
+}
+
+#[test]
+fn requests_that_stay_away_renew_nothing() {
+    cut("no-requests", |link| link.requests(Flow::Hold));
+}
+
+#[test]
+fn renewals_whose_answers_stay_away_are_not_believed() {
+    cut("no-answers", |link| link.answers(Flow::Hold));
+}
+
+#[test]
+fn renewals_whose_answers_are_lost_with_the_connection_are_not_believed() {
+    cut("broken-answers", |link| link.answers(Flow::Break));
+}
+
+#[test]
+fn a_slow_network_is_worked_with() {
+    let access = Access::shared();
+    let mut scenario = Scenario::new(&access, "slow");
+    let links = [scenario.link(), scenario.link()];
+    let mut manners = links.each_ref().map(|link| {
+        link.both(Flow::Slow(Duration::from_millis(150)));
+        let mut manner = scenario.usual();
+        manner.kubeconfig.clone_from(&link.kubeconfig);
+        manner
+    });
+    // Long enough to be renewed a few times, also by a machine that is busy.
+    for manner in &mut manners {
+        manner.lease = Duration::from_secs(15);
+    }
+    let [one, other] = manners;
+    let holder = scenario.begins("a", one);
+    scenario.joins("b", other);
+    scenario.joined_by(&["c"]);
+    std::thread::sleep(holder.manner.lease);
+    holder.finishes();
+    assert_eq!(holder.first_exit(), DONE);
+    scenario.all_have_a_turn();
+    scenario.ends();
+}

@@ -1,0 +1,46 @@
+//! The control plane itself is down, for everybody. Each of these has it alone.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use control_plane::ControlPlane;
+
+use crate::support::plane::{Access, Outage};
+use crate::support::scenario::{DONE, LOST, Scenario};
+
+/// A command under a short lease is ended in time, one under a long lease survives, and afterwards
+/// everybody gets a turn. It is down for `length` at least.
+fn outage(name: &str, length: Duration, begin: fn(&'static ControlPlane) -> Outage) {
+    let access = Access::alone();
+    let mut short = Scenario::new(&access, &format!("{name}-short"));
+    let mut long = Scenario::new(&access, &format!("{name}-long"));
+    let holder = short.begins("a", short.usual());
+    short.joined_by(&["b", "c"]);
+    let mut manner = long.usual();
+    manner.lease = Duration::from_secs(120);
+    let patient = long.begins("a", manner);
+    long.joined_by(&["b"]);
+
+    let outage = begin(access.plane());
+    short.is_cut_off(&holder);
+    sleep(length);
+    assert_eq!(holder.first_exit(), LOST);
+    drop(outage);
+    short.all_have_a_turn();
+    short.ends();
+
+    patient.finishes();
+    assert_eq!(patient.first_exit(), DONE);
+    long.all_have_a_turn();
+    long.ends();
+}
+
+#[test]
+fn a_killed_api_server() {
+    outage("api-server", Duration::ZERO, Outage::api_server_killed);
+}
+
+#[test]
+fn a_stopped_etcd() {
+    outage("etcd", Duration::from_secs(20), Outage::etcd_stopped);
+}

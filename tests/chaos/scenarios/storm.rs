@@ -1,0 +1,66 @@
+//! Everything at once, at random.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use crate::support::contender::{Contender, Manner};
+use crate::support::link::{Flow, Link};
+use crate::support::plane::Access;
+use crate::support::scenario::Scenario;
+
+/// How long it lasts.
+const STORM: Duration = Duration::from_secs(20);
+
+/// Another storm is another seed: `CHAOS_SEED`. (The same one brings the same faults, not the same
+/// course: the processes are real.)
+fn seed() -> u64 {
+    let given = std::env::var("CHAOS_SEED").ok();
+    given.map_or(1, |seed| seed.parse().expect("CHAOS_SEED is a number"))
+}
+
+fn strike(rng: &mut Rng, contender: &Contender, link: &Link) {
+    let flow = match rng.u8(..6) {
+        0 | 1 => Flow::Pass,
+        2 => Flow::Slow(Duration::from_millis(rng.u64(10..800))),
+        3 | 4 => Flow::Hold,
+        _ => Flow::Break,
+    };
+    match rng.u8(..9) {
+        0 | 1 => link.requests(flow),
+        2 | 3 => link.answers(flow),
+        4 | 5 => link.both(Flow::Pass),
+        6 => contender.stop(),
+        7 => contender.goes_on(),
+        _ => contender.is_killed(),
+    }
+}
+
+#[test]
+fn a_storm_of_faults() {
+    let access = Access::shared();
+    let mut scenario = Scenario::new(&access, "storm");
+    let contenders = ["a", "b", "c"].map(|name| {
+        let link = scenario.link();
+        let manner = Manner {
+            kubeconfig: link.kubeconfig.clone(),
+            signs: 40,
+            ..scenario.usual()
+        };
+        (scenario.joins(name, manner), link)
+    });
+    let mut rng = Rng::with_seed(seed());
+    let end = Instant::now() + STORM;
+    while Instant::now() < end {
+        let (contender, link) = &contenders[rng.usize(..contenders.len())];
+        strike(&mut rng, contender, link);
+        sleep(Duration::from_millis(rng.u64(50..600)));
+    }
+    for (contender, link) in &contenders {
+        link.both(Flow::Pass);
+        contender.goes_on();
+    }
+    scenario.all_have_a_turn();
+    scenario.ends();
+}

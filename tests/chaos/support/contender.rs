@@ -1,0 +1,270 @@
+//! One who wants a node again and again: runs of `with`, one after another.
+
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+use super::PATIENCE;
+use crate::history::{Boot, Exit, Run};
+
+/// Between two tries of who did not get to work.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Between two turns, so that the others get theirs: who comes first is served first, and nobody has
+/// promised more.
+const REST: Duration = Duration::from_secs(1);
+
+/// How a contender goes about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Manner {
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) lease: Duration,
+    /// Further variables of its environment.
+    pub(crate) variables: Vec<(String, String)>,
+    /// How many signs of life a command gives before it ends.
+    pub(crate) signs: u32,
+    /// It is there for one command only.
+    pub(crate) once: bool,
+}
+
+/// What all contenders of a scenario share.
+#[derive(Debug)]
+pub(super) struct Ground {
+    pub(super) node: String,
+    pub(super) directory: PathBuf,
+    /// In their environment.
+    pub(super) mark: (String, String),
+    pub(super) is_over: AtomicBool,
+    records: Mutex<Records>,
+    news: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Records {
+    runs: Vec<Run>,
+    /// Contenders that still try.
+    at_it: usize,
+}
+
+/// A contender at work on a thread of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Contender {
+    pub(crate) name: String,
+    pub(crate) manner: Manner,
+    ground: Arc<Ground>,
+    current: Arc<Mutex<Option<Child>>>,
+}
+
+impl Ground {
+    pub(super) fn new(node: &str, directory: PathBuf, mark: (String, String)) -> Arc<Self> {
+        Arc::new(Self {
+            node: node.to_owned(),
+            directory,
+            mark,
+            is_over: AtomicBool::new(false),
+            records: Mutex::default(),
+            news: Condvar::new(),
+        })
+    }
+
+    pub(super) fn journal(&self) -> PathBuf {
+        self.directory.join("journal")
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Records)) {
+        change(&mut self.records.lock().expect("no panic under this lock"));
+        self.news.notify_all();
+    }
+
+    /// Waits for `find` to find something.
+    #[track_caller]
+    fn wait<T>(&self, what: &str, find: impl Fn(&Records) -> Option<T>) -> T {
+        let records = self.records.lock().expect("no panic under this lock");
+        let (records, _) = self
+            .news
+            .wait_timeout_while(records, PATIENCE, |records| find(records).is_none())
+            .expect("no panic under this lock");
+        let found = find(&records);
+        drop(records);
+        found.unwrap_or_else(|| panic!("waited in vain for {what}"))
+    }
+
+    /// Waits until all contenders are done, and returns their runs.
+    #[track_caller]
+    pub(super) fn runs(&self) -> Vec<Run> {
+        self.wait("the end of all contenders", |records| {
+            (records.at_it == 0).then(|| records.runs.clone())
+        })
+    }
+}
+
+impl Contender {
+    /// Begins with a command that works until it is told to finish, where `is_long`.
+    pub(super) fn start(name: &str, manner: Manner, ground: &Arc<Ground>, is_long: bool) -> Self {
+        let contender = Self {
+            name: name.to_owned(),
+            manner,
+            ground: Arc::clone(ground),
+            current: Arc::default(),
+        };
+        ground.change(|records| records.at_it += 1);
+        let at_work = contender.clone();
+        std::thread::spawn(move || {
+            at_work.work(is_long);
+            at_work.ground.change(|records| records.at_it -= 1);
+        });
+        contender
+    }
+
+    /// The name of its first run.
+    pub(crate) fn first_run(&self) -> String {
+        format!("{}.1", self.name)
+    }
+
+    fn work(&self, is_long: bool) {
+        for number in 1.. {
+            let length = match number {
+                1 if is_long => "long".to_owned(),
+                _ => self.manner.signs.to_string(),
+            };
+            let exit = self.run(&format!("{}.{number}", self.name), &length);
+            if self.manner.once || self.ground.is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            std::thread::sleep(match exit {
+                Exit::Code(0) => REST,
+                _ => PAUSE,
+            });
+        }
+    }
+
+    fn run(&self, name: &str, length: &str) -> Exit {
+        let started = Boot::now();
+        let child = self.command(name, length).spawn().expect("it was built");
+        let pid = Pid::from_child(&child);
+        *self.current.lock().expect("no panic under this lock") = Some(child);
+        // Not reaped before nobody can send a signal to its number any more.
+        waitid(
+            WaitId::Pid(pid),
+            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+        )
+        .expect("it is a child of ours");
+        let child = self
+            .current
+            .lock()
+            .expect("no panic under this lock")
+            .take();
+        let status = child.map(|mut child| child.wait().expect("it has ended"));
+        let exit = status.map_or(Exit::Killed, exit);
+        let run = Run {
+            name: name.to_owned(),
+            exit,
+            started,
+            returned: Boot::now(),
+            work: None,
+        };
+        self.ground.change(|records| records.runs.push(run));
+        exit
+    }
+
+    fn command(&self, name: &str, length: &str) -> Command {
+        let file = |name: String| self.ground.directory.join(name);
+        let log = File::create(file(format!("{name}.log"))).expect("a file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
+        command
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", &self.ground.directory)
+            .env("KUBECONFIG", &self.manner.kubeconfig)
+            .env("KUBECTL_MAINT_HOLDER", format!("{}@chaos", self.name))
+            .env(&self.ground.mark.0, &self.ground.mark.1)
+            .env("CHAOS_RUN", name)
+            .env("CHAOS_JOURNAL", self.ground.journal())
+            .env("CHAOS_FINISH", self.finish(name))
+            .envs(self.manner.variables.iter().cloned())
+            .args(["with", &self.ground.node, "--wait"])
+            .arg(format!("--lease-duration={}s", self.manner.lease.as_secs()))
+            .args(["--grace=1s", "--request-timeout=2s"])
+            .args(["-m", name, "--", "/bin/sh"])
+            .arg(file("work.sh".to_owned()))
+            .arg(length)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a file"))
+            .stderr(log);
+        command
+    }
+
+    fn finish(&self, run: &str) -> PathBuf {
+        self.ground.directory.join(format!("{run}.finish"))
+    }
+
+    /// Lets its long command get to its end.
+    pub(crate) fn finishes(&self) {
+        File::create(self.finish(&self.first_run())).expect("a file");
+    }
+
+    /// Waits for the end of its first run.
+    #[track_caller]
+    pub(crate) fn first_exit(&self) -> Exit {
+        let first = self.first_run();
+        self.ground.wait("the end of a first run", |records| {
+            let run = records.runs.iter().find(|run| run.name == first)?;
+            Some(run.exit)
+        })
+    }
+
+    /// Waits until it has done some work after `since`.
+    #[track_caller]
+    pub(super) fn works_after(&self, since: Boot) {
+        let prefix = format!("{}.", self.name);
+        self.ground
+            .wait(&format!("the turn of {}", self.name), |records| {
+                let mut own = records
+                    .runs
+                    .iter()
+                    .filter(|run| run.name.starts_with(&prefix));
+                own.find(|run| run.exit == Exit::Code(0) && run.returned > since)
+                    .map(drop)
+            });
+    }
+
+    /// Sends a signal to its `with`, where one runs.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let current = self.current.lock().expect("no panic under this lock");
+        if let Some(child) = current.as_ref() {
+            // What has ended is not reaped under this lock.
+            kill_process(Pid::from_child(child), signal).expect("it is a child of ours");
+        }
+    }
+
+    /// Stops its `with` by SIGSTOP, and returns when it stands still.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+        let current = self.current.lock().expect("no panic under this lock");
+        if let Some(child) = current.as_ref() {
+            let changes = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            waitid(WaitId::Pid(Pid::from_child(child)), changes).expect("it is a child of ours");
+        }
+    }
+
+    pub(crate) fn goes_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    pub(crate) fn is_killed(&self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+fn exit(status: ExitStatus) -> Exit {
+    match status.signal() {
+        Some(9) => Exit::Killed,
+        Some(signal) => Exit::Code(128 + signal),
+        None => Exit::Code(status.code().expect("it ended by itself")),
+    }
+}

@@ -1,0 +1,235 @@
+//! A node that several want, what is done to it, and at the end the judgement.
+
+use std::fs;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use control_plane::{ControlPlane, NodeSpec};
+use tempfile::TempDir;
+
+use super::contender::{Contender, Ground, Manner};
+use super::gate::Gate;
+use super::link::Link;
+use super::plane::Access;
+use super::{PATIENCE, processes};
+use crate::checker::violations;
+use crate::history::{Boot, Event, Exit, History};
+
+/// How long a lease is: short, so that a loss comes soon, and more than a request and the end of a
+/// command take.
+pub(crate) const LEASE: Duration = Duration::from_secs(8);
+
+/// One node and its contenders. Dropped in the midst of it, it ends all that it started.
+pub(crate) struct Scenario {
+    ground: Arc<Ground>,
+    plane: &'static ControlPlane,
+    contenders: Vec<Contender>,
+    events: Vec<Event>,
+    directory: TempDir,
+}
+
+impl Scenario {
+    /// On a new node. `name` is of this scenario alone.
+    pub(crate) fn new(access: &Access, name: &str) -> Self {
+        let plane = access.plane();
+        let directory = tempfile::Builder::new()
+            .prefix("chaos-")
+            .tempdir()
+            .expect("a directory");
+        let work = directory.path().join("work.sh");
+        fs::write(work, include_str!("work.sh")).expect("a file");
+        let mark = directory.path().display().to_string();
+        let mark = (processes::MARK.to_owned(), mark);
+        let ground = Ground::new(name, directory.path().to_owned(), mark);
+        fs::write(ground.journal(), "").expect("a file");
+        let scenario = Self {
+            ground,
+            plane,
+            contenders: Vec::new(),
+            events: Vec::new(),
+            directory,
+        };
+        scenario.create_node();
+        scenario
+    }
+
+    pub(crate) fn node(&self) -> &str {
+        &self.ground.node
+    }
+
+    pub(crate) fn create_node(&self) {
+        let node = NodeSpec::ready(self.node());
+        self.plane.create_nodes(&[node]).expect("a node");
+    }
+
+    /// Goes straight to the server, and again after every command.
+    pub(crate) fn usual(&self) -> Manner {
+        Manner {
+            kubeconfig: self.plane.admin_kubeconfig().to_owned(),
+            lease: LEASE,
+            variables: Vec::new(),
+            signs: 4,
+            once: false,
+        }
+    }
+
+    pub(crate) fn link(&self) -> Link {
+        Link::new(self.plane, self.directory.path())
+    }
+
+    pub(crate) fn gate(&self, ahead: i64) -> Gate {
+        Gate::ahead(self.plane, self.directory.path(), ahead)
+    }
+
+    /// Somebody takes the node, for a command that works until it is ended or told to finish.
+    #[track_caller]
+    pub(crate) fn begins(&mut self, name: &str, manner: Manner) -> Contender {
+        let contender = Contender::start(name, manner, &self.ground, true);
+        self.contenders.push(contender.clone());
+        self.begun(&contender);
+        processes::are_seen(&self.ground.mark.1);
+        contender
+    }
+
+    /// Others want the node too.
+    pub(crate) fn joined_by(&mut self, names: &[&str]) {
+        for name in names {
+            self.joins(name, self.usual());
+        }
+    }
+
+    pub(crate) fn joins(&mut self, name: &str, manner: Manner) -> Contender {
+        let contender = Contender::start(name, manner, &self.ground, false);
+        self.contenders.push(contender.clone());
+        contender
+    }
+
+    #[track_caller]
+    fn begun(&self, contender: &Contender) {
+        let line = format!("begin {} ", contender.first_run());
+        let deadline = Instant::now() + PATIENCE;
+        while !self.journal().contains(&line) {
+            assert!(Instant::now() < deadline, "waited in vain for {line}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn journal(&self) -> String {
+        fs::read_to_string(self.ground.journal()).expect("a file")
+    }
+
+    /// From now on nothing that `holder` sends in its first run renews its lease.
+    pub(crate) fn is_cut_off(&mut self, holder: &Contender) {
+        self.events.push(Event::CutOff {
+            run: holder.first_run(),
+            at: Boot::now(),
+            duration: holder.manner.lease,
+        });
+    }
+
+    /// Takes the lock of `holder`'s first run away.
+    pub(crate) fn breaks<T>(&mut self, holder: &Contender, how: impl FnOnce(&Self) -> T) -> T {
+        let from = Boot::now();
+        let done = how(self);
+        self.events.push(Event::Broken {
+            run: holder.first_run(),
+            from,
+            until: Boot::now(),
+            duration: holder.manner.lease,
+        });
+        done
+    }
+
+    /// An administrator had the node from then until now.
+    pub(crate) fn was_held(&mut self, from: Boot) {
+        let until = Boot::now();
+        self.events.push(Event::Hold { from, until });
+    }
+
+    /// An administrator's command line, which succeeds.
+    #[track_caller]
+    pub(crate) fn admin(&self, arguments: &[&str]) {
+        let output = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"))
+            .env_clear()
+            .env("HOME", self.directory.path())
+            .env("KUBECONFIG", self.plane.admin_kubeconfig())
+            .env("KUBECTL_MAINT_HOLDER", "admin@office")
+            .args(arguments)
+            .output()
+            .expect("it was built");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}");
+    }
+
+    /// Waits until each contender but `holder` has had a turn after now.
+    #[track_caller]
+    pub(crate) fn others_have_a_turn(&self, holder: &Contender) {
+        self.turns(|contender| contender.name != holder.name);
+    }
+
+    /// Waits until each contender has had a turn after now.
+    #[track_caller]
+    pub(crate) fn all_have_a_turn(&self) {
+        self.turns(|_| true);
+    }
+
+    #[track_caller]
+    fn turns(&self, of: impl Fn(&Contender) -> bool) {
+        let now = Boot::now();
+        for contender in self.contenders.iter().filter(|contender| of(contender)) {
+            contender.works_after(now);
+        }
+    }
+
+    /// Nobody begins anything new. Fails where a process is left or anything was not as it must be.
+    #[track_caller]
+    pub(crate) fn ends(mut self) -> History {
+        self.ground.is_over.store(true, Ordering::Relaxed);
+        let runs = self.ground.runs();
+        processes::all_end(&self.ground.mark.1);
+        let mut history = History {
+            runs,
+            events: std::mem::take(&mut self.events),
+        };
+        history.read(&self.journal()).expect("a journal of theirs");
+        let found = violations(&history);
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert!(found.is_empty(), "{found:#?} in\n{history}");
+        history
+    }
+
+    /// What the runs said that did not end well.
+    fn logs(&self) -> String {
+        let files = fs::read_dir(self.directory.path()).into_iter().flatten();
+        let logs = files.flatten().map(|entry| entry.path());
+        let logs = logs.filter(|path| path.extension().is_some_and(|kind| kind == "log"));
+        let shown = logs.filter_map(|path| {
+            let text = fs::read_to_string(&path).ok()?;
+            let is_ill = text.contains("error") || text.contains("warning");
+            is_ill.then(|| format!("-- {}\n{text}", path.display()))
+        });
+        shown.collect()
+    }
+}
+
+impl Drop for Scenario {
+    fn drop(&mut self) {
+        self.ground.is_over.store(true, Ordering::Relaxed);
+        for contender in &self.contenders {
+            contender.is_killed();
+        }
+        if thread::panicking() {
+            use std::io::Write as _;
+            // Where nobody listens, nobody is told.
+            let _ = writeln!(std::io::stderr(), "{}", self.logs());
+        }
+    }
+}
+
+/// The end of a run whose lock was lost.
+pub(crate) const LOST: Exit = Exit::Code(5);
+/// The end of a run whose command came to its own.
+pub(crate) const DONE: Exit = Exit::Code(0);
