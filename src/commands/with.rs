@@ -218,7 +218,8 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     }
     session.terminal.remark(words.begins());
     let events = told(session, &changes);
-    let command = variables::tell(supervisor::Command::new(args.command.clone()), &held);
+    let command = supervisor::Command::new(args.command.clone());
+    let command = variables::tell(command, &held, start.environment.get(variables::TOKEN));
     let running = course::run(session, &held, command, args.grace);
     let (outcome, ()) = join!(running, events::post(session, events));
     let (outcome, failure) = match outcome {

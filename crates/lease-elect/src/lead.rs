@@ -148,6 +148,8 @@ impl Lead {
     /// What the daemon is told of its lead, whatever it inherits.
     fn environment(&self, command: Command) -> Command {
         let standing = self.held.standing();
+        // A lead is always an acquisition of its own.
+        let fencing = self.held.fencing().unwrap_or_default();
         command
             .env("LEASE_ELECT_NAMESPACE", &self.namespace)
             .env("LEASE_ELECT_LEASE", self.held.node())
@@ -156,7 +158,7 @@ impl Lead {
                 "LEASE_ELECT_TRANSITIONS",
                 standing.lease.transitions().to_string(),
             )
-            .env("LEASE_ELECT_FENCING_TOKEN", self.held.fencing().to_string())
+            .env("LEASE_ELECT_FENCING_TOKEN", fencing.to_string())
     }
 }
 

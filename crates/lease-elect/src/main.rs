@@ -40,7 +40,7 @@ fn main() -> ExitCode {
             Code::FAILED
         }
         Err(help) => {
-            log::data(help.render().ansi().to_string().as_bytes());
+            log::data(help.render().to_string().as_bytes());
             Code::DONE
         }
     };

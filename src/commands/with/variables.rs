@@ -9,15 +9,16 @@ pub(super) const NODES: &str = "MAINT_NODES";
 /// Who holds them.
 pub(super) const HOLDER: &str = "MAINT_HOLDER";
 /// The acquisition, or NODE=TOKEN of each where there are several.
-const TOKEN: &str = "MAINT_TOKEN";
+pub(super) const TOKEN: &str = "MAINT_TOKEN";
 /// The node, where it is one; and of its Lease:
 const NODE: &str = "MAINT_NODE";
 const LEASE_UID: &str = "MAINT_LEASE_UID";
 const FENCING_TOKEN: &str = "MAINT_FENCING_TOKEN";
 const TRANSITIONS: &str = "MAINT_TRANSITIONS";
 
-/// Sets the variables, and takes away what an outer `with` may have set of them.
-pub(super) fn tell(command: Command, held: &[HeldLease]) -> Command {
+/// Sets the variables, and takes away what an outer `with` may have set of them: all but the fencing
+/// number of the very acquisition that is entered again, `inherited` being its token.
+pub(super) fn tell(command: Command, held: &[HeldLease], inherited: Option<&str>) -> Command {
     let nodes: Vec<&str> = held.iter().map(HeldLease::node).collect();
     // Of a lock that was found and others that were not, the holder is who took the others.
     let ours = held.iter().find(|held| !held.was_found()).or(held.first());
@@ -48,11 +49,19 @@ pub(super) fn tell(command: Command, held: &[HeldLease]) -> Command {
         LEASE_UID,
         of_one(|held| held.standing().lease.uid().to_owned()),
     );
-    let command = set(
-        command,
-        FENCING_TOKEN,
-        of_one(|held| held.fencing().to_string()),
-    );
+    let fencing = match held {
+        [held] => held.fencing(),
+        _ => None,
+    };
+    let entered_again = fencing.is_none() && tokens.len() == 1 && inherited == Some(&*tokens[0]);
+    let command = match entered_again {
+        true => command,
+        false => set(
+            command,
+            FENCING_TOKEN,
+            fencing.map(|fencing| fencing.to_string()),
+        ),
+    };
     set(
         command,
         TRANSITIONS,

@@ -78,7 +78,7 @@ pub struct HeldLease {
     node: String,
     shared: Arc<Shared>,
     keeper: AbortHandle,
-    fencing: u64,
+    fencing: Option<u64>,
     /// It was there already when it was entered again: not ours to give back.
     found: bool,
 }
@@ -135,13 +135,10 @@ impl Maintenance {
             // Aborted by its handle: nobody is left to tell.
             let _ = task.await;
         }));
-        let standing = shared.standing();
         Ok(HeldLease {
             maintenance: self.clone(),
             node: change.node.clone(),
-            fencing: change
-                .fencing
-                .unwrap_or_else(|| standing.lease.resource_version()),
+            fencing: change.fencing,
             found: change.done != Done::Acquired,
             shared,
             keeper,
@@ -184,12 +181,15 @@ impl HeldLease {
     }
 
     /// The fencing number: the resource version of the acquiring write. A store that remembers the
-    /// highest one it saw can refuse those who were locked out meanwhile.
+    /// highest one it saw can refuse those who were locked out meanwhile. `None` where the lock was
+    /// there already when it was entered again: whoever acquired it was told.
     ///
     /// # Caveats
-    /// An etcd that was restored from a backup may count from a lower number again.
+    /// Where the answer to the acquiring write was lost, it is the version that was read afterwards,
+    /// which is higher if others wrote in between, and lower than that of any later acquisition. An
+    /// etcd that was restored from a backup may count from a lower number again.
     #[must_use]
-    pub fn fencing(&self) -> u64 {
+    pub fn fencing(&self) -> Option<u64> {
         self.fencing
     }
 

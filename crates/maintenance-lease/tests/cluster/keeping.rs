@@ -176,6 +176,11 @@ async fn a_lock_that_was_there_is_kept_and_left_as_found(cluster: Cluster) {
     let options = Acquire::new().duration(SHORT).reentry(true);
     let held = alice.acquire(&node, &options).await.unwrap();
     assert!(held.was_found());
+    assert_eq!(
+        held.fencing(),
+        None,
+        "its number was told to who acquired it"
+    );
     assert_eq!(held.token(), first.token());
     assert!(held.release().await.unwrap().is_none());
     let lease = alice.get(&node).await.unwrap().expect("a Lease");
