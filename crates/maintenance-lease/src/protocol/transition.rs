@@ -185,8 +185,10 @@ pub fn decide(
     if let Some(meant) = meant.filter(|_| !is_unchecked(verb)) {
         match standing {
             Some((lease, _)) if lease.acquisition() == Some(meant) => {}
-            Some((lease, _)) if is_own_hold(caller, lease, meant) => match verb {
-                Verb::Renew { .. } | Verb::Release => return Err(Refusal::OwnHold),
+            Some((lease, holder)) if is_under_another_name(lease, holder, meant) => match verb {
+                Verb::Renew { .. } | Verb::Release => {
+                    return Err(own_hold_or(caller, holder, Refusal::NotHolder));
+                }
                 _ => return Err(Refusal::ChangedHands),
             },
             Some(_) => return Err(Refusal::ChangedHands),
@@ -294,13 +296,14 @@ fn is_unchecked(verb: Verb) -> bool {
     }
 }
 
-/// Whether `meant` stands as the caller's own hold: a token does not tell a lease from a hold.
-fn is_own_hold(caller: Caller, lease: &Lease, meant: Acquisition) -> bool {
-    let as_hold = Acquisition {
-        holder: caller.hold_identity,
+/// Whether the very acquisition that is meant stands there, under another name: a token does not say
+/// whose it is, nor tell a lease from a hold.
+fn is_under_another_name(lease: &Lease, holder: Holder, meant: Acquisition) -> bool {
+    let under_its_own = Acquisition {
+        holder: holder.id,
         ..meant
     };
-    lease.acquisition() == Some(as_hold)
+    lease.acquisition() == Some(under_its_own)
 }
 
 /// Refuses to touch, as a holder, what the caller does not hold as one.
@@ -446,6 +449,20 @@ mod tests {
             on(verb, Some(&held(ADMIN, 1, 1)), 99_999),
             Err(Refusal::OwnHold)
         );
+    }
+
+    #[test]
+    fn an_acquisition_under_another_name_is_not_ours_and_did_not_change_hands() {
+        let lease = held(BOB, 100, 60);
+        let by_token = Acquisition {
+            holder: ALICE.id,
+            ..lease.acquisition().expect("held")
+        };
+        for verb in [Verb::Renew { duration: None }, Verb::Release] {
+            let now = Now::at(secs(110));
+            let refused = decide(verb, alice(), Some(&lease), Some(by_token), now);
+            assert_eq!(refused, Err(Refusal::NotHolder), "{verb:?}");
+        }
     }
 
     #[test]
@@ -606,7 +623,7 @@ mod tests {
             };
             assert_eq!(on(verb, &next), Err(Refusal::ChangedHands), "{verb:?}");
             let others = held(OTHER_ADMIN, 0, HOLD_SECONDS);
-            assert_eq!(on(verb, &others), Err(Refusal::ChangedHands), "{verb:?}");
+            assert_eq!(on(verb, &others), Err(Refusal::NotHolder), "{verb:?}");
         }
     }
 
