@@ -343,8 +343,14 @@ pub(super) fn next_transition(seen: Option<&Lease>) -> u32 {
 
 /// A renewal that reaches `duration` from now, or as far as the Lease reaches already: it never
 /// moves the end to an earlier time.
+///
+/// It always changes `renewTime`, also where the clock went back since the last: who waits by their own
+/// eyes alone must see that the holder is alive.
 fn extend(lease: &Lease, holder: Holder, duration: u32, now: Now) -> Decision {
-    let at = now.latest;
+    let at = match lease.renewed {
+        Some(renewed) if renewed == now.latest => renewed + Span::TICK,
+        _ => now.latest,
+    };
     let stated = lease
         .end()
         .map_or(0, |end| (end - at).ceil_seconds())
@@ -463,6 +469,17 @@ mod tests {
             let refused = decide(verb, alice(), Some(&lease), Some(by_token), now);
             assert_eq!(refused, Err(Refusal::NotHolder), "{verb:?}");
         }
+    }
+
+    #[test]
+    fn a_renewal_is_never_the_same_as_the_last() {
+        let lease = held(ALICE, 100, 60);
+        let verb = Verb::Renew { duration: Some(60) };
+        let Ok(Decision::Write(Write::Renew { at, duration, .. })) = on(verb, Some(&lease), 100)
+        else {
+            panic!("one's own");
+        };
+        assert_eq!((at, duration), (secs(100) + Span::TICK, 60));
     }
 
     #[test]
