@@ -51,11 +51,17 @@ pub enum Bug {
     WaiterWithoutVersion,
     /// An answer that comes after the release makes the keeper believe again.
     RevivedAfterRelease,
+    /// An answer that comes after the loss was declared makes the keeper believe again.
+    RevivedAfterLoss,
+    /// After a jump of the clocks the work goes on unchecked.
+    JumpUnchecked,
+    /// A renewal from before a jump that lands after the check counts by the boot clock.
+    JumpForgotten,
 }
 
 impl Bug {
     /// Every one.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::DeadlineAfterAnswer,
         Self::NoNonce,
         Self::PatchWithoutVersion,
@@ -70,6 +76,9 @@ impl Bug {
         Self::StaleWatchBelieved,
         Self::WaiterWithoutVersion,
         Self::RevivedAfterRelease,
+        Self::RevivedAfterLoss,
+        Self::JumpUnchecked,
+        Self::JumpForgotten,
     ];
 }
 

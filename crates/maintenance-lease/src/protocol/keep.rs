@@ -8,8 +8,10 @@ use super::belief::{BootInstant, deadline};
 use super::lease::{Acquisition, Lease};
 use super::names::Id;
 use super::outcome::{Outcome, judge};
+use super::relabel::Relabel;
 use super::time::{Now, Span};
 use super::transition::{Caller, Decision, Refusal, Verb, Write, decide};
+use crate::bugs::{self, Bug};
 
 /// What a client's clocks show.
 ///
@@ -171,6 +173,8 @@ pub struct Keeper {
     sent: Option<Sent>,
     /// A copy of it was sent whose fate is unknown.
     open: bool,
+    /// The boot clock may not have counted all the time since it was sent.
+    jumped: bool,
     /// A request is under way.
     busy: bool,
     /// The last renewal met another version than it was decided on.
@@ -208,6 +212,7 @@ impl Keeper {
             early: Span::ZERO,
             sent: None,
             open: false,
+            jumped: false,
             busy: false,
             contended: false,
             next: Next::Renew,
@@ -264,7 +269,8 @@ impl Keeper {
     /// [`declined`](Self::declined), [`unanswered`](Self::unanswered), [`read`](Self::read) and
     /// [`unread`](Self::unread) says how it ended.
     pub fn due(&mut self, clocks: Clocks) -> Due {
-        if self.loss.is_none() && clocks.boot >= self.stop_at() {
+        let hanging = self.busy && bugs::active(Bug::LossWaitsForRequest);
+        if self.loss.is_none() && clocks.boot >= self.stop_at() && !hanging {
             self.loss = Some(Loss::Expired);
         }
         if let Some(loss) = self.loss {
@@ -307,7 +313,7 @@ impl Keeper {
             && lands_on(&sent.write, lease)
         {
             // It changed nothing, which the server answers with the version that was there.
-            self.landed(sent, lease);
+            self.landed(sent, lease, clocks);
         }
     }
 
@@ -374,7 +380,7 @@ impl Keeper {
     /// A watch showed a state of the Lease; one that is older than what is known already says
     /// nothing.
     pub fn watched(&mut self, lease: &Lease, clocks: Clocks) {
-        if lease.version > self.held.version {
+        if lease.version > self.held.version || bugs::active(Bug::StaleWatchBelieved) {
             self.observe(Some(lease), clocks);
         }
     }
@@ -394,7 +400,32 @@ impl Keeper {
     /// The wall clock or the server's time ran ahead of the boot clock: the machine may have been
     /// paused. The Lease is read before the work may go on.
     pub fn jumped(&mut self) {
-        self.next = Next::Check;
+        if !bugs::active(Bug::JumpUnchecked) {
+            self.next = Next::Check;
+            self.jumped = self.sent.is_some();
+        }
+    }
+
+    /// Renames everything in it.
+    #[doc(hidden)]
+    pub fn relabel(&mut self, labels: &mut impl Relabel) {
+        labels.id(&mut self.caller.identity);
+        labels.id(&mut self.caller.hold_identity);
+        labels.acquisition(&mut self.of);
+        labels.lease(&mut self.held);
+        labels.until(&mut self.deadline);
+        labels.until(&mut self.not_before);
+        if let Some(sent) = &mut self.sent {
+            labels.write(&mut sent.write);
+            labels.lease(&mut sent.on);
+            let Write::Renew { duration, .. } = sent.write else {
+                unreachable!("a keeper renews");
+            };
+            labels.since(&mut sent.at, Span::seconds(duration));
+        }
+        if let Some(Loss::Taken { by } | Loss::Replaced { by: Some(by) }) = &mut self.loss {
+            labels.id(by);
+        }
     }
 
     fn is_hold(&self) -> bool {
@@ -431,12 +462,13 @@ impl Keeper {
         };
         self.sent = Some(sent);
         self.open = false;
+        self.jumped = false;
         Ok(sent)
     }
 
     /// Takes in a state of the Lease that is no older than what is known.
     fn observe(&mut self, seen: Option<&Lease>, clocks: Clocks) {
-        if self.loss.is_some() {
+        if self.loss.is_some() && !bugs::active(Bug::RevivedAfterLoss) {
             return;
         }
         self.loss = self.lost(seen);
@@ -447,7 +479,7 @@ impl Keeper {
             .sent
             .map(|sent| (sent, judge(&sent.write, Some(&sent.on), Some(lease))));
         match outcome {
-            Some((sent, Outcome::Landed)) => self.landed(sent, lease),
+            Some((sent, Outcome::Landed)) => self.landed(sent, lease, clocks),
             Some((_, Outcome::Failed)) | None => {
                 self.sent = None;
                 self.open = false;
@@ -478,12 +510,25 @@ impl Keeper {
         }
     }
 
-    fn landed(&mut self, sent: Sent, lease: &Lease) {
+    fn landed(&mut self, sent: Sent, lease: &Lease, clocks: Clocks) {
         self.sent = None;
         self.open = false;
         self.contended = false;
         self.held = *lease;
-        self.deadline = deadline(sent.at, lease.duration);
+        let from = if bugs::active(Bug::DeadlineAfterAnswer) {
+            clocks.boot
+        } else {
+            sent.at
+        };
+        let duration = match sent.write {
+            Write::Renew { duration, .. } if bugs::active(Bug::AskedDuration) => duration,
+            _ => lease.duration,
+        };
+        self.deadline = deadline(from, duration);
+        if self.jumped && !bugs::active(Bug::JumpForgotten) {
+            self.cut(clocks);
+        }
+        self.jumped = false;
     }
 
     /// Believes no longer than the Lease says, by the server's time: somebody else changed its
@@ -711,6 +756,25 @@ mod tests {
         keeper.read(Some(&held(ALICE, 100, 60)), paused);
         assert!(keeper.may_work(boot(112)));
         assert_eq!(keeper.deadline(), boot(140));
+    }
+
+    #[test]
+    fn a_renewal_from_before_a_jump_that_lands_after_the_check_counts_by_the_servers_time() {
+        let mut keeper = keeper();
+        let sent = send(&mut keeper, 120);
+        keeper.jumped();
+        keeper.unanswered(at(120));
+        // The machine stood still for 20 s.
+        let paused = |seconds: u32| Clocks {
+            boot: boot(seconds),
+            server: Now::at(secs(seconds + 20)),
+        };
+        assert_eq!(keeper.due(paused(121)), Due::Read);
+        keeper.read(Some(&held(ALICE, 100, 60)), paused(121));
+        assert_eq!(keeper.deadline(), boot(140), "the renewal has not landed");
+        assert_eq!(keeper.due(paused(122)), Due::Send(sent));
+        keeper.answered(&after(&sent), paused(122));
+        assert_eq!(keeper.deadline(), boot(160), "not 20 s more");
     }
 
     #[test]

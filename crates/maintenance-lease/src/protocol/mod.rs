@@ -12,6 +12,8 @@ pub mod keep;
 pub mod lease;
 pub mod names;
 pub mod outcome;
+#[doc(hidden)]
+pub mod relabel;
 pub mod state;
 #[cfg(test)]
 pub(crate) mod testing;

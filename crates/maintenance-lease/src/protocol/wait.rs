@@ -6,6 +6,7 @@
 use super::belief::BootInstant;
 use super::keep::Clocks;
 use super::lease::{Holder, Lease, Version};
+use super::relabel::Relabel;
 use super::state::{SKEW_BUDGET, takeover};
 use super::time::{Instant, Span};
 
@@ -127,6 +128,31 @@ impl Waiter {
         (!self.known || self.lost == Some(self.version())).then_some(Turn::Read)
     }
 
+    /// Renames everything in it.
+    #[doc(hidden)]
+    pub fn relabel(&mut self, labels: &mut impl Relabel) {
+        if let Some(seen) = &mut self.seen {
+            labels.lease(seen);
+        }
+        if let Some(sight) = &mut self.sight {
+            let held = self.seen.filter(|lease| lease.holder.is_some());
+            let length = match (self.expiry, held) {
+                (_, None) => Span::ZERO,
+                (Expiry::OwnEyes, Some(lease)) => Span::seconds(lease.duration),
+                (Expiry::ServerTime, Some(lease)) => Span::micros(
+                    Span::seconds(lease.duration).as_micros() + SKEW_BUDGET.as_micros(),
+                ),
+            };
+            labels.since(sight, length);
+        }
+        if let Some(Some(version)) = &mut self.lost {
+            labels.version(version);
+        }
+        if let Some(not_before) = &mut self.not_before {
+            labels.until(not_before);
+        }
+    }
+
     fn version(&self) -> Option<Version> {
         self.seen.map(|lease| lease.version)
     }
@@ -146,7 +172,7 @@ impl Waiter {
         let Some(lease) = &self.seen else {
             return Some(now);
         };
-        if lease.elected || lease.deleting {
+        if lease.elected || lease.deleting || lease.foreign {
             return None;
         }
         let Some(holder) = lease.holder else {
@@ -157,7 +183,8 @@ impl Waiter {
         }
         let duration = Span::seconds(lease.duration);
         match self.expiry {
-            Expiry::OwnEyes => Some(self.sight.unwrap_or(now).plus(duration)),
+            // The last instant is the holder's.
+            Expiry::OwnEyes => Some(self.sight.unwrap_or(now).plus(duration).plus(Span::TICK)),
             Expiry::ServerTime => {
                 let by_server = match lease.end() {
                     // It can't be read when that will be, or it was never said.
@@ -299,6 +326,33 @@ mod tests {
     }
 
     #[test]
+    fn what_may_not_be_written_to_is_not_tried() {
+        let free = Lease {
+            holder: None,
+            ..held(BOB, 100, 60)
+        };
+        let elected = Lease {
+            elected: true,
+            ..free
+        };
+        let deleting = Lease {
+            deleting: true,
+            ..free
+        };
+        let foreign = Lease {
+            foreign: true,
+            ..free
+        };
+        for lease in [elected, deleting, foreign] {
+            assert_eq!(
+                waiter(&lease).turn(at(90_000)),
+                Turn::Wait(None),
+                "{lease:?}"
+            );
+        }
+    }
+
+    #[test]
     fn no_time_frees_a_hold_and_only_a_release_what_must_be_free() {
         assert_eq!(
             waiter(&held(ADMIN, 100, 60)).turn(at(90_000)),
@@ -327,11 +381,9 @@ mod tests {
             boot: boot(90_014),
             server: Now::at(secs(1_000_000)),
         };
-        assert_eq!(waiter.turn(late), Turn::Wait(Some(boot(90_015))));
-        let due = Clocks {
-            boot: boot(90_015),
-            ..late
-        };
+        let ripe = boot(90_015).plus(Span::TICK);
+        assert_eq!(waiter.turn(late), Turn::Wait(Some(ripe)));
+        let due = Clocks { boot: ripe, ..late };
         assert_eq!(waiter.turn(due), Turn::Try);
     }
 }

@@ -1,227 +1,619 @@
 //! One form for all worlds that differ in nothing that a rule can see.
 //!
-//! Rules compare instants by their differences, ids and versions by equality, and a count of
+//! Rules compare instants by their differences, ids by equality, versions by order, and a count of
 //! transitions with the one that it was. So the present is moved to zero, names are numbered in the
-//! order in which they are met, and what can have no consequence any more is left away.
+//! order in which they are met, clients that are alike change places, and what can have no
+//! consequence any more is left away.
 
+use std::cmp::Ordering;
+
+use maintenance_lease::protocol::relabel::Relabel;
 use maintenance_lease::protocol::{
-    BootInstant, Id, Instant, Lease, Outcome, SKEW_BUDGET, Span, Write, deadline, judge,
+    Acquisition, BootInstant, Clocks, Id, Instant, Lease, Now, SKEW_BUDGET, Span, Turn, Version,
+    Write,
 };
 
-use crate::client::Sent;
-use crate::store::FIRST_FRESH;
-use crate::world::{Request, World};
+use crate::client::{Client, Role, Sent};
+use crate::store::{Event, FIRST_ADMIN, FIRST_FRESH, holder};
+use crate::world::{Answer, Asked, Request, World};
 
 /// A count of transitions from which one acquisition more or less is far from wrapping.
 const TRANSITIONS: u32 = 1_000;
 
-/// Deadlines that are further away than any of a lease are those of holds, and stay this far.
-const FAR: BootInstant = BootInstant::from_micros(1_000_000_000);
+/// An id that is nobody's.
+const NO_ID: Id = Id(FIRST_FRESH);
 
-/// From when on the past of a world has no consequences.
+/// A holder that is no client.
+const NO_HOLDER: Id = Id(FIRST_ADMIN - 1);
+
+/// Deadlines that are further away than any of a lease are those of holds, and stay this far.
+const FAR: BootInstant = BootInstant::from_micros(i64::MAX);
+
+/// Whatever lasts longer than this is an administrator's hold, whose times mean nothing.
+const HOLD: Span = Span::seconds(1_000_000);
+
+/// What can still matter in a world, and what can't.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Horizon {
-    /// The longest duration that a lease can have here.
-    pub(crate) longest: Span,
-    /// Leases may be deleted, so that a creation which conflicted may succeed later.
+    /// Leases are stored no longer than this.
+    pub(crate) longest: u32,
+    /// Locks are broken, so that it matters for how long who held them may believe.
+    pub(crate) breaks: bool,
+    /// Leases are deleted, so that a creation which conflicted may succeed later.
     pub(crate) deletions: bool,
-}
-
-impl Horizon {
-    /// A lease that was renewed before this is expired by every clock, when it is now zero.
-    fn expired(self) -> Instant {
-        Instant::from_micros(0) - self.longest - SKEW_BUDGET - Span::micros(1)
-    }
+    /// How many events a watch may show.
+    pub(crate) events: usize,
+    /// Answers take time, so that old states of the Lease are under way.
+    pub(crate) slow: bool,
+    /// This many clients, the first ones, are alike: which of them is which makes no difference.
+    pub(crate) alike: usize,
 }
 
 impl World {
     /// This world, without what makes no difference.
     pub(crate) fn canonical(mut self, horizon: Horizon) -> Self {
         self.forget(horizon);
-        self.shift_to_zero(horizon);
-        self.rename();
+        let places = self.places(horizon);
+        self.rename(horizon, &places);
+        self.requests.sort_by_key(order);
+        self.requests.dedup();
         self
     }
 
     fn forget(&mut self, horizon: Horizon) {
-        let boot = self.boot();
+        for event in &mut self.store.events[horizon.events..] {
+            *event = None;
+        }
+        if self.store.events[0].is_some() && self.store.events[1].is_some() && self.is_old_news(1) {
+            self.store.events[1] = None;
+        }
+        if self.breaks == 0 {
+            self.confirmed = None;
+        }
+        let breaks = self.breaks > 0;
+        let busy: Vec<bool> = (0..self.clients.len())
+            .map(|who| self.is_busy(who))
+            .collect();
+        for (client, busy) in self.clients.iter_mut().zip(busy) {
+            client.granted = client
+                .granted
+                .filter(|until| breaks && *until >= client.boot)
+                .filter(|_| busy || matches!(client.role, Role::Waiting(_) | Role::Holding(_)));
+            if let Some((of, until)) = client.broken
+                && until < client.boot
+                && client.works_under() != Some(of)
+            {
+                client.broken = None;
+            }
+        }
+        self.forget_what_passed(horizon);
+        let store = &self.store;
+        let may_land =
+            |sent: &Sent| store.is_at(sent.on.as_ref()) || (sent.on.is_none() && horizon.deletions);
+        self.requests
+            .retain_mut(|request| match &mut request.asked {
+                Asked::Write { sent, .. } if request.answer.is_none() && !may_land(sent) => {
+                    request.answer = Some(Answer::Conflict);
+                    request.awaited
+                }
+                // Nobody hears of it.
+                Asked::Write { sent, .. } if !request.awaited && !horizon.breaks => {
+                    sent.at = BootInstant::from_micros(i64::MIN);
+                    true
+                }
+                _ => true,
+            });
+        for client in &mut self.clients {
+            if let Role::Waiting(contender) = &mut client.role
+                && let Some(open) = &mut contender.open
+                && !may_land(open)
+                && !crate::world::landed(open, store.lease.as_ref())
+                && let Write::Acquire { nonce, .. } = &mut open.write
+            {
+                *nonce = NO_ID;
+            }
+        }
+    }
+
+    /// Who knows an old state of the Lease can do nothing with it. So one old state stands for all:
+    /// one that a contender would try in vain at once.
+    fn forget_what_passed(&mut self, horizon: Horizon) {
         let current = self.store.lease;
         for client in &mut self.clients {
-            if !client.believes(boot) {
-                client.belief = None;
-            }
-            client.unanswered = client.unanswered.filter(|sent| {
-                let creates = sent.on.is_none() && horizon.deletions;
-                let verdict = judge(&sent.write, sent.on.as_ref(), current.as_ref());
-                may_make_believe(sent, boot) && (creates || verdict != Outcome::Failed)
-            });
-        }
-        self.in_flight
-            .retain(|request| match (request.sent.on, current) {
-                (Some(on), Some(current)) => on.version == current.version,
-                (Some(_), None) => false,
-                (None, Some(_)) => horizon.deletions,
-                (None, None) => true,
-            });
-        for request in &mut self.in_flight {
-            if self.clients[request.who].unanswered != Some(request.sent) {
-                request.sent.at = boot;
-            }
-            // These go into an annotation, and into a field that nobody reads in a free Lease.
-            if let Write::Release { at, renewed, .. } = &mut request.sent.write {
-                (*at, *renewed) = (self.now, self.now);
-            }
-        }
-        self.in_flight.sort_by_key(order);
-        self.in_flight.dedup();
-        self.each_lease(&mut |lease| {
-            // No rule looks at the acquisition's time where there is one of a renewal, nor at any
-            // field but the count where nobody holds the Lease.
-            lease.acquired = None;
-            if lease.holder.is_none() {
-                lease.renewed = None;
-            }
-        });
-        for client in &mut self.clients {
-            if let Some(Sent { on: Some(on), .. }) = &mut client.unanswered
-                && let Some(current) = self.store.lease
-            {
-                // Of a landed write, only that what it was decided on has passed matters.
-                *on = Lease {
-                    version: on.version,
-                    ..current
-                };
-            }
-        }
-    }
-
-    fn shift_to_zero(&mut self, horizon: Horizon) {
-        let now = self.now - Instant::from_micros(0);
-        let oldest = horizon.expired();
-        let instant = |instant: &mut Instant| *instant = (*instant - now).max(oldest);
-        let boot = |boot: &mut BootInstant| {
-            let oldest = BootInstant::from_micros(oldest.as_micros());
-            *boot = boot.plus(Span::micros(-now.as_micros())).max(oldest);
-        };
-        self.now = Instant::from_micros(0);
-        let zero = self.boot();
-        self.each_lease(&mut |lease| {
-            lease.acquired.iter_mut().for_each(instant);
-            lease.renewed.iter_mut().for_each(instant);
-        });
-        for client in &mut self.clients {
-            client.belief.iter_mut().for_each(boot);
-            client.belief = client.belief.map(|until| {
-                let of_a_hold = until.since(zero) > horizon.longest;
-                if of_a_hold { FAR } else { until }
-            });
-        }
-        self.each_sent(&mut |sent| {
-            boot(&mut sent.at);
-            match &mut sent.write {
-                Write::Acquire { at, .. } | Write::Renew { at, .. } => instant(at),
-                Write::Release { at, renewed, .. } => {
-                    instant(at);
-                    instant(renewed);
+            match &mut client.role {
+                Role::Waiting(contender) => {
+                    let seen = contender.waiter.seen();
+                    let passed = seen.is_some_and(|seen| !says_the_same(seen, current.as_ref()));
+                    if passed {
+                        contender.waiter.relabel(&mut Passed { contender: true });
+                    }
                 }
+                Role::Holding(holding) if !horizon.slow => {
+                    let of = holding.keeper.acquisition();
+                    if current.and_then(|lease| lease.acquisition()) != Some(of) {
+                        holding.keeper.relabel(&mut Passed { contender: false });
+                    }
+                }
+                _ => {}
             }
-        });
+        }
     }
 
-    fn rename(&mut self) {
-        let mut versions = Numbering::default();
-        let mut ids = Numbering::default();
-        let mut id = |id: &mut Id| {
-            if id.0 > FIRST_FRESH {
-                id.0 = FIRST_FRESH + ids.number(u64::from(id.0));
-            }
+    /// Whether an event tells nobody anything, now or later.
+    fn is_old_news(&self, index: usize) -> bool {
+        let Some(event) = self.store.events[index] else {
+            return true;
         };
-        let transitions = self
+        self.store.lease.is_some()
+            && self.clients.iter().all(|client| {
+                let clocks = Clocks {
+                    boot: client.boot,
+                    server: Now::at(self.now),
+                };
+                let mut told = client.clone();
+                told.watched(&event, clocks);
+                told == *client
+            })
+    }
+
+    /// Where each client goes, so that those that are alike come in an order of their own.
+    fn places(&self, horizon: Horizon) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.clients.len()).collect();
+        if horizon.alike > 1 {
+            order[..horizon.alike].sort_by_cached_key(|who| self.looks(*who));
+        }
+        let mut places = vec![0; order.len()];
+        for (place, who) in order.into_iter().enumerate() {
+            places[who] = place;
+        }
+        places
+    }
+
+    /// What tells a client from others, apart from names.
+    fn looks(&self, who: usize) -> [i64; 8] {
+        let client = &self.clients[who];
+        let ahead = |at: BootInstant| at.since(client.boot).as_micros();
+        let role = match &client.role {
+            Role::Idle => [0; 4],
+            Role::Waiting(contender) => {
+                let clocks = Clocks {
+                    boot: client.boot,
+                    server: Now::at(self.now),
+                };
+                let turn = match contender.waiter.turn(clocks) {
+                    Turn::Try => -1,
+                    Turn::Read => -2,
+                    Turn::Wait(None) => -3,
+                    Turn::Wait(Some(at)) => ahead(at),
+                };
+                let version = contender.waiter.seen().map_or(0, |lease| lease.version.0);
+                let open = contender.open.map_or(1, |open| ahead(open.at));
+                [1, turn, version as i64, open]
+            }
+            Role::Holding(holding) => {
+                let keeper = &holding.keeper;
+                let working = i64::from(keeper.loss().is_some()) * 2 + i64::from(holding.resting);
+                let version = keeper.held().version.0;
+                [2, ahead(keeper.deadline()), version as i64, working]
+            }
+            Role::Leaving(of) => [3, i64::from(of.transitions), 0, 0],
+        };
+        let holds = self
             .store
             .lease
-            .map_or(0, |lease| TRANSITIONS.wrapping_sub(lease.transitions));
-        let count = |count: &mut u32| *count = count.wrapping_add(transitions);
-        self.each_lease(&mut |lease| {
-            lease.version.0 = u64::from(versions.number(lease.version.0));
-            id(&mut lease.uid);
-            lease.nonce.iter_mut().for_each(&mut id);
-            count(&mut lease.transitions);
-        });
-        self.each_sent(&mut |sent| match &mut sent.write {
-            Write::Acquire {
-                nonce, transitions, ..
-            } => {
-                id(nonce);
-                if sent.on.is_some() {
-                    count(transitions);
-                }
-            }
-            Write::Renew { of, .. } | Write::Release { of, .. } => {
-                id(&mut of.uid);
-                of.nonce.iter_mut().for_each(&mut id);
-                count(&mut of.transitions);
-            }
-        });
-        self.store.last_version = versions.known.len() as u64;
-        self.store.last_id = FIRST_FRESH + ids.known.len() as u32;
+            .and_then(|lease| lease.holder)
+            .is_some_and(|holder| client.owns(holder.id));
+        let (mut writes, mut awaited) = (0, 0);
+        for request in self.requests.iter().filter(|request| request.who == who) {
+            let kind = order(request);
+            awaited += i64::from(kind.2);
+            writes = writes * 1_000 + i64::from(kind.2) * 4 + i64::from(kind.1) + 1;
+        }
+        let broken = i64::from(client.broken.is_some()) * 2 + i64::from(client.halted);
+        [
+            role[0],
+            role[1],
+            role[2],
+            role[3],
+            i64::from(holds),
+            writes,
+            awaited,
+            broken,
+        ]
     }
 
-    fn each_sent(&mut self, change: &mut dyn FnMut(&mut Sent)) {
+    fn rename(&mut self, horizon: Horizon, places: &[usize]) {
+        let mut seen = Versions(vec![self.store.last_version]);
+        self.visit(&mut seen, |_, _| {});
+        seen.0.sort_unstable();
+        seen.0.dedup();
+
+        let mut clients: Vec<(usize, Client)> =
+            places.iter().copied().zip(self.clients.drain(..)).collect();
+        clients.sort_by_key(|(place, _)| *place);
+        self.clients
+            .extend(clients.into_iter().map(|(_, client)| client));
+        for request in &mut self.requests {
+            request.who = places[request.who];
+        }
+        self.requests.sort_by_key(order);
+
+        let mut names = Names {
+            // Where nothing old is under way, anything old is just that.
+            versions: match (horizon.slow, horizon.events) {
+                (false, 1) => &[],
+                _ => &seen.0,
+            },
+            current: self.store.last_version,
+            places,
+            ids: Vec::new(),
+            counts: Vec::new(),
+            now: self.now,
+            boot: BootInstant::from_micros(0),
+            longest: horizon.longest,
+        };
+        let boots: Vec<BootInstant> = self.clients.iter().map(|client| client.boot).collect();
+        self.visit(&mut names, |names, who| names.boot = boots[who]);
+        self.store.last_version = names.rank(self.store.last_version);
+        self.store.last_id = FIRST_FRESH + names.ids.len() as u32;
+        self.now = Instant::from_micros(0);
         for client in &mut self.clients {
-            client.unanswered.iter_mut().for_each(&mut *change);
-        }
-        for request in &mut self.in_flight {
-            change(&mut request.sent);
+            client.boot = BootInstant::from_micros(0);
         }
     }
 
-    /// The stored Lease first, then the memories of it.
-    fn each_lease(&mut self, change: &mut dyn FnMut(&mut Lease)) {
-        self.store.lease.iter_mut().for_each(&mut *change);
-        self.each_sent(&mut |sent| sent.on.iter_mut().for_each(&mut *change));
+    /// Shows everything that has a name or a time: first what is stored, then each client's. Says
+    /// whose clock it is.
+    fn visit<R: Relabel>(&mut self, labels: &mut R, whose: impl Fn(&mut R, usize)) {
+        if let Some(lease) = &mut self.store.lease {
+            labels.lease(lease);
+        }
+        for event in self.store.events.iter_mut().flatten() {
+            event.visit(labels);
+        }
+        for (who, client) in self.clients.iter_mut().enumerate() {
+            whose(labels, who);
+            client.visit(labels);
+        }
+        for request in &mut self.requests {
+            whose(labels, request.who);
+            request.visit(labels);
+        }
+        if let Some(of) = &mut self.confirmed {
+            labels.acquisition(of);
+        }
     }
 }
 
-/// Whether an answer could still make its client believe: not one to a release, nor one that comes
-/// after the lease has ended.
-fn may_make_believe(sent: &Sent, boot: BootInstant) -> bool {
-    match sent.write {
-        Write::Acquire { duration, .. } | Write::Renew { duration, .. } => {
-            boot <= deadline(sent.at, duration)
+impl Event {
+    fn visit(&mut self, labels: &mut impl Relabel) {
+        match self {
+            Self::Shown(lease) => labels.lease(lease),
+            Self::Gone(last) => {
+                *last = nothing_but(last.uid, last.version);
+                labels.lease(last);
+            }
         }
-        Write::Release { .. } => false,
     }
+}
+
+impl Client {
+    fn visit(&mut self, labels: &mut impl Relabel) {
+        labels.id(&mut self.caller.identity);
+        labels.id(&mut self.caller.hold_identity);
+        match &mut self.role {
+            Role::Idle => {}
+            Role::Waiting(contender) => {
+                contender.waiter.relabel(labels);
+                if let Some(open) = &mut contender.open {
+                    open.visit(labels);
+                }
+            }
+            Role::Holding(holding) => holding.keeper.relabel(labels),
+            Role::Leaving(of) => labels.acquisition(of),
+        }
+        if let Some(until) = &mut self.granted {
+            labels.until(until);
+        }
+        if let Some((of, until)) = &mut self.broken {
+            labels.acquisition(of);
+            labels.until(until);
+        }
+    }
+}
+
+impl Request {
+    fn visit(&mut self, labels: &mut impl Relabel) {
+        match (&mut self.asked, &mut self.answer) {
+            // What it said matters no more.
+            (Asked::Write { sent, breaks }, Some(Answer::Conflict)) => {
+                *sent = doomed();
+                *breaks = None;
+            }
+            (Asked::Write { sent, breaks }, answer) => {
+                sent.visit(labels);
+                if let Some(of) = breaks {
+                    labels.acquisition(of);
+                }
+                if let Some(Answer::Landed(lease)) = answer {
+                    labels.lease(lease);
+                }
+            }
+            (Asked::Read, Some(Answer::Seen(Some(lease)))) => labels.lease(lease),
+            (Asked::Read, _) => {}
+        }
+    }
+}
+
+impl Sent {
+    fn visit(&mut self, labels: &mut impl Relabel) {
+        if let Some(on) = &mut self.on {
+            // Of what a write was decided on, the rules look at the uid and the version alone.
+            let transitions = on.transitions;
+            *on = Lease {
+                transitions,
+                ..nothing_but(on.uid, on.version)
+            };
+            labels.lease(on);
+        }
+        labels.write(&mut self.write);
+        if let Write::Acquire { transitions, .. } = &mut self.write {
+            *transitions = self.on.map_or(1, |on| on.transitions + 1);
+        }
+        let length = match self.write {
+            Write::Acquire { duration, .. } | Write::Renew { duration, .. } => duration,
+            Write::Release { .. } => 0,
+        };
+        labels.since(&mut self.at, Span::seconds(length));
+    }
+}
+
+/// A write of which only its conflict is awaited: it was decided on a Lease that went.
+fn doomed() -> Sent {
+    Sent {
+        write: Write::Acquire {
+            holder: NO_ID,
+            at: Instant::from_micros(0),
+            duration: 0,
+            transitions: 0,
+            nonce: NO_ID,
+        },
+        on: Some(nothing_but(NO_ID, Version(0))),
+        at: BootInstant::from_micros(0),
+    }
+}
+
+/// A Lease of which only this is known.
+fn nothing_but(uid: Id, version: Version) -> Lease {
+    Lease {
+        uid,
+        version,
+        holder: None,
+        acquired: None,
+        renewed: None,
+        duration: 0,
+        transitions: TRANSITIONS,
+        nonce: None,
+        elected: false,
+        deleting: false,
+        foreign: false,
+    }
+}
+
+/// Whether these are one record, maybe at different versions.
+fn says_the_same(one: &Lease, other: Option<&Lease>) -> bool {
+    other.is_some_and(|other| {
+        *one == Lease {
+            version: one.version,
+            ..*other
+        }
+    })
 }
 
 /// Requests arrive in any order, so that theirs means nothing.
-fn order(request: &Request) -> (usize, bool, i64, i64) {
-    let at = match request.sent.write {
-        Write::Acquire { at, .. } | Write::Renew { at, .. } | Write::Release { at, .. } => at,
+fn order(request: &Request) -> (usize, bool, u8, i64, i64) {
+    let (kind, sent, at) = match request.asked {
+        Asked::Read => (0, 0, 0),
+        Asked::Write { sent, .. } => match sent.write {
+            Write::Acquire { at, .. } => (1, sent.at.as_micros(), at.as_micros()),
+            Write::Renew { at, .. } => (2, sent.at.as_micros(), at.as_micros()),
+            Write::Release { at, .. } => (3, sent.at.as_micros(), at.as_micros()),
+        },
     };
-    (
-        request.who,
-        request.breaks,
-        request.sent.at.as_micros(),
-        at.as_micros(),
-    )
+    let kind = kind * 2 + u8::from(request.answer.is_some());
+    (request.who, request.awaited, kind, sent, at)
 }
 
-/// Numbers in the order in which they are met, from 1.
-#[derive(Default)]
-struct Numbering {
-    known: Vec<u64>,
+/// All versions that anybody remembers.
+struct Versions(Vec<u64>);
+
+impl Relabel for Versions {
+    fn lease(&mut self, lease: &mut Lease) {
+        self.0.push(lease.version.0);
+    }
+    fn write(&mut self, _: &mut Write) {}
+    fn acquisition(&mut self, _: &mut Acquisition) {}
+    fn id(&mut self, _: &mut Id) {}
+    fn version(&mut self, version: &mut Version) {
+        self.0.push(version.0);
+    }
+    fn until(&mut self, _: &mut BootInstant) {}
+    fn since(&mut self, _: &mut BootInstant, _: Span) {}
 }
 
-impl Numbering {
-    fn number(&mut self, name: u64) -> u32 {
-        let index = self
-            .known
-            .iter()
-            .position(|known| *known == name)
-            .unwrap_or_else(|| {
-                self.known.push(name);
-                self.known.len() - 1
-            });
-        u32::try_from(index).expect("a small world") + 1
+/// Makes the Lease that somebody remembers one that has passed.
+struct Passed {
+    contender: bool,
+}
+
+impl Relabel for Passed {
+    fn lease(&mut self, lease: &mut Lease) {
+        lease.renewed = None;
+        lease.acquired = None;
+        if self.contender {
+            lease.holder = Some(holder(NO_HOLDER));
+            lease.uid = NO_ID;
+            lease.duration = 0;
+            lease.transitions = TRANSITIONS;
+            lease.nonce = None;
+        }
+    }
+    fn write(&mut self, _: &mut Write) {}
+    fn acquisition(&mut self, _: &mut Acquisition) {}
+    fn id(&mut self, _: &mut Id) {}
+    fn version(&mut self, _: &mut Version) {}
+    fn until(&mut self, _: &mut BootInstant) {}
+    fn since(&mut self, at: &mut BootInstant, _: Span) {
+        if self.contender {
+            *at = BootInstant::from_micros(i64::MIN);
+        }
+    }
+}
+
+/// New names: versions by rank, ids as they are met, times from the present.
+struct Names<'a> {
+    versions: &'a [u64],
+    current: u64,
+    places: &'a [usize],
+    ids: Vec<Id>,
+    /// The first count that was met of each Lease.
+    counts: Vec<(Id, u32)>,
+    now: Instant,
+    boot: BootInstant,
+    longest: u32,
+}
+
+impl Names<'_> {
+    fn rank(&self, version: u64) -> u64 {
+        if self.versions.is_empty() {
+            return u64::from(version == self.current);
+        }
+        self.versions.partition_point(|known| *known < version) as u64 + 1
+    }
+
+    fn count(&mut self, uid: Id, count: &mut u32) {
+        let first = match self.counts.iter().find(|(known, _)| *known == uid) {
+            Some((_, first)) => *first,
+            None => {
+                self.counts.push((uid, *count));
+                *count
+            }
+        };
+        // What is past is past, however long ago.
+        *count = match (*count).cmp(&first) {
+            Ordering::Less => TRANSITIONS - 1,
+            Ordering::Equal => TRANSITIONS,
+            Ordering::Greater => TRANSITIONS + 1,
+        };
+    }
+
+    /// A renewal of so many seconds; what has expired by every clock is equally long ago.
+    fn renewal(&self, renewed: &mut Instant, duration: u32) {
+        if Span::seconds(duration) > HOLD {
+            *renewed = Instant::from_micros(0);
+            return;
+        }
+        let length = Span::micros(
+            Span::seconds(duration.min(self.longest)).as_micros() + SKEW_BUDGET.as_micros() + 1,
+        );
+        let oldest = Instant::from_micros(0) - length;
+        *renewed = (*renewed - (self.now - Instant::from_micros(0))).max(oldest);
+    }
+}
+
+impl Relabel for Names<'_> {
+    fn lease(&mut self, lease: &mut Lease) {
+        self.count(lease.uid, &mut lease.transitions);
+        self.id(&mut lease.uid);
+        self.version(&mut lease.version);
+        // No rule looks at the acquisition's time where there is one of a renewal, nor at any field
+        // but the count where nobody holds the Lease.
+        lease.acquired = None;
+        match &mut lease.holder {
+            None => lease.renewed = None,
+            Some(holder) => self.id(&mut holder.id),
+        }
+        if let Some(renewed) = &mut lease.renewed {
+            self.renewal(renewed, lease.duration);
+        }
+        if let Some(nonce) = &mut lease.nonce {
+            self.id(nonce);
+        }
+    }
+
+    fn write(&mut self, write: &mut Write) {
+        match write {
+            Write::Acquire {
+                holder,
+                at,
+                duration,
+                nonce,
+                ..
+            } => {
+                self.id(holder);
+                self.id(nonce);
+                self.renewal(at, *duration);
+            }
+            Write::Renew { of, at, duration } => {
+                self.acquisition(of);
+                self.renewal(at, *duration);
+            }
+            Write::Release { of, renewed, at } => {
+                self.acquisition(of);
+                // These go into an annotation, and into a field that nobody reads in a free Lease.
+                (*renewed, *at) = (Instant::from_micros(0), Instant::from_micros(0));
+            }
+        }
+    }
+
+    fn acquisition(&mut self, of: &mut Acquisition) {
+        self.count(of.uid, &mut of.transitions);
+        self.id(&mut of.uid);
+        self.id(&mut of.holder);
+        if let Some(nonce) = &mut of.nonce {
+            self.id(nonce);
+        }
+    }
+
+    fn id(&mut self, id: &mut Id) {
+        let place = |number: u32| self.places.get(number as usize).map(|place| *place as u32);
+        *id = match id.0 {
+            FIRST_FRESH => *id,
+            fresh if fresh > FIRST_FRESH => {
+                let index = self.ids.iter().position(|known| known == id);
+                let index = index.unwrap_or_else(|| {
+                    self.ids.push(*id);
+                    self.ids.len() - 1
+                });
+                Id(FIRST_FRESH + 1 + index as u32)
+            }
+            admin if admin >= FIRST_ADMIN => {
+                let place = place(admin - FIRST_ADMIN);
+                Id(place.map_or(admin, |place| FIRST_ADMIN + place))
+            }
+            user => Id(place(user).unwrap_or(user)),
+        };
+    }
+
+    fn version(&mut self, version: &mut Version) {
+        version.0 = self.rank(version.0);
+    }
+
+    fn until(&mut self, at: &mut BootInstant) {
+        if at.since(self.boot) > HOLD {
+            *at = FAR;
+        } else {
+            let passed = BootInstant::from_micros(-1);
+            *at = BootInstant::from_micros(at.since(self.boot).as_micros()).max(passed);
+        }
+    }
+
+    fn since(&mut self, at: &mut BootInstant, length: Span) {
+        if length > HOLD {
+            *at = BootInstant::from_micros(0);
+            return;
+        }
+        let oldest = -length.as_micros() - 1;
+        *at = BootInstant::from_micros(at.since(self.boot).as_micros().max(oldest));
     }
 }

@@ -9,9 +9,8 @@ use maintenance_lease::protocol::{
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::client::Client;
 use crate::odd::{self, cases};
-use crate::store::Store;
+use crate::store::{Store, caller};
 use crate::world::CLIENTS;
 
 #[derive(Clone, Debug)]
@@ -97,7 +96,7 @@ proptest! {
                     let seen = sight.map_or(store.lease, |sight| *sight.get(&sights));
                     let meant = seen.and_then(|lease| lease.acquisition());
                     let verb = marked(verb, &mut store);
-                    let caller = Client::new(who as u32).caller;
+                    let caller = caller(who as u32);
                     let decision = decide(verb, caller, seen.as_ref(), meant, Now::at(now));
                     if let Ok(Decision::Write(write)) = decision {
                         writes.push(Written { write, on: seen, landed: false, failed: false });

@@ -1,34 +1,49 @@
-//! The protocol, explored: the very functions that ship, in a world of clients, clocks and a lossy
+//! The protocol, explored: the very steps that ship, in a world of clients, clocks and a lossy
 //! network.
 //!
-//! - [`single_steps`]: what one decision may and may not do, on Leases as odd as anybody can make.
-//! - [`lost_answers`]: what a read says of a write whose answer never came.
+//! - [`exhaustive`]: every reachable state of small worlds, and what must come to pass in them once
+//!   faults have ended ([`progress`]).
 //! - [`random_runs`]: long runs at microsecond precision, with stale reads, wrong prompts and other
 //!   tools' writes.
-//! - [`exhaustive`]: every reachable state of a small world.
-//!
-//! The last two share one [`world`], which knows nothing of how it is explored.
+//! - [`single_steps`]: what one decision may and may not do, on Leases as odd as anybody can make.
+//! - [`lost_answers`]: what a read says of a write whose answer never came.
+//! - `bugs`, with the feature `seeded-bugs`: the exploration catches mistakes that are planted.
 //!
 //! # The shape
-//! A [`client`] is a step function over copyable state: what it wants, hears or reads goes in
-//! together with readings of its clocks, and what it sends comes out; it never sees the world. A
-//! keeper is another such machine and takes the client's place, with one more input, the passing of
-//! time, and "I have stopped" as an output; the world, the store and the property stay as they are.
-//! Rules look at instants only through their differences, and at ids and versions only through
-//! equality, so that a state is explored once for all times and names ([`canonical`]); a rule that
-//! compared absolute values would undo that, and make the space infinite.
+//! A [`client`] drives the shipped `Waiter` and `Keeper`, and judges and decides by the shipped rules: what it
+//! hears or reads goes in together with readings of its clocks, and what it sends comes out; it
+//! never sees the [`world`]. The world knows nothing of how it is explored; [`bounds`] says which
+//! worlds there are and what may happen next.
 //!
-//! Two things that a keeper must do are built into the client here, because the guarantee fails
-//! without them: it reads the boot clock *before* it estimates the server's time (a pause between
-//! the two, the other way round, is a clock that is behind by the pause), and whoever gives back
-//! stops listening to answers of earlier writes, which would revive a belief that has ended.
+//! Who believes is whoever's work may still be running: until the deadline, also where the loss has
+//! been declared before, since work takes time to end. Pauses need no event of their own: nobody has
+//! to be scheduled, ever. Only a machine that stands still with its boot clock has one.
+//!
+//! Rules look at instants through their differences, at ids through equality and at versions through
+//! order, so that a state is explored once for all times and names ([`canonical`]); a rule that
+//! compared absolute values would undo that, and make the space infinite.
 
+#![cfg_attr(
+    feature = "seeded-bugs",
+    allow(dead_code, reason = "only the exploration looks for planted mistakes")
+)]
+
+mod bounds;
+#[cfg(feature = "seeded-bugs")]
+mod bugs;
 mod canonical;
 mod client;
+#[cfg(not(feature = "seeded-bugs"))]
 mod exhaustive;
+mod explore;
+#[cfg(not(feature = "seeded-bugs"))]
 mod lost_answers;
+#[cfg(not(feature = "seeded-bugs"))]
 mod odd;
+mod progress;
+#[cfg(not(feature = "seeded-bugs"))]
 mod random_runs;
+#[cfg(not(feature = "seeded-bugs"))]
 mod single_steps;
 mod store;
 mod world;

@@ -1,104 +1,162 @@
 //! Long runs of the world at random, to the microsecond.
 
-use maintenance_lease::protocol::{Acquisition, Id, Lease, Span, Verb};
+use maintenance_lease::protocol::{Expiry, Lease, Span, Terms, Verb};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 use crate::lost_answers::marked;
 use crate::odd::{self, cases};
-use crate::world::{CLIENTS, World, breaks};
+use crate::world::{CLIENTS, Setting, World};
 
-/// What happens next. Those who act have eyes of their own: they decide on what they saw last.
+/// What happens next. Administrators have eyes of their own: they decide on what they saw last.
 #[derive(Clone, Debug)]
 enum Step {
     Wait(Span),
+    /// A client begins to wait for the Lease.
+    Want(usize),
+    GiveUp(usize),
+    /// A client is scheduled, and its estimate of the server's time errs by this.
+    Run(usize, (Span, Span)),
+    /// A client is scheduled, and what it sends is carried out and answered at once.
+    Do(usize, (Span, Span)),
+    GiveBack(usize),
+    Stop(usize),
     Look(usize),
-    /// Asked whether to break the lock that they saw, they say yes.
+    /// Asked whether to break the lock that was seen, somebody says yes.
     Confirm(usize),
-    Want(usize, Verb, (Span, Span)),
-    Deliver(Index, bool),
-    /// The same write once more.
-    SendAgain(usize),
-    /// A read to learn what became of a write.
-    Read(usize),
+    Command(usize, Verb, (Span, Span)),
+    Serve(Index),
+    Answer(Index, (Span, Span)),
+    TimeOut(usize),
+    Watch(usize, usize, (Span, Span)),
     /// Another tool changes a label.
     Touch,
-    /// Look, want and be answered, all at once.
-    Do(usize, Verb, (Span, Span)),
+    Halt(usize),
+    Resume(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let who = 0..CLIENTS;
-    let want = || (0..CLIENTS, odd::verb(Id(0)), odd::error());
-    prop_oneof![
+    let who = || 0..CLIENTS;
+    let breaks = odd::verb(maintenance_lease::protocol::Id(0));
+    let clock = odd::error;
+    let any = any::<Index>;
+    let passing = prop_oneof![
         4 => (0..9_000_000_i64).prop_map(|micros| Step::Wait(Span::micros(micros))),
         2 => (0..9_u32).prop_map(|seconds| Step::Wait(Span::seconds(seconds))),
-        3 => who.clone().prop_map(Step::Look),
-        1 => who.clone().prop_map(Step::Confirm),
-        3 => want().prop_map(|(who, verb, error)| Step::Want(who, verb, error)),
-        4 => (any::<Index>(), any::<bool>()).prop_map(|(which, ok)| Step::Deliver(which, ok)),
-        1 => who.clone().prop_map(Step::SendAgain),
-        2 => who.prop_map(Step::Read),
+    ];
+    let living = prop_oneof![
+        3 => who().prop_map(Step::Want),
+        1 => who().prop_map(Step::GiveUp),
+        6 => (who(), clock()).prop_map(|(who, clock)| Step::Run(who, clock)),
+        8 => (who(), clock()).prop_map(|(who, clock)| Step::Do(who, clock)),
+        1 => who().prop_map(Step::GiveBack),
+        1 => who().prop_map(Step::Stop),
+        1 => who().prop_map(Step::Halt),
+        3 => who().prop_map(Step::Resume),
+    ];
+    let commands = prop_oneof![
+        2 => who().prop_map(Step::Look),
+        1 => who().prop_map(Step::Confirm),
+        2 => (who(), breaks, clock()).prop_map(|(who, verb, clock)| Step::Command(who, verb, clock)),
+    ];
+    let network = prop_oneof![
+        4 => any().prop_map(Step::Serve),
+        4 => (any(), clock()).prop_map(|(which, clock)| Step::Answer(which, clock)),
+        2 => who().prop_map(Step::TimeOut),
+        3 => (who(), 0..2_usize, clock()).prop_map(|(who, event, clock)| Step::Watch(who, event, clock)),
         1 => Just(Step::Touch),
-        8 => want().prop_map(|(who, verb, error)| Step::Do(who, verb, error)),
-    ]
+    ];
+    prop_oneof![3 => passing, 6 => living, 1 => commands, 4 => network]
 }
 
-/// The world, and what each client last saw of it and said yes to.
+/// The world, and what each client last saw of it as an administrator.
 struct Run {
     world: World,
     seen: [Option<Lease>; CLIENTS],
-    confirmed: [Option<Acquisition>; CLIENTS],
+    setting: Setting,
 }
 
 impl Run {
-    fn new(lease: Option<Lease>) -> Self {
+    fn new(lease: Option<Lease>, terms: Terms) -> Self {
         Self {
             world: World::new(lease),
             seen: [lease; CLIENTS],
-            confirmed: [None; CLIENTS],
+            setting: Setting {
+                terms,
+                expiry: Expiry::ServerTime,
+                slow: true,
+            },
         }
-    }
-
-    fn want(&mut self, who: usize, verb: Verb, (earliest, latest): (Span, Span)) {
-        let verb = marked(verb, &mut self.world.store);
-        let meant = self.confirmed[who].filter(|_| breaks(verb));
-        let server = self.world.estimate(earliest, latest);
-        let seen = self.seen[who];
-        // A refusal is as good as silence here.
-        let _ = self.world.want(who, verb, seen.as_ref(), meant, server);
     }
 
     fn take(&mut self, step: &Step) {
+        let world = &mut self.world;
+        let now = |world: &World, (earliest, latest)| world.estimate(earliest, latest);
+        let runs = |world: &World, who: usize| !world.clients[who].halted;
         match *step {
-            Step::Wait(span) => self.world.now = self.world.now + span,
-            Step::Look(who) => self.seen[who] = self.world.store.lease,
-            Step::Confirm(who) => {
-                self.confirmed[who] = self.seen[who].and_then(|lease| lease.acquisition());
+            Step::Wait(span) => world.tick(span),
+            Step::Want(who) if runs(world, who) && world.is_idle(who) => {
+                let server = now(world, (Span::ZERO, Span::ZERO));
+                world.want(who, server, &self.setting);
             }
-            Step::Want(who, verb, error) => self.want(who, verb, error),
-            Step::Deliver(which, answered) => {
-                let requests = self.world.in_flight.len();
-                if requests > 0 {
-                    self.world.deliver(which.index(requests), answered);
+            Step::GiveUp(who) if runs(world, who) && world.clients[who].is_waiting() => {
+                world.give_up(who);
+            }
+            Step::Run(who, clock) if runs(world, who) => {
+                let server = now(world, clock);
+                world.run(who, server, &self.setting);
+            }
+            Step::Do(who, clock) if runs(world, who) => {
+                let server = now(world, clock);
+                world.run(who, server, &self.setting);
+                while let Some(request) = world.awaited(who) {
+                    world.serve_once(request);
+                    world.answer(request, server, &self.setting);
                 }
             }
-            Step::SendAgain(who) => self.world.send_again(who),
-            Step::Read(who) => {
-                self.seen[who] = self.world.store.lease;
-                self.world.read(who);
+            Step::GiveBack(who) if runs(world, who) => world.give_back(who),
+            Step::Stop(who) if runs(world, who) && world.clients[who].is_lost() => world.stop(who),
+            Step::Look(who) => self.seen[who] = world.store.lease,
+            Step::Confirm(who) => world.confirm(self.seen[who].as_ref()),
+            Step::Command(who, verb, clock) if runs(world, who) && world.is_idle(who) => {
+                let verb = marked(verb, &mut world.store);
+                let server = now(world, clock);
+                // A refusal is as good as silence here.
+                let _ = world.command(who, verb, self.seen[who].as_ref(), server);
             }
-            Step::Touch => self.world.store.touch(),
-            Step::Do(who, verb, error) => {
-                self.seen[who] = self.world.store.lease;
-                let requests = self.world.in_flight.len();
-                self.want(who, verb, error);
-                if self.world.in_flight.len() > requests {
-                    self.world.deliver(requests, true);
+            Step::Serve(which) => {
+                if let Some(index) = index(which, world) {
+                    world.serve_once(index);
                 }
             }
+            Step::Answer(which, clock) => {
+                if let Some(index) = index(which, world)
+                    && world.requests[index].answer.is_some()
+                    && runs(world, world.requests[index].who)
+                {
+                    let server = now(world, clock);
+                    world.answer(index, server, &self.setting);
+                }
+            }
+            Step::TimeOut(who) if runs(world, who) => {
+                let server = now(world, (Span::ZERO, Span::ZERO));
+                world.time_out(who, server);
+            }
+            Step::Watch(who, event, clock) if runs(world, who) => {
+                let server = now(world, clock);
+                world.watch(who, event, server);
+            }
+            Step::Touch => world.store.touch(),
+            Step::Halt(who) if runs(world, who) => world.halt(who),
+            Step::Resume(who) if !runs(world, who) => world.clients[who].resume(),
+            _ => {}
         }
     }
+}
+
+fn index(which: Index, world: &World) -> Option<usize> {
+    let requests = world.requests.len();
+    (requests > 0).then(|| which.index(requests))
 }
 
 proptest! {
@@ -107,16 +165,20 @@ proptest! {
     #[test]
     fn no_second_holder_gets_in_without_a_confirmed_break(
         start in prop::option::of(odd::lease()),
-        steps in prop::collection::vec(step(), 1..80),
+        (duration, stop) in (1..9_u32, 0..3_u32),
+        steps in prop::collection::vec(step(), 1..160),
     ) {
-        let mut run = Run::new(start);
+        let terms = Terms::new(duration, Span::seconds(stop.min(duration - 1)));
+        let mut run = Run::new(start, terms);
         for step in &steps {
             let before = run.world.store.lease;
             run.take(step);
             prop_assert!(
-                run.world.keeps_the_guarantee(),
+                run.world.keeps_the_guarantee() && run.world.nobody_overstays(),
                 "{step:?} made a second holder: {:#?}", run.world,
             );
+            prop_assert!(run.world.no_loss_is_imagined(), "{step:?}: {:#?}", run.world);
+            prop_assert_eq!(run.world.flaw, None, "{:?}: {:#?}", step, run.world);
             if let (Some(before), Some(after)) = (before, run.world.store.lease) {
                 let wrapped = before.transitions == i32::MAX as u32 && after.transitions == 0;
                 prop_assert!(after.transitions >= before.transitions || wrapped);

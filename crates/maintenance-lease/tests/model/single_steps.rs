@@ -7,16 +7,15 @@ use maintenance_lease::protocol::{
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::client::Client;
 use crate::odd::{self, cases};
-use crate::store::{FIRST_ADMIN, applied};
+use crate::store::{self, FIRST_ADMIN, applied};
 use crate::world::breaks;
 
 const NONCE: Id = Id(2_000_000);
 const MOST: u32 = i32::MAX as u32;
 
 fn caller() -> Caller {
-    Client::new(0).caller
+    store::caller(0)
 }
 
 /// The write that `verb` leads to, if any.
