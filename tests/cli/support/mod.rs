@@ -2,6 +2,7 @@
 
 mod cluster;
 mod gate;
+mod inherited;
 mod look;
 mod run;
 

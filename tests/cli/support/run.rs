@@ -5,13 +5,15 @@ use std::fmt;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
-use std::sync::LazyLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{LazyLock, Once};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use regex::Regex;
 use rustix::process::{Pid, Signal, kill_process};
+
+use super::inherited;
 
 /// A test that waits longer for a word waits in vain.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -196,6 +198,8 @@ impl Maint {
 
     /// Starts it, for tests that act while it works.
     pub(crate) fn start(mut self) -> Running {
+        static CAUGHT: Once = Once::new();
+        CAUGHT.call_once(inherited::catch_what_is_ignored);
         let mut child = self
             .command
             .stdin(Stdio::piped())

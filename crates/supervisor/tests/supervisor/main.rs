@@ -15,6 +15,8 @@ mod deadline;
 #[cfg(target_os = "linux")]
 mod harness;
 #[cfg(target_os = "linux")]
+mod inherited;
+#[cfg(target_os = "linux")]
 mod job;
 #[cfg(target_os = "linux")]
 mod loss;
@@ -30,6 +32,7 @@ fn main() -> std::process::ExitCode {
     {
         return caller::main();
     }
+    inherited::catch_what_is_ignored();
     let arguments = libtest_mimic::Arguments::from_args();
     let tests = [
         command::tests(),
