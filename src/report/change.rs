@@ -147,27 +147,22 @@ pub(crate) fn stays(change: &Change, asked: Option<Duration>, program: &Program)
     ))
 }
 
-/// Until when it is held, or on hold.
+/// Until when it is held, or on hold. What this call wrote is as long as its Lease says: the time that
+/// went by since is below what the server's clock is known to.
 fn until(change: &Change, now: Now) -> String {
-    let hold_until = change.lease.as_ref().and_then(NodeLease::hold_until);
-    let is_hold = change
-        .lease
-        .as_ref()
-        .is_some_and(|lease| lease.state(now) == State::AdminHold);
-    match (is_hold, hold_until, change.until()) {
+    let Some(lease) = &change.lease else {
+        return String::new();
+    };
+    let is_hold = lease.state(now) == State::AdminHold;
+    match (is_hold, lease.hold_until(), change.until()) {
         (true, Some(until), _) => format!(", meant until {}", clock(until.into(), now.latest)),
         (false, _, Some(until)) => format!(
             " until {} ({})",
             clock(until, now.latest),
-            length(rounded(until - now.latest))
+            length(Span::seconds(lease.duration_seconds()))
         ),
         _ => String::new(),
     }
-}
-
-/// A length as it was asked for, not a few milliseconds less.
-fn rounded(span: Span) -> Span {
-    Span::micros((span.as_micros() + 500_000).div_euclid(1_000_000) * 1_000_000)
 }
 
 /// Who did not finish: whose expired lease was taken, or one's own that was renewed late. `None`
