@@ -116,6 +116,16 @@ impl Api {
         self.one(request("POST", path, Some(body)))
     }
 
+    /// Sends a merge patch.
+    pub(crate) fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.one(request("PATCH", path, Some(body)))
+    }
+
+    /// `options` are a DeleteOptions.
+    pub(crate) fn delete(&self, path: &str, options: &Value) -> Answer {
+        self.one(request("DELETE", path, Some(options)))
+    }
+
     fn one(&self, request: Request<Vec<u8>>) -> Answer {
         self.block_on(send(self.client.clone(), request))
     }

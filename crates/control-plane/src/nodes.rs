@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use crate::api::request;
 use crate::plane::ControlPlane;
 
-const NODE_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+pub(crate) const NODE_LEASES: &str =
+    "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 /// Enough to keep a small machine's API server busy, few enough for its connections.
 const PARALLEL: usize = 32;
 

@@ -43,6 +43,39 @@ impl Builder {
         self
     }
 
+    /// Only these controllers, by the names that `--controllers` knows.
+    #[must_use]
+    pub fn controllers(self, names: &[&str]) -> Self {
+        self.controller_manager_flag(&format!("--controllers={}", names.join(",")))
+    }
+
+    /// What becomes of silent nodes and their pods, in seconds instead of minutes, and nothing else:
+    /// a node is found silent after 8 s ([`Kubelets`](crate::Kubelets) beat twice a second), its pods
+    /// are evicted a second later, and taken from it where it is out of service within the 20 s that
+    /// pod garbage collection has as its period. Stateful sets, replica sets and jobs replace theirs,
+    /// and volumes are attached and detached.
+    #[must_use]
+    pub fn for_silent_nodes(self) -> Self {
+        self.controllers(&[
+            "node-lifecycle-controller",
+            "taint-eviction-controller",
+            "pod-garbage-collector-controller",
+            "garbage-collector-controller",
+            "statefulset-controller",
+            "replicaset-controller",
+            "job-controller",
+            "persistentvolume-binder-controller",
+            "persistentvolume-attach-detach-controller",
+            "persistentvolumeclaim-protection-controller",
+        ])
+        .controller_manager_flag("--node-monitor-period=1s")
+        .controller_manager_flag("--node-monitor-grace-period=8s")
+        .controller_manager_flag("--node-eviction-rate=100")
+        .controller_manager_flag("--attach-detach-reconcile-sync-period=2s")
+        .api_server_flag("--default-not-ready-toleration-seconds=1")
+        .api_server_flag("--default-unreachable-toleration-seconds=1")
+    }
+
     /// One more flag for kube-apiserver.
     #[must_use]
     pub fn api_server_flag(mut self, flag: &str) -> Self {

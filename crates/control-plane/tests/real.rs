@@ -6,7 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 use std::{env, fs, io, panic, process, thread};
 
 use control_plane::{
-    Authority, Component, ControlPlane, Kubeconfig, NodeSpec, Readiness, Rule, shared, target_dir,
+    Authority, Component, ControlPlane, Kubeconfig, NodeSpec, Readiness, Return, Rule, shared,
+    target_dir,
 };
 
 /// Runs kubectl with this kubeconfig; what it printed on stderr where it failed.
@@ -236,6 +237,55 @@ fn controller_manager_with_a_short_grace_period_finds_a_silent_node() {
             .unwrap()
             == "Unknown"
     });
+}
+
+/// What everything about fencing rests on: a silent node's pod is neither gone nor replaced.
+#[test]
+fn stand_ins_run_pods_until_they_fall_silent() {
+    let control_plane = ControlPlane::builder().for_silent_nodes().start().unwrap();
+    let _logs = control_plane.keep_logs_on_panic("stand-ins");
+    let kubelets = control_plane
+        .kubelets(&["alive", "mute"], &[("topology.kubernetes.io/zone", "a")])
+        .unwrap();
+    let get = |what: &[&str], path: &str| {
+        let output = format!("jsonpath={path}");
+        control_plane
+            .kubectl(&[&["get"], what, &["-o", &output]].concat())
+            .unwrap()
+    };
+    let ready = |node: &str| {
+        let path = "{.status.conditions[?(@.type=='Ready')].status}";
+        get(&["node", node], path)
+    };
+    for (pod, node) in [("short", "alive"), ("long", "mute")] {
+        control_plane
+            .kubectl(&["run", pod, "--image=none"])
+            .unwrap();
+        control_plane.bind_pod("default", pod, node).unwrap();
+        eventually("it runs", || {
+            get(&["pod", pod], "{.status.phase}") == "Running"
+        });
+    }
+    let boot_id = get(&["node", "mute"], "{.status.nodeInfo.bootID}");
+
+    kubelets.silence("mute", Duration::from_secs(120)).unwrap();
+    eventually("the node is found silent", || ready("mute") == "Unknown");
+    assert_eq!(ready("alive"), "True");
+    eventually("its pod is evicted", || {
+        !get(&["pod", "long"], "{.metadata.deletionTimestamp}").is_empty()
+    });
+    control_plane
+        .kubectl(&["delete", "pod", "short", "--timeout=60s"])
+        .unwrap();
+    assert_eq!(get(&["pod", "long"], "{.status.phase}"), "Running");
+
+    kubelets.bring_back("mute", Return::SameBoot).unwrap();
+    assert_eq!(get(&["node", "mute"], "{.status.nodeInfo.bootID}"), boot_id);
+    eventually("it finishes the deletion", || {
+        get(&["pods"], "{.items[*].metadata.name}").is_empty()
+    });
+    kubelets.bring_back("mute", Return::Rebooted).unwrap();
+    assert_ne!(get(&["node", "mute"], "{.status.nodeInfo.bootID}"), boot_id);
 }
 
 #[test]

@@ -1,0 +1,369 @@
+//! Stand-ins for kubelets, which can fall silent and come back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::api::{Answer, Api};
+use crate::nodes::NODE_LEASES;
+use crate::plane::ControlPlane;
+
+/// How often they look after their pods, and renew their heartbeats.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// What the kubelets of some nodes do that matters to a control plane: they register their node
+/// under a boot ID, renew its heartbeat, report its pods as running and ready, finish their deletion
+/// and say which volumes are in use. Volumes are attached at once, as by the driver's attacher.
+///
+/// Which pod goes to which node is the test's to say: [`ControlPlane::bind_pod`].
+///
+/// Dropping it silences them all.
+#[derive(Debug)]
+pub struct Kubelets {
+    orders: Option<Sender<(Order, Sender<Result<()>>)>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// After which silence a node comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Return {
+    /// It was only cut off: the kernel that ran before still runs.
+    SameBoot,
+    /// It was started anew.
+    Rebooted,
+}
+
+#[derive(Debug)]
+enum Order {
+    Silence { node: String, since: Duration },
+    Return { node: String, how: Return },
+}
+
+impl ControlPlane {
+    /// Registers nodes with these names and labels, and keeps them alive.
+    ///
+    /// # Errors
+    /// Where the API server refuses: a node of that name is there already, for example.
+    pub fn kubelets(&self, nodes: &[&str], labels: &[(&str, &str)]) -> Result<Kubelets> {
+        let mut work = Work {
+            api: self.api().clone(),
+            nodes: BTreeMap::new(),
+        };
+        for node in nodes {
+            work.register(node, labels)?;
+        }
+        let (orders, received) = channel();
+        let thread = thread::Builder::new()
+            .name("kubelets".to_owned())
+            .spawn(move || work.run(&received))?;
+        Ok(Kubelets {
+            orders: Some(orders),
+            thread: Some(thread),
+        })
+    }
+
+    /// Places a pod on a node, as a scheduler does.
+    ///
+    /// # Errors
+    /// Where there is no such pod, or it has a node already.
+    pub fn bind_pod(&self, namespace: &str, pod: &str, node: &str) -> Result<()> {
+        let binding = json!({
+            "metadata": {"name": pod, "namespace": namespace},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        });
+        self.api()
+            .post(
+                &format!("/api/v1/namespaces/{namespace}/pods/{pod}/binding"),
+                &binding,
+            )
+            .map(drop)
+            .with_context(|| format!("failed to bind pod {pod} to {node}"))
+    }
+}
+
+impl Kubelets {
+    /// Silences a node: it does nothing any more, and its last heartbeat is `since` ago.
+    ///
+    /// # Errors
+    /// Where the API server refuses.
+    pub fn silence(&self, node: &str, since: Duration) -> Result<()> {
+        let node = node.to_owned();
+        self.order(Order::Silence { node, since })
+    }
+
+    /// Brings a silent node back. It reports itself ready.
+    ///
+    /// # Errors
+    /// Where the API server refuses.
+    pub fn bring_back(&self, node: &str, how: Return) -> Result<()> {
+        let node = node.to_owned();
+        self.order(Order::Return { node, how })
+    }
+
+    /// Returns when it was carried out.
+    fn order(&self, order: Order) -> Result<()> {
+        let (done, result) = channel();
+        self.orders
+            .as_ref()
+            .expect("it is there until it is dropped")
+            .send((order, done))
+            .ok()
+            .context("the stand-ins for kubelets have ended")?;
+        result
+            .recv()
+            .context("the stand-ins for kubelets have ended")?
+    }
+}
+
+impl Drop for Kubelets {
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            // Where it panicked, the test that it belongs to has failed by now.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Kubelet {
+    boot_id: String,
+    silent: bool,
+}
+
+struct Work {
+    api: Api,
+    nodes: BTreeMap<String, Kubelet>,
+}
+
+impl Work {
+    fn run(mut self, orders: &Receiver<(Order, Sender<Result<()>>)>) {
+        loop {
+            match orders.recv_timeout(PERIOD) {
+                Ok((order, done)) => {
+                    let _caller_gone = done.send(self.carry_out(order));
+                }
+                Err(RecvTimeoutError::Timeout) => self.look_after_all(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn register(&mut self, name: &str, labels: &[(&str, &str)]) -> Result<()> {
+        let boot_id = new_boot_id();
+        let labels: BTreeMap<&str, &str> = labels.iter().copied().collect();
+        let node = json!({
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"providerID": format!("stand-in://{name}")},
+        });
+        let node = self
+            .api
+            .post("/api/v1/nodes", &node)
+            .with_context(|| format!("failed to register {name}"))?;
+        let lease = json!({
+            "metadata": {
+                "name": name,
+                "ownerReferences": [{
+                    "apiVersion": "v1", "kind": "Node",
+                    "name": name, "uid": node["metadata"]["uid"],
+                }],
+            },
+            "spec": {
+                "holderIdentity": name,
+                "leaseDurationSeconds": 40,
+                "renewTime": micros(Timestamp::now()),
+            },
+        });
+        self.api.post(NODE_LEASES, &lease)?;
+        self.report(name, &boot_id)?;
+        let kubelet = Kubelet {
+            boot_id,
+            silent: false,
+        };
+        self.nodes.insert(name.to_owned(), kubelet);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, order: Order) -> Result<()> {
+        match order {
+            Order::Silence { node, since } => {
+                self.kubelet(&node)?.silent = true;
+                let last = Timestamp::now() - SignedDuration::try_from(since)?;
+                self.beat(&node, last)?;
+            }
+            Order::Return { node, how } => {
+                let kubelet = self.kubelet(&node)?;
+                if how == Return::Rebooted {
+                    kubelet.boot_id = new_boot_id();
+                }
+                kubelet.silent = false;
+                let boot_id = kubelet.boot_id.clone();
+                self.beat(&node, Timestamp::now())?;
+                self.report(&node, &boot_id)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn kubelet(&mut self, node: &str) -> Result<&mut Kubelet> {
+        self.nodes
+            .get_mut(node)
+            .with_context(|| format!("no stand-in for the kubelet of {node}"))
+    }
+
+    /// What fails is tried again in the next round, as kubelets do.
+    fn look_after_all(&self) {
+        let alive: BTreeSet<&str> = self
+            .nodes
+            .iter()
+            .filter(|(_, kubelet)| !kubelet.silent)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        for node in &alive {
+            let _next_round = self.beat(node, Timestamp::now());
+        }
+        let pods = self.api.get("/api/v1/pods").unwrap_or_default();
+        let mut with_volumes = BTreeSet::new();
+        for pod in items(&pods) {
+            let Some(&node) = alive.get(pod["spec"]["nodeName"].as_str().unwrap_or_default())
+            else {
+                continue;
+            };
+            let _next_round = self.look_after(pod);
+            let volumes = pod["spec"]["volumes"].as_array();
+            if volumes.is_some_and(|volumes| {
+                volumes
+                    .iter()
+                    .any(|volume| volume["persistentVolumeClaim"].is_object())
+            }) {
+                with_volumes.insert(node);
+            }
+        }
+        for node in alive {
+            let _next_round = self.report_volumes(node, with_volumes.contains(node));
+        }
+        let _next_round = self.attach_volumes();
+    }
+
+    fn look_after(&self, pod: &Value) -> Answer {
+        let meta = &pod["metadata"];
+        let name = meta["name"].as_str().unwrap_or_default();
+        let namespace = meta["namespace"].as_str().unwrap_or_default();
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+        if meta["deletionTimestamp"].is_string() {
+            return self.api.delete(
+                &path,
+                &json!({"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}),
+            );
+        }
+        if pod["status"]["phase"] != "Pending" {
+            return Ok(Value::Null);
+        }
+        let now = seconds(Timestamp::now());
+        let condition =
+            |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": now});
+        let containers: Vec<Value> = pod["spec"]["containers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|container| {
+                json!({
+                    "name": container["name"], "image": container["image"], "imageID": "",
+                    "ready": true, "started": true, "restartCount": 0,
+                    "state": {"running": {"startedAt": now}},
+                })
+            })
+            .collect();
+        let status = json!({"metadata": {"uid": meta["uid"]}, "status": {
+            "phase": "Running",
+            "startTime": now,
+            "conditions": [condition("Initialized"), condition("Ready"),
+                condition("ContainersReady"), condition("PodScheduled")],
+            "containerStatuses": containers,
+        }});
+        self.api.patch(&format!("{path}/status"), &status)
+    }
+
+    fn beat(&self, node: &str, at: Timestamp) -> Answer {
+        let renewal = json!({"spec": {"renewTime": micros(at)}});
+        self.api.patch(&format!("{NODE_LEASES}/{node}"), &renewal)
+    }
+
+    fn report(&self, node: &str, boot_id: &str) -> Answer {
+        let now = seconds(Timestamp::now());
+        let status = json!({"status": {
+            "conditions": [{
+                "type": "Ready", "status": "True", "reason": "KubeletReady",
+                "message": "kubelet is posting ready status",
+                "lastHeartbeatTime": now, "lastTransitionTime": now,
+            }],
+            "addresses": [
+                {"type": "InternalIP", "address": "192.0.2.7"},
+                {"type": "Hostname", "address": node},
+            ],
+            "nodeInfo": {
+                "architecture": "amd64", "operatingSystem": "linux",
+                "bootID": boot_id, "machineID": "", "systemUUID": "",
+                "containerRuntimeVersion": "containerd://2.1.4",
+                "kernelVersion": "6.12.0", "osImage": "Debian GNU/Linux 13 (trixie)",
+                "kubeletVersion": crate::KUBERNETES_VERSION, "kubeProxyVersion": "",
+            },
+        }});
+        self.api
+            .patch(&format!("/api/v1/nodes/{node}/status"), &status)
+    }
+
+    /// A volume is in use once it is attached and a pod has it.
+    fn report_volumes(&self, node: &str, has_pods: bool) -> Answer {
+        let path = format!("/api/v1/nodes/{node}");
+        let status = &self.api.get(&path)?["status"];
+        let attached = status["volumesAttached"].as_array();
+        let in_use: Vec<Value> = attached
+            .into_iter()
+            .flatten()
+            .filter(|_| has_pods)
+            .map(|volume| volume["name"].clone())
+            .collect();
+        let reported = status["volumesInUse"].as_array();
+        if reported.map_or(&[][..], Vec::as_slice) == in_use {
+            return Ok(Value::Null);
+        }
+        let status = json!({"status": {"volumesInUse": in_use}});
+        self.api.patch(&format!("{path}/status"), &status)
+    }
+
+    fn attach_volumes(&self) -> Result<(), kube::Error> {
+        const PATH: &str = "/apis/storage.k8s.io/v1/volumeattachments";
+        let attachments = self.api.get(PATH)?;
+        for attachment in items(&attachments) {
+            let name = attachment["metadata"]["name"].as_str().unwrap_or_default();
+            if attachment["status"]["attached"] != true {
+                let attached = json!({"status": {"attached": true}});
+                self.api
+                    .patch(&format!("{PATH}/{name}/status"), &attached)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list["items"].as_array().into_iter().flatten()
+}
+
+fn new_boot_id() -> String {
+    let random = fastrand::u128(..);
+    format!("{random:032x}")
+}
+
+fn micros(time: Timestamp) -> String {
+    format!("{time:.6}")
+}
+
+fn seconds(time: Timestamp) -> String {
+    format!("{time:.0}")
+}
