@@ -36,6 +36,7 @@ pub use cluster::error::{ApiError, Status};
 pub use cluster::events::NodeEvent;
 pub use cluster::nodes::NodeRow;
 pub use cluster::reads::{RowDetail, Seen, Sight};
+pub use cluster::requests::{Accept, Call, Requests, escape};
 pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, ServerTimeService};
 pub use cluster::watch::{LeaseEvent, NodeRowEvent, WatchEvent};
 pub use election::{DEFAULT_LEASE_DURATION, LeaderElection};

@@ -13,6 +13,7 @@ use crate::cluster::api::Api;
 use crate::cluster::change::DryRun;
 use crate::cluster::error::ApiError;
 use crate::cluster::events::NodeEvent;
+use crate::cluster::requests::Requests;
 use crate::cluster::server_time::ServerTime;
 use crate::cluster::writes::WriteOptions;
 use crate::env::{Env, Machine, nonce};
@@ -179,6 +180,12 @@ impl Maintenance {
     #[must_use]
     pub fn server_time(&self) -> &ServerTime {
         &self.api.time
+    }
+
+    /// The way that its requests go, for requests about other things.
+    #[must_use]
+    pub fn requests(&self) -> &Requests {
+        &self.api.requests
     }
 
     /// Whether a write to the node's Lease was sent whose fate is not known: it may still take

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::cluster::api::escape;
+use crate::cluster::requests::escape;
 use crate::protocol::identity::{self, InvalidIdentity};
 
 /// The namespace of the Node Maintenance Leases (KEP-1411).

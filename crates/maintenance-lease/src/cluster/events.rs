@@ -3,8 +3,9 @@
 use http::Method;
 use serde_json::json;
 
-use super::api::{Accept, Api, Call, escape};
+use super::api::Api;
 use super::error::ApiError;
+use super::requests::{Accept, Call, escape};
 use super::wire;
 
 /// Something that happened to a node's lock.

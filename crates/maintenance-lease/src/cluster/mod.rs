@@ -11,6 +11,7 @@ pub(crate) mod nodes;
 mod open_writes;
 pub(crate) mod patch;
 pub(crate) mod reads;
+pub(crate) mod requests;
 pub(crate) mod server_time;
 pub(crate) mod watch;
 pub(crate) mod wire;

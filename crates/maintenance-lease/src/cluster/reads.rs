@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use futures::future::join;
 use k8s_openapi::apimachinery::pkg::version::Info;
 
-use super::api::{Accept, Api, Call, escape};
+use super::api::Api;
 use super::error::ApiError;
 use super::nodes::{Columns, NodeRow, close_table};
+use super::requests::{Accept, Call, escape};
 use crate::lease::NodeLease;
 use crate::protocol::Instant;
 use crate::repository::Repository;

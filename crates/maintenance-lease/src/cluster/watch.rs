@@ -19,9 +19,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::kind::{Kind, Leases, Rows};
-use super::api::{Api, Call};
+use super::api::Api;
 use super::error::{ApiError, Status};
 use super::nodes::NodeRow;
+use super::requests::Call;
 use crate::env::backoff;
 use crate::lease::NodeLease;
 use crate::outcome::Error;

@@ -5,8 +5,9 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::api::{Accept, Api, Call, escape};
+use super::api::Api;
 use super::error::ApiError;
+use super::requests::{Accept, Call, escape};
 
 /// How writes are marked and whether they count.
 #[derive(Clone, Debug)]

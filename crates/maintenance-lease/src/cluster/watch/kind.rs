@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::cluster::api::{Accept, escape};
 use crate::cluster::nodes::{Columns, NodeRow, close_table};
 use crate::cluster::reads::RowDetail;
+use crate::cluster::requests::{Accept, escape};
 use crate::lease::NodeLease;
 use crate::outcome::Right;
 use crate::repository::{Repository, by_name};

@@ -1,0 +1,240 @@
+//! One request to the API server: sent with a time limit on both sides, its answer's `Date` noted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::{Either, select};
+use futures::{StreamExt as _, pin_mut};
+use http::{Method, Request, Response, header};
+use http_body_util::BodyStream;
+use kube::Client;
+use kube::client::Body;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use tower::{Service as _, ServiceBuilder};
+
+use super::error::{ApiError, Status};
+use super::items::Items;
+use super::server_time::ServerTime;
+use crate::env::{Env, Machine};
+
+/// What a request asks for in its answer.
+#[derive(Clone, Copy, Debug)]
+pub enum Accept {
+    /// The object.
+    Json,
+    /// The rows that `kubectl get` prints.
+    Table,
+}
+
+impl Accept {
+    fn header(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Table => "application/json;as=Table;v=v1;g=meta.k8s.io",
+        }
+    }
+}
+
+/// A request, less what every request has.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What is done.
+    pub method: Method,
+    /// Path with query.
+    pub path: String,
+    /// The form of the answer.
+    pub accept: Accept,
+    /// Content type and body.
+    pub body: Option<(&'static str, Vec<u8>)>,
+}
+
+impl Call {
+    /// Reads what is at `path`.
+    #[must_use]
+    pub fn get(path: String, accept: Accept) -> Self {
+        Self {
+            method: Method::GET,
+            path,
+            accept,
+            body: None,
+        }
+    }
+}
+
+/// The way to the API server: one client, one estimate of the server's time, one limit.
+///
+/// Clones share the client and the estimate.
+#[derive(Clone)]
+pub struct Requests {
+    client: Client,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) time: ServerTime,
+    /// The limit for each request; `None`: as long as it takes.
+    pub(crate) limit: Option<Duration>,
+}
+
+impl Requests {
+    /// Requests by `client`, each within `limit` (`None`: as long as it takes).
+    #[must_use]
+    pub fn new(client: Client, limit: Option<Duration>) -> Self {
+        Self::on(Arc::new(Machine), client, limit)
+    }
+
+    pub(crate) fn on(env: Arc<dyn Env>, client: Client, limit: Option<Duration>) -> Self {
+        Self {
+            client,
+            time: ServerTime::new(env.clone()),
+            env,
+            limit,
+        }
+    }
+
+    /// The estimate of the server's time, which every answer improves.
+    #[must_use]
+    pub fn server_time(&self) -> &ServerTime {
+        &self.time
+    }
+
+    /// Sends `call` and reads the whole answer.
+    ///
+    /// # Errors
+    /// Where the server refuses or fails, or nothing comes in time.
+    ///
+    /// # Caveats
+    /// A write whose future is dropped may take effect all the same.
+    pub async fn call(&self, call: &Call) -> Result<Bytes, ApiError> {
+        self.within(async {
+            let answer = self.send(call).await?;
+            answer
+                .into_body()
+                .collect_bytes()
+                .await
+                .map_err(|error| ApiError::Transport(Box::new(error)))
+        })
+        .await
+    }
+
+    /// Sends `call`, whose answer is a list, and hands each element of its `array` to `each` while
+    /// the answer comes in, with the part of the list before the array. Returns what surrounds the
+    /// elements.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call), and the first that `each` returns.
+    pub async fn list(
+        &self,
+        call: &Call,
+        array: &'static str,
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<(), ApiError> + Send,
+    ) -> Result<Vec<u8>, ApiError> {
+        self.within(async {
+            let answer = self.send(call).await?;
+            let mut items = Items::of(array);
+            let mut frames = BodyStream::new(answer.into_body());
+            while let Some(frame) = frames.next().await {
+                let frame = frame.map_err(|error| ApiError::Transport(Box::new(error)))?;
+                if let Some(piece) = frame.data_ref() {
+                    items.feed(piece, &mut each)?;
+                }
+            }
+            Ok(items.envelope().to_vec())
+        })
+        .await
+    }
+
+    /// Sends `call`, whose answer's body goes on for as long as its reader likes: the limit is for
+    /// its beginning.
+    pub(crate) async fn open(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        self.within(self.send(call)).await
+    }
+
+    async fn send(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        let mut request = Request::builder()
+            .method(call.method.clone())
+            .uri(self.with_timeout(&call.path))
+            .header(header::ACCEPT, call.accept.header());
+        let body = match &call.body {
+            Some((content_type, body)) => {
+                request = request.header(header::CONTENT_TYPE, *content_type);
+                Body::from(body.clone())
+            }
+            None => Body::empty(),
+        };
+        let request = request
+            .body(body)
+            .map_err(|error| ApiError::Transport(Box::new(kube::Error::HttpError(error))))?;
+        let mut service = ServiceBuilder::new()
+            .layer(self.time.layer())
+            .service_fn(|request| {
+                let client = self.client.clone();
+                Box::pin(async move { client.send(request).await })
+                    as futures::future::BoxFuture<'static, _>
+            });
+        let answer = service
+            .call(request)
+            .await
+            .map_err(|error| ApiError::Transport(Box::new(error)))?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let code = answer.status();
+        let retry_after = answer
+            .headers()
+            .get(header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.parse().ok());
+        let body = answer
+            .into_body()
+            .collect_bytes()
+            .await
+            .map_err(|error| ApiError::Transport(Box::new(error)))?;
+        Err(ApiError::Status(Box::new(Status::read(
+            code,
+            retry_after,
+            &body,
+        ))))
+    }
+
+    /// Ends `work` at the limit.
+    async fn within<T>(
+        &self,
+        work: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
+        let Some(limit) = self.limit else {
+            return work.await;
+        };
+        pin_mut!(work);
+        match select(work, self.env.sleep(limit)).await {
+            Either::Left((result, _)) => result,
+            Either::Right(_) => Err(ApiError::TimedOut(limit)),
+        }
+    }
+
+    /// The server gives up when we do, instead of carrying out what nobody waits for. A watch says
+    /// for itself how long it lasts.
+    fn with_timeout(&self, path: &str) -> String {
+        match self.limit {
+            Some(limit) if !path.contains("watch=") => {
+                let joint = if path.contains('?') { '&' } else { '?' };
+                if limit.subsec_nanos() == 0 {
+                    format!("{path}{joint}timeout={}s", limit.as_secs())
+                } else {
+                    format!("{path}{joint}timeout={}ms", limit.as_millis().max(1))
+                }
+            }
+            _ => path.to_owned(),
+        }
+    }
+}
+
+/// What needs no escaping anywhere in a URL (RFC 3986, section 2.3) stays as it is.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// One segment of a path, or a value of a query, escaped.
+#[must_use]
+pub fn escape(text: &str) -> impl std::fmt::Display {
+    utf8_percent_encode(text, ESCAPED)
+}

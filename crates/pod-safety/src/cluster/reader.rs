@@ -1,0 +1,119 @@
+//! Typed reads: one object, or a list page by page, always from a quorum.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::{Accept, ApiError, Call, Requests, escape};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::constants::HEARTBEATS;
+use crate::wire::micro_instant;
+
+/// As many objects come in one answer at most, so that no answer outlasts the limit of a request.
+const PAGE: usize = 500;
+
+/// Reads objects. Cheap to clone; clones share the connection and the estimate of the server's time.
+#[derive(Clone)]
+pub struct Reader {
+    requests: Requests,
+}
+
+/// A page of a list.
+#[derive(Deserialize)]
+struct Page<T> {
+    #[serde(default)]
+    metadata: PageMetadata,
+    items: Vec<T>,
+}
+
+#[derive(Default, Deserialize)]
+struct PageMetadata {
+    #[serde(rename = "continue", default)]
+    next: String,
+}
+
+impl Reader {
+    /// Reads by `requests`, within their limit each.
+    #[must_use]
+    pub fn new(requests: Requests) -> Self {
+        Self { requests }
+    }
+
+    /// The way that its requests go.
+    #[must_use]
+    pub fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// The present, in server time.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.requests.server_time().now()
+    }
+
+    /// The object at `path`; `None` where there is none.
+    ///
+    /// # Errors
+    /// Where the server refuses or fails, nothing comes in time, or it is no `T`.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ApiError> {
+        let call = Call::get(path.to_owned(), Accept::Json);
+        match self.requests.call(&call).await {
+            Ok(answer) => read(&answer).map(Some),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All objects of the collection at `path` that `query` selects, such as
+    /// `fieldSelector=spec.nodeName%3Dworker-1`; it may be empty.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); also where a list took so long that its continuation expired (410).
+    pub async fn list<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &str,
+    ) -> Result<Vec<T>, ApiError> {
+        let joint = if query.is_empty() { "" } else { "&" };
+        let first = format!("{path}?limit={PAGE}{joint}{query}");
+        let mut next = String::new();
+        let mut objects = Vec::new();
+        loop {
+            let call = Call::get(format!("{first}{next}"), Accept::Json);
+            let page: Page<T> = read(&self.requests.call(&call).await?)?;
+            objects.extend(page.items);
+            if page.metadata.next.is_empty() {
+                return Ok(objects);
+            }
+            next = format!("&continue={}", escape(&page.metadata.next));
+        }
+    }
+
+    /// The Node; `None` where there is none.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn node(&self, name: &str) -> Result<Option<Node>, ApiError> {
+        self.get(&format!("/api/v1/nodes/{}", escape(name))).await
+    }
+
+    /// When the node's kubelet last renewed its heartbeat; `None` where it has none.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn heartbeat(&self, node: &str) -> Result<Option<Instant>, ApiError> {
+        let path = format!(
+            "/apis/coordination.k8s.io/v1/namespaces/{HEARTBEATS}/leases/{}",
+            escape(node)
+        );
+        let lease: Option<Lease> = self.get(&path).await?;
+        Ok(lease
+            .and_then(|lease| lease.spec?.renew_time)
+            .map(|time| micro_instant(&time)))
+    }
+}
+
+fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(answer).map_err(|error| ApiError::Unreadable(error.to_string()))
+}

@@ -1,0 +1,89 @@
+//! What is known, and what is not and why: what nobody could read is never taken for well.
+
+use std::fmt;
+
+use maintenance_lease::ApiError;
+
+/// A fact, or why it is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known<T> {
+    /// It was read.
+    Yes(T),
+    /// It was not.
+    Unknown(Why),
+}
+
+/// Why something is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The user lacks this right, such as `get nodes`.
+    Forbidden(String),
+    /// No answer, or none that could be read: how that went, in kubectl's words.
+    NoAnswer(String),
+    /// Nobody asked.
+    NotRead,
+}
+
+impl<T> Known<T> {
+    /// The outcome of a read that takes `right`.
+    pub fn of(read: Result<T, ApiError>, right: impl FnOnce() -> String) -> Self {
+        match read {
+            Ok(fact) => Self::Yes(fact),
+            Err(error) if error.is_forbidden() => Self::Unknown(Why::Forbidden(right())),
+            Err(error) => Self::Unknown(Why::NoAnswer(error.to_string())),
+        }
+    }
+
+    /// The fact, where it is known.
+    pub fn yes(&self) -> Option<&T> {
+        match self {
+            Self::Yes(fact) => Some(fact),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// The same by reference.
+    pub fn as_ref(&self) -> Known<&T> {
+        match self {
+            Self::Yes(fact) => Known::Yes(fact),
+            Self::Unknown(why) => Known::Unknown(why.clone()),
+        }
+    }
+
+    /// What follows from the fact.
+    pub fn map<U>(self, follow: impl FnOnce(T) -> U) -> Known<U> {
+        match self {
+            Self::Yes(fact) => Known::Yes(follow(fact)),
+            Self::Unknown(why) => Known::Unknown(why),
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forbidden(right) => write!(f, "you may not {right}"),
+            Self::NoAnswer(how) => f.write_str(how),
+            Self::NotRead => f.write_str("it was not read"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_was_not_answered_is_not_known() {
+        let error = ApiError::TimedOut(Duration::from_secs(10));
+        let known = Known::<()>::of(Err(error), || unreachable!("nothing was refused"));
+        let Known::Unknown(Why::NoAnswer(how)) = &known else {
+            panic!("{known:?}");
+        };
+        assert!(how.contains("within 10s"), "{how}");
+        assert_eq!(known.map(|()| 1).yes(), None);
+        assert_eq!(Known::Yes(1).map(|one| one + 1), Known::Yes(2));
+    }
+}

@@ -1,0 +1,278 @@
+//! How a node is, as told from its conditions, its kubelet's heartbeat, its taints and our record.
+
+use k8s_openapi::api::core::v1::Node;
+use maintenance_lease::protocol::{Instant, Now};
+
+use crate::constants::{HEARTBEAT_FRESH, OUT_OF_SERVICE};
+use crate::fencing::record::{ANNOTATION, Record};
+use crate::known::Known;
+use crate::wire::instant;
+
+/// How a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// Its kubelet says that all is well, and nobody has called it silent yet.
+    Ready,
+    /// Something is wrong with it, but it is not known to be silent.
+    NotReady {
+        /// Its kubelet is alive and says so by itself.
+        reporting: bool,
+    },
+    /// Nobody hears of it: it may be dead, or go on behind a broken network.
+    Partitioned {
+        /// Since when it is called silent.
+        since: Option<Instant>,
+    },
+    /// It is silent, and somebody asserts that nothing runs there any more.
+    OutOfService {
+        /// Who, where our record says so.
+        by: Option<String>,
+    },
+    /// Somebody asserts that nothing runs there, and its kubelet is alive.
+    MisFenced {
+        /// Who, where our record says so.
+        by: Option<String>,
+    },
+    /// There is no such Node.
+    Gone,
+}
+
+/// The signs of life of a Node, and what was asserted of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signs {
+    /// Its Ready condition; `None` where it never had one.
+    pub ready: Option<Ready>,
+    /// When its kubelet last renewed its heartbeat (`None`: it has none).
+    pub heartbeat: Known<Option<Instant>>,
+    /// It carries the out-of-service taint.
+    pub out_of_service: bool,
+    /// Our record of its fencing.
+    pub record: Option<Record>,
+}
+
+/// A Ready condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// What it says.
+    pub status: Status,
+    /// Since when it says so.
+    pub since: Option<Instant>,
+}
+
+/// The status of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// So it is.
+    True,
+    /// It is not so.
+    False,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Signs {
+    /// Those of `node`, whose kubelet's heartbeat was read beside it.
+    #[must_use]
+    pub fn of(node: &Node, heartbeat: Known<Option<Instant>>) -> Self {
+        let conditions = node
+            .status
+            .as_ref()
+            .and_then(|status| status.conditions.as_deref())
+            .unwrap_or_default();
+        let ready = conditions
+            .iter()
+            .find(|condition| condition.type_ == "Ready")
+            .map(|condition| Ready {
+                status: match &*condition.status {
+                    "True" => Status::True,
+                    "False" => Status::False,
+                    _ => Status::Unknown,
+                },
+                since: condition.last_transition_time.as_ref().map(instant),
+            });
+        let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
+        Self {
+            ready,
+            heartbeat,
+            out_of_service: taints
+                .unwrap_or_default()
+                .iter()
+                .any(|taint| taint.key == OUT_OF_SERVICE),
+            record: node
+                .metadata
+                .annotations
+                .as_ref()
+                .and_then(|annotations| Record::parse(annotations.get(ANNOTATION)?)),
+        }
+    }
+
+    /// Whether the kubelet gave a sign of life just now; `None` where its heartbeat is not known.
+    #[must_use]
+    pub fn is_fresh(&self, now: Now) -> Option<bool> {
+        let heartbeat = self.heartbeat.yes()?;
+        Some(heartbeat.is_some_and(|heartbeat| now.earliest - heartbeat < HEARTBEAT_FRESH))
+    }
+
+    /// How the node is at `now`.
+    #[must_use]
+    pub fn health(&self, now: Now) -> Health {
+        let fresh = self.is_fresh(now);
+        let status = self.ready.map(|ready| ready.status);
+        let reporting = fresh.unwrap_or(matches!(status, Some(Status::True | Status::False)));
+        if self.out_of_service {
+            let by = self.record.as_ref().map(|record| record.who.clone());
+            return if reporting || (status == Some(Status::True)) {
+                Health::MisFenced { by }
+            } else {
+                Health::OutOfService { by }
+            };
+        }
+        match self.ready {
+            Some(Ready {
+                status: Status::True,
+                ..
+            }) => Health::Ready,
+            Some(Ready {
+                status: Status::Unknown,
+                since,
+            }) if !reporting => Health::Partitioned { since },
+            _ => Health::NotReady { reporting },
+        }
+    }
+}
+
+impl Health {
+    /// The kubelet can still act: what it was told to end, it may end by itself.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        match self {
+            Self::Ready | Self::MisFenced { .. } => true,
+            Self::NotReady { reporting } => *reporting,
+            Self::Partitioned { .. } | Self::OutOfService { .. } | Self::Gone => false,
+        }
+    }
+
+    /// Nobody hears of it.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        !self.is_alive() && *self != Self::Gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maintenance_lease::protocol::Span;
+
+    use super::*;
+    use crate::known::Why;
+
+    const NOW: Instant = Instant::from_micros(1_000_000_000);
+
+    fn ago(seconds: u32) -> Instant {
+        NOW - Span::seconds(seconds)
+    }
+
+    fn signs(ready: Option<Status>, heartbeat: Known<Option<Instant>>) -> Signs {
+        Signs {
+            ready: ready.map(|status| Ready {
+                status,
+                since: Some(ago(540)),
+            }),
+            heartbeat,
+            out_of_service: false,
+            record: None,
+        }
+    }
+
+    #[test]
+    fn the_heartbeat_tells_silence_from_trouble() {
+        use Status::{False, True, Unknown};
+        let unread = || Known::Unknown(Why::Forbidden("get leases".to_owned()));
+        let beat = |seconds| Known::Yes(Some(ago(seconds)));
+        let partitioned = Health::Partitioned {
+            since: Some(ago(540)),
+        };
+        let not_ready = |reporting| Health::NotReady { reporting };
+        for (ready, heartbeat, expected) in [
+            (Some(True), beat(5), Health::Ready),
+            (Some(True), beat(600), Health::Ready),
+            (Some(True), unread(), Health::Ready),
+            (Some(False), beat(39), not_ready(true)),
+            (Some(False), beat(40), not_ready(false)),
+            (Some(False), unread(), not_ready(true)),
+            (Some(False), Known::Yes(None), not_ready(false)),
+            (Some(Unknown), beat(39), not_ready(true)),
+            (Some(Unknown), beat(40), partitioned.clone()),
+            (Some(Unknown), Known::Yes(None), partitioned.clone()),
+            (Some(Unknown), unread(), partitioned),
+            (None, beat(5), not_ready(true)),
+            (None, Known::Yes(None), not_ready(false)),
+            (
+                Some(Unknown),
+                Known::Yes(Some(Instant::UNREADABLE)),
+                not_ready(true),
+            ),
+        ] {
+            let signs = signs(ready, heartbeat);
+            assert_eq!(signs.health(Now::at(NOW)), expected, "{signs:?}");
+        }
+    }
+
+    #[test]
+    fn the_earliest_clock_says_how_old_a_heartbeat_is() {
+        let signs = signs(Some(Status::Unknown), Known::Yes(Some(ago(39))));
+        let now = Now {
+            earliest: NOW,
+            latest: NOW + Span::seconds(60),
+        };
+        assert_eq!(signs.is_fresh(now), Some(true));
+    }
+
+    #[test]
+    fn a_taint_on_a_live_node_is_a_mistake() {
+        let fenced = |ready, heartbeat| {
+            let signs = Signs {
+                out_of_service: true,
+                ..signs(Some(ready), heartbeat)
+            };
+            signs.health(Now::at(NOW))
+        };
+        let unread = || Known::Unknown(Why::NotRead);
+        let silent = Health::OutOfService { by: None };
+        let live = Health::MisFenced { by: None };
+        assert_eq!(fenced(Status::Unknown, Known::Yes(Some(ago(90)))), silent);
+        assert_eq!(fenced(Status::Unknown, unread()), silent);
+        assert_eq!(fenced(Status::Unknown, Known::Yes(Some(ago(9)))), live);
+        assert_eq!(fenced(Status::False, unread()), live);
+        assert_eq!(fenced(Status::True, Known::Yes(Some(ago(90)))), live);
+        assert!(live.is_alive() && !silent.is_alive() && silent.is_silent());
+    }
+
+    #[test]
+    fn signs_are_read_from_a_node_as_the_server_sends_it() {
+        let node: Node = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "worker-1", "annotations": {ANNOTATION:
+                r#"{"who":"alice","when":"1970-01-01T00:00:00Z","how":"ipmi","nodeUid":"u"}"#}},
+            "spec": {"taints": [{"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}]},
+            "status": {"conditions": [
+                {"type": "DiskPressure", "status": "False"},
+                {"type": "Ready", "status": "Unknown", "lastTransitionTime": "1970-01-01T00:07:40Z"},
+            ]},
+        }))
+        .expect("a Node");
+        let signs = Signs::of(&node, Known::Yes(None));
+        assert_eq!(
+            signs.ready,
+            Some(Ready {
+                status: Status::Unknown,
+                since: Some(ago(540)),
+            })
+        );
+        assert_eq!(
+            signs.health(Now::at(NOW)),
+            Health::OutOfService {
+                by: Some("alice".to_owned())
+            }
+        );
+    }
+}

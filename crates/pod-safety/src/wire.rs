@@ -1,0 +1,30 @@
+//! Times as the API server writes them, as the rules count them: the only file that converts.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+use maintenance_lease::protocol::Instant;
+
+/// A time of the wire, truncated to microseconds.
+#[must_use]
+pub fn instant(time: &Time) -> Instant {
+    Instant::from_micros(time.0.as_microsecond())
+}
+
+/// The same of a time with microseconds.
+#[must_use]
+pub fn micro_instant(time: &MicroTime) -> Instant {
+    Instant::from_micros(time.0.as_microsecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_time_are_the_same_instant() {
+        let seconds: Time = serde_json::from_str(r#""1970-01-01T00:00:05Z""#).expect("a time");
+        let micros: MicroTime =
+            serde_json::from_str(r#""1970-01-01T00:00:05.000000Z""#).expect("a time");
+        assert_eq!(instant(&seconds), Instant::from_micros(5_000_000));
+        assert_eq!(micro_instant(&micros), instant(&seconds));
+    }
+}
