@@ -9,11 +9,16 @@
 
 #![warn(missing_docs)]
 
+pub mod checks;
 pub mod cluster;
+pub mod consent;
 pub mod constants;
+pub mod facts;
 pub mod fencing;
 pub mod known;
 pub mod node;
+pub mod report;
 pub mod wire;
+pub mod words;
 
 pub use known::{Known, Why};

@@ -52,14 +52,19 @@ impl Reader {
         self.requests.server_time().now()
     }
 
+    /// Sends `call`, and reads its answer.
+    pub(super) async fn send<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ApiError> {
+        read(&self.requests.call(call).await?)
+    }
+
     /// The object at `path`; `None` where there is none.
     ///
     /// # Errors
     /// Where the server refuses or fails, nothing comes in time, or it is no `T`.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ApiError> {
         let call = Call::get(path.to_owned(), Accept::Json);
-        match self.requests.call(&call).await {
-            Ok(answer) => read(&answer).map(Some),
+        match self.send(&call).await {
+            Ok(object) => Ok(Some(object)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
@@ -81,7 +86,7 @@ impl Reader {
         let mut objects = Vec::new();
         loop {
             let call = Call::get(format!("{first}{next}"), Accept::Json);
-            let page: Page<T> = read(&self.requests.call(&call).await?)?;
+            let page: Page<T> = self.send(&call).await?;
             objects.extend(page.items);
             if page.metadata.next.is_empty() {
                 return Ok(objects);

@@ -1,0 +1,74 @@
+//! `not-deleting` and `in-grace`: it was asked to end, and had the time to.
+
+use maintenance_lease::protocol::Now;
+
+use super::verdict::Verdict;
+use crate::facts::PodSight;
+use crate::words::age;
+
+pub(super) fn check(pod: &PodSight, now: Now) -> Vec<Verdict> {
+    let PodSight {
+        namespace, name, ..
+    } = pod;
+    let Some(ends) = pod.ends else {
+        return vec![Verdict::refuse(
+            "not-deleting",
+            format!(
+                "nobody asked it to end: first kubectl delete pod {name} -n {namespace} --wait=false"
+            ),
+        )];
+    };
+    let left = ends - now.earliest;
+    if left.as_micros() > 0 {
+        let seconds = left.ceil_seconds();
+        return vec![Verdict::refuse(
+            "in-grace",
+            format!("its grace of {}s is not over: {seconds}s left", pod.grace),
+        )];
+    }
+    let over = age(now.earliest - ends);
+    vec![Verdict::ok(
+        "in-grace",
+        format!(
+            "it was asked to end, and its grace of {}s is over since {over}",
+            pod.grace
+        ),
+    )]
+}
+
+#[cfg(test)]
+mod tests {
+    use maintenance_lease::protocol::Span;
+
+    use super::*;
+    use crate::checks::Level;
+    use crate::checks::testing::{NOW, pod};
+
+    #[test]
+    fn grace_runs_up_to_its_last_instant() {
+        let ends = |ends| {
+            let verdicts = check(&PodSight { ends, ..pod() }, Now::at(NOW));
+            assert_eq!(verdicts.len(), 1);
+            (verdicts[0].id, verdicts[0].level, verdicts[0].words.clone())
+        };
+        assert_eq!(ends(None).1, Level::Refuse);
+        assert_eq!(ends(None).0, "not-deleting");
+        let (id, level, words) = ends(Some(NOW + Span::TICK));
+        assert_eq!((id, level), ("in-grace", Level::Refuse));
+        assert!(words.ends_with("1s left"), "{words}");
+        assert_eq!(ends(Some(NOW)).1, Level::Ok);
+    }
+
+    #[test]
+    fn the_earliest_clock_says_whether_grace_is_over() {
+        let now = Now {
+            earliest: NOW,
+            latest: NOW + Span::seconds(60),
+        };
+        let pod = PodSight {
+            ends: Some(NOW + Span::seconds(5)),
+            ..pod()
+        };
+        assert_eq!(check(&pod, now)[0].level, Level::Refuse);
+    }
+}

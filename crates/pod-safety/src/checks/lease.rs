@@ -1,0 +1,129 @@
+//! `lease`: nobody else works on the node, neither a person nor an operator.
+
+use maintenance_lease::protocol::{Instant, Now};
+
+use super::verdict::Verdict;
+use crate::facts::{Lock, Remediation};
+use crate::known::Known;
+use crate::words::age;
+
+const ID: &str = "lease";
+const UNKNOWN: &str = "lease-unknown";
+
+pub(super) fn check(
+    lock: &Known<Lock>,
+    remediation: &Known<Remediation>,
+    now: Now,
+) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    match lock {
+        Known::Yes(Lock::Another { holder, why, until }) => verdicts.push(Verdict::refuse(
+            ID,
+            format!(
+                "{holder} {}{}: ask them, or wait until it is free",
+                has_it(*until, now),
+                why.as_ref()
+                    .map(|why| format!(", \"{why}\""))
+                    .unwrap_or_default()
+            ),
+        )),
+        Known::Yes(Lock::Free | Lock::Own | Lock::Expired { .. }) => {}
+        Known::Unknown(why) => verdicts.push(Verdict::unknown(
+            UNKNOWN,
+            "whether somebody has the node's maintenance lease",
+            why,
+        )),
+    }
+    match remediation {
+        Known::Yes(Remediation::Running { holder }) => verdicts.push(Verdict::refuse(
+            ID,
+            format!("{holder} is at work on the node (its lease in medik8s-leases): let it finish"),
+        )),
+        Known::Yes(Remediation::None) => {}
+        Known::Unknown(why) => verdicts.push(Verdict::unknown(
+            UNKNOWN,
+            "whether an operator remediates the node",
+            why,
+        )),
+    }
+    if verdicts.is_empty() {
+        verdicts.push(Verdict::ok(
+            ID,
+            match lock {
+                Known::Yes(Lock::Own) => "you have the node's maintenance lease".to_owned(),
+                Known::Yes(Lock::Expired { holder }) => {
+                    format!("nobody has the node; the lease of {holder} expired")
+                }
+                _ => "nobody has the node's maintenance lease".to_owned(),
+            },
+        ));
+    }
+    verdicts
+}
+
+/// What becomes of the maintenance Lease of a Node that is deleted.
+pub(super) fn goes_with_its_node() -> Verdict {
+    Verdict::ok(
+        "lease-goes",
+        "the node's maintenance lease goes with the Node, also yours: that is no loss",
+    )
+}
+
+fn has_it(until: Option<Instant>, now: Now) -> String {
+    match until {
+        Some(Instant::UNREADABLE) => "has the node, until a time that can't be read".to_owned(),
+        Some(until) => format!("has the node for {} more", age(until - now.latest)),
+        None => "has the node on hold".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Level::{self, Ok, Refuse, Unknown};
+    use crate::checks::testing::{NOW, forbidden};
+
+    #[test]
+    fn somebody_at_work_refuses_and_what_is_not_known_is_told() {
+        let bob = || Lock::Another {
+            holder: "bob@laptop".to_owned(),
+            why: Some("disk".to_owned()),
+            until: None,
+        };
+        let running = || {
+            Known::Yes(Remediation::Running {
+                holder: "node-maintenance".to_owned(),
+            })
+        };
+        let idle = || Known::Yes(Remediation::None);
+        let expired = Lock::Expired {
+            holder: "bob@laptop".to_owned(),
+        };
+        type Case = (
+            Known<Lock>,
+            Known<Remediation>,
+            &'static [(&'static str, Level)],
+        );
+        let cases: [Case; 8] = [
+            (Known::Yes(Lock::Free), idle(), &[(ID, Ok)]),
+            (Known::Yes(Lock::Own), idle(), &[(ID, Ok)]),
+            (Known::Yes(expired), idle(), &[(ID, Ok)]),
+            (Known::Yes(bob()), idle(), &[(ID, Refuse)]),
+            (Known::Yes(Lock::Free), running(), &[(ID, Refuse)]),
+            (forbidden(), idle(), &[(UNKNOWN, Unknown)]),
+            (Known::Yes(Lock::Free), forbidden(), &[(UNKNOWN, Unknown)]),
+            (
+                Known::Yes(bob()),
+                forbidden(),
+                &[(ID, Refuse), (UNKNOWN, Unknown)],
+            ),
+        ];
+        for (lock, remediation, expected) in cases {
+            let found: Vec<_> = check(&lock, &remediation, Now::at(NOW))
+                .iter()
+                .map(|verdict| (verdict.id, verdict.level))
+                .collect();
+            assert_eq!(found, expected, "{lock:?} {remediation:?}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `mirror`: a static pod exists on its node, whatever the API server has.
+
+use super::verdict::Verdict;
+use crate::facts::PodSight;
+
+pub(super) fn check(pod: &PodSight) -> Option<Verdict> {
+    pod.mirror.then(|| {
+        Verdict::refuse_for_good(
+            "mirror",
+            "it mirrors a static pod: deleting it stops nothing; remove its manifest on the node",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::testing::pod;
+
+    #[test]
+    fn static_pods_are_refused_for_good() {
+        assert_eq!(check(&pod()), None);
+        let mirror = PodSight {
+            mirror: true,
+            ..pod()
+        };
+        assert!(check(&mirror).is_some_and(|verdict| verdict.is_final));
+    }
+}

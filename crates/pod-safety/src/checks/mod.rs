@@ -1,0 +1,113 @@
+//! The checks: each looks at facts and gives its verdict. Pure; the present is an argument.
+
+mod budgets;
+mod finalizers;
+mod grace;
+mod lease;
+mod mass_loss;
+mod mirror;
+mod node;
+mod owner;
+mod quorum;
+mod rights;
+mod target;
+#[cfg(test)]
+mod testing;
+mod verdict;
+mod volumes;
+
+pub use verdict::{Level, Verdict};
+
+use maintenance_lease::protocol::Now;
+
+use crate::facts::{Facts, Fenced, NodeSight};
+use crate::known::Known;
+
+/// The ids that `--confirm` may name.
+pub const CONFIRMABLE: [&str; 10] = [
+    "owner",
+    "no-owner",
+    "quorum",
+    "volume-attached",
+    "volume-unguarded",
+    "pdb",
+    "mass-loss",
+    "node-alive-unknown",
+    "lease-unknown",
+    "rights-unknown",
+];
+
+/// The ids that `--override` may name.
+pub const OVERRIDABLE: [&str; 5] = ["not-deleting", "in-grace", "node-alive", "lease", "rights"];
+
+/// All verdicts on a pod that is to be deleted by force. `first` is the uid that the report was about,
+/// where there was one already.
+#[must_use]
+pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
+    let mut verdicts = vec![target::check(&facts.pod, first)];
+    verdicts.extend(mirror::check(&facts.pod));
+    verdicts.extend(grace::check(&facts.pod, now));
+    verdicts.extend(node::check(&facts.node, Some(&facts.pod.told), now));
+    verdicts.push(mass_loss::check(&facts.zone));
+    verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
+    verdicts.extend(on_workload(facts));
+    verdicts.push(rights::check("delete pods", &facts.may_delete));
+    lowered_where_fenced(verdicts, &facts.node)
+}
+
+/// The verdicts on a pod whose Node is to be deleted, and which goes with it.
+#[must_use]
+pub fn of_pod_with_its_node(facts: &Facts) -> Vec<Verdict> {
+    lowered_where_fenced(on_workload(facts), &facts.node)
+}
+
+/// The verdicts on a Node that is to be deleted. `first` is the uid that the report was about.
+#[must_use]
+pub fn of_node(facts: &NodeFacts, first: Option<&str>, now: Now) -> Vec<Verdict> {
+    let mut verdicts = vec![target::check_node(&facts.node, first)];
+    verdicts.extend(node::check(&facts.node, None, now));
+    verdicts.push(mass_loss::check(&facts.zone));
+    verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
+    verdicts.push(lease::goes_with_its_node());
+    verdicts.push(rights::check("delete nodes", &facts.may_delete));
+    lowered_where_fenced(verdicts, &facts.node)
+}
+
+/// All that the checks of a Node look at.
+#[derive(Clone, Debug)]
+pub struct NodeFacts {
+    /// The Node.
+    pub node: Known<NodeSight>,
+    /// Its maintenance Lease.
+    pub lock: Known<crate::facts::Lock>,
+    /// Its Lease of other operators.
+    pub remediation: Known<crate::facts::Remediation>,
+    /// How many nodes of its zone are silent.
+    pub zone: Known<crate::facts::Zone>,
+    /// Whether the user may delete it.
+    pub may_delete: Known<bool>,
+}
+
+/// What the pod's owner, its data and its clients lose, whoever deletes it.
+fn on_workload(facts: &Facts) -> Vec<Verdict> {
+    let mut verdicts = vec![owner::check(&facts.pod, &facts.owner)];
+    verdicts.extend(quorum::check(&facts.owner));
+    verdicts.extend(volumes::check(&facts.volumes, &facts.pod.node));
+    verdicts.push(finalizers::check(&facts.pod));
+    verdicts.push(budgets::check(&facts.budgets));
+    verdicts
+}
+
+/// Where the node was fenced, nothing runs there any more: what would be given up elsewhere is only
+/// worth a warning.
+fn lowered_where_fenced(mut verdicts: Vec<Verdict>, node: &Known<NodeSight>) -> Vec<Verdict> {
+    let Known::Yes(NodeSight::There(there)) = node else {
+        return verdicts;
+    };
+    if matches!(there.fenced(), Fenced::Recorded { .. }) {
+        for verdict in &mut verdicts {
+            verdict.lower();
+        }
+    }
+    verdicts
+}

@@ -1,0 +1,257 @@
+//! `node-alive`, `node-silent`, `node-gone` and `fenced`: whether anything can still run there.
+
+use maintenance_lease::protocol::Now;
+
+use super::verdict::Verdict;
+use crate::constants::POD_GC;
+use crate::facts::node::is_fresh;
+use crate::facts::{Fenced, NodeSight, There, Told};
+use crate::known::{Known, Why};
+use crate::node::{Health, Status};
+use crate::words::age;
+
+const ALIVE: &str = "node-alive";
+const ALIVE_UNKNOWN: &str = "node-alive-unknown";
+const SILENT: &str = "node-silent";
+const GONE: &str = "node-gone";
+const FENCED: &str = "fenced";
+
+/// `told` is what a pod of the node says of it, for users who may not read nodes.
+pub(super) fn check(node: &Known<NodeSight>, told: Option<&Told>, now: Now) -> Vec<Verdict> {
+    match node {
+        Known::Yes(NodeSight::There(there)) => {
+            let mut verdicts = of_there(there, now);
+            verdicts.extend(fenced(there));
+            verdicts
+        }
+        Known::Yes(NodeSight::Gone { heartbeat }) => of_gone(heartbeat, now),
+        Known::Unknown(why) => vec![told_by_the_pod(told, why, now)],
+    }
+}
+
+fn of_there(there: &There, now: Now) -> Vec<Verdict> {
+    let signs = &there.signs;
+    let status = signs.ready.map(|ready| ready.status);
+    let since = signs.ready.and_then(|ready| ready.since);
+    let for_how_long = since.map_or_else(String::new, |since| {
+        format!(" for {}", age(now.earliest - since))
+    });
+    let heartbeat = match &signs.heartbeat {
+        Known::Yes(Some(renewed)) => {
+            format!("its last heartbeat is {} old", age(now.earliest - *renewed))
+        }
+        Known::Yes(None) => "it has no heartbeat".to_owned(),
+        Known::Unknown(why) => format!("its heartbeat is not known: {why}"),
+    };
+    match (signs.health(now), signs.is_fresh(now)) {
+        (Health::MisFenced { .. }, _) => vec![alive(
+            "its kubelet is alive, although the out-of-service taint says that nothing runs there",
+        )],
+        (_, Some(true)) if status != Some(Status::True) => vec![alive(
+            "it is not ready, but its kubelet is alive: it can finish this",
+        )],
+        (Health::Ready, _) => vec![alive("it is ready: its kubelet can finish this")],
+        (_, None) if status == Some(Status::False) => vec![alive(
+            "its kubelet itself says that it is not ready, so it is alive",
+        )],
+        (_, None) => vec![Verdict::unknown(
+            ALIVE_UNKNOWN,
+            &format!("the control plane calls it silent{for_how_long}; its heartbeat"),
+            signs_unknown(there),
+        )],
+        (_, Some(_)) => vec![Verdict::warn(
+            SILENT,
+            format!(
+                "nobody hears of it{for_how_long}, and {heartbeat}: what runs there may go on running"
+            ),
+        )],
+    }
+}
+
+fn signs_unknown(there: &There) -> &Why {
+    match &there.signs.heartbeat {
+        Known::Unknown(why) => why,
+        Known::Yes(_) => &Why::NotRead,
+    }
+}
+
+fn alive(words: &str) -> Verdict {
+    Verdict::refuse(
+        ALIVE,
+        format!("{words}; it would have to be silent, its heartbeat 40s old"),
+    )
+}
+
+fn fenced(there: &There) -> Option<Verdict> {
+    match there.fenced() {
+        Fenced::No => None,
+        Fenced::Asserted => Some(Verdict::warn(
+            FENCED,
+            "the out-of-service taint says that nothing runs there; no record of ours says who knows, \
+             and how",
+        )),
+        Fenced::Recorded { by, how } => Some(Verdict::ok(
+            FENCED,
+            format!("{by} fenced it, and knows that nothing runs there: {how}"),
+        )),
+    }
+}
+
+fn of_gone(
+    heartbeat: &Known<Option<maintenance_lease::protocol::Instant>>,
+    now: Now,
+) -> Vec<Verdict> {
+    let gc = age(POD_GC);
+    match heartbeat {
+        Known::Yes(heartbeat) if is_fresh(*heartbeat, now) => vec![alive(
+            "there is no such Node, but a kubelet of that name is alive",
+        )],
+        Known::Yes(_) => vec![Verdict::warn(
+            GONE,
+            format!(
+                "there is no such Node: the pod garbage collector deletes it within about {gc}"
+            ),
+        )],
+        Known::Unknown(why) => vec![Verdict::unknown(
+            ALIVE_UNKNOWN,
+            "there is no such Node; whether a kubelet of that name is alive",
+            why,
+        )],
+    }
+}
+
+/// What can be said of the node without reading it.
+fn told_by_the_pod(told: Option<&Told>, why: &Why, now: Now) -> Verdict {
+    let Some(told) = told else {
+        return Verdict::unknown(ALIVE_UNKNOWN, "whether its kubelet is alive", why);
+    };
+    if told.ready {
+        return alive("the pod counts as ready, so nobody called its node silent");
+    }
+    let since = told.unready_since.map_or_else(String::new, |since| {
+        format!(" for {}", age(now.earliest - since))
+    });
+    let signs = [
+        (told.node_lost, "NodeLost"),
+        (told.evicted_by_taint, "evicted because of a taint"),
+    ];
+    let signs: Vec<&str> = signs
+        .into_iter()
+        .filter_map(|(is, sign)| is.then_some(sign))
+        .collect();
+    let telling = match &signs[..] {
+        [] => format!("the pod is not ready{since}, and does not tell whether its node is silent"),
+        signs => format!(
+            "the pod tells of a silent node: not ready{since}, {}",
+            signs.join(", ")
+        ),
+    };
+    Verdict::unknown(ALIVE_UNKNOWN, &format!("{telling}; its heartbeat"), why)
+}
+
+#[cfg(test)]
+mod tests {
+    use maintenance_lease::protocol::{Instant, Span};
+
+    use super::*;
+    use crate::checks::Level::{self, Ok, Refuse, Unknown, Warn};
+    use crate::checks::testing::{NOW, forbidden, record, there};
+    use crate::node::Ready;
+
+    fn ago(seconds: u32) -> Known<Option<Instant>> {
+        Known::Yes(Some(NOW - Span::seconds(seconds)))
+    }
+
+    fn verdicts(node: &Known<NodeSight>, told: Option<&Told>) -> Vec<(&'static str, Level)> {
+        check(node, told, Now::at(NOW))
+            .iter()
+            .map(|verdict| (verdict.id, verdict.level))
+            .collect()
+    }
+
+    fn node(status: Status, heartbeat: Known<Option<Instant>>) -> There {
+        let mut there = there();
+        there.signs.heartbeat = heartbeat;
+        there.signs.ready = Some(Ready {
+            status,
+            since: Some(NOW - Span::seconds(540)),
+        });
+        there
+    }
+
+    fn sight(there: There) -> Known<NodeSight> {
+        Known::Yes(NodeSight::There(Box::new(there)))
+    }
+
+    #[test]
+    fn only_silence_passes() {
+        for (status, heartbeat, expected) in [
+            (Status::True, ago(5), (ALIVE, Refuse)),
+            (Status::True, ago(90), (ALIVE, Refuse)),
+            (Status::True, forbidden(), (ALIVE, Refuse)),
+            (Status::False, ago(5), (ALIVE, Refuse)),
+            (Status::False, ago(90), (SILENT, Warn)),
+            (Status::False, forbidden(), (ALIVE, Refuse)),
+            (Status::Unknown, ago(39), (ALIVE, Refuse)),
+            (Status::Unknown, ago(40), (SILENT, Warn)),
+            (Status::Unknown, Known::Yes(None), (SILENT, Warn)),
+            (Status::Unknown, forbidden(), (ALIVE_UNKNOWN, Unknown)),
+        ] {
+            let found = verdicts(&sight(node(status, heartbeat.clone())), None);
+            assert_eq!(found, [expected], "{status:?} {heartbeat:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_node_may_still_have_a_kubelet() {
+        let gone = |heartbeat| verdicts(&Known::Yes(NodeSight::Gone { heartbeat }), None);
+        assert_eq!(gone(Known::Yes(None)), [(GONE, Warn)]);
+        assert_eq!(gone(ago(90)), [(GONE, Warn)]);
+        assert_eq!(gone(ago(5)), [(ALIVE, Refuse)]);
+        assert_eq!(gone(forbidden()), [(ALIVE_UNKNOWN, Unknown)]);
+    }
+
+    #[test]
+    fn a_fencing_counts_with_a_record_of_this_node_and_this_boot() {
+        let mut fenced = node(Status::Unknown, ago(90));
+        fenced.signs.out_of_service = true;
+        assert_eq!(
+            verdicts(&sight(fenced.clone()), None),
+            [(SILENT, Warn), (FENCED, Warn)]
+        );
+        fenced.signs.record = Some(record());
+        assert_eq!(
+            verdicts(&sight(fenced.clone()), None),
+            [(SILENT, Warn), (FENCED, Ok)]
+        );
+        fenced.boot_id = "another".to_owned();
+        assert_eq!(verdicts(&sight(fenced.clone()), None)[1], (FENCED, Warn));
+        fenced.signs.heartbeat = ago(5);
+        assert_eq!(verdicts(&sight(fenced), None)[0], (ALIVE, Refuse));
+    }
+
+    #[test]
+    fn without_rights_on_nodes_the_pod_tells() {
+        let unread = Known::Unknown(Why::Forbidden("get nodes".to_owned()));
+        let silent = Told {
+            ready: false,
+            unready_since: Some(NOW - Span::seconds(540)),
+            node_lost: true,
+            evicted_by_taint: true,
+        };
+        assert_eq!(verdicts(&unread, Some(&silent)), [(ALIVE_UNKNOWN, Unknown)]);
+        let words = &check(&unread, Some(&silent), Now::at(NOW))[0].words;
+        assert!(
+            words.contains("not ready for 9m, NodeLost, evicted because of a taint"),
+            "{words}"
+        );
+        let words = &check(&unread, Some(&Told::default()), Now::at(NOW))[0].words;
+        assert!(words.contains("does not tell"), "{words}");
+        let ready = Told {
+            ready: true,
+            ..silent
+        };
+        assert_eq!(verdicts(&unread, Some(&ready)), [(ALIVE, Refuse)]);
+        assert_eq!(verdicts(&unread, None), [(ALIVE_UNKNOWN, Unknown)]);
+    }
+}

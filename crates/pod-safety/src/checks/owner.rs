@@ -1,0 +1,86 @@
+//! `owner` and `no-owner`: what is promised about two pods at a time, and who brings a new one.
+
+use super::verdict::Verdict;
+use crate::facts::{Owner, PodSight, Promise};
+use crate::known::Known;
+
+const OWNER: &str = "owner";
+const NO_OWNER: &str = "no-owner";
+
+pub(super) fn check(pod: &PodSight, owner: &Owner) -> Verdict {
+    let name = &pod.name;
+    match owner {
+        Owner::Nothing => Verdict::confirm(NO_OWNER, "nothing recreates it"),
+        Owner::Gone { was } => {
+            Verdict::confirm(NO_OWNER, format!("{was} is gone: nothing recreates it"))
+        }
+        Owner::Controller { what, promise, .. } => match promise {
+            Known::Unknown(why) => {
+                Verdict::unknown(OWNER, &format!("what {what} promises is not known"), why)
+            }
+            Known::Yes(Promise::None) => Verdict::ok(
+                OWNER,
+                format!("{what} runs replacements beside old pods anyway"),
+            ),
+            Known::Yes(Promise::OnePerNode) => Verdict::ok(
+                OWNER,
+                format!("{what} starts its replacement on the same node"),
+            ),
+            Known::Yes(Promise::OneOfEachName) => Verdict::confirm(
+                OWNER,
+                format!(
+                    "{what} promises one {name}; a second may start while the first still runs"
+                ),
+            ),
+            Known::Yes(Promise::NoneBeforeTheEnd) => Verdict::confirm(
+                OWNER,
+                format!(
+                    "{what} promises no replacement before {name} ended; one may start while it \
+                     still runs"
+                ),
+            ),
+            Known::Yes(Promise::Perhaps) => Verdict::confirm(
+                OWNER,
+                format!("{what} may promise one {name} at most: its kind is not known here"),
+            ),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Level;
+    use crate::checks::testing::{controlled, forbidden, pod};
+
+    #[test]
+    fn only_kinds_known_to_promise_nothing_pass() {
+        for (promise, expected) in [
+            (Promise::None, Level::Ok),
+            (Promise::OnePerNode, Level::Ok),
+            (Promise::OneOfEachName, Level::Confirm),
+            (Promise::NoneBeforeTheEnd, Level::Confirm),
+            (Promise::Perhaps, Level::Confirm),
+        ] {
+            let verdict = check(&pod(), &controlled(Known::Yes(promise), None));
+            assert_eq!(
+                (verdict.id, verdict.level),
+                (OWNER, expected),
+                "{promise:?}"
+            );
+        }
+        let unknown = check(&pod(), &controlled(forbidden(), None));
+        assert_eq!((unknown.id, unknown.level), (OWNER, Level::Unknown));
+    }
+
+    #[test]
+    fn what_nothing_recreates_is_confirmed() {
+        let gone = Owner::Gone {
+            was: "StatefulSet/web".to_owned(),
+        };
+        for owner in [Owner::Nothing, gone] {
+            let verdict = check(&pod(), &owner);
+            assert_eq!((verdict.id, verdict.level), (NO_OWNER, Level::Confirm));
+        }
+    }
+}

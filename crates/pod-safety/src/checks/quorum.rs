@@ -1,0 +1,66 @@
+//! `quorum`: whether the other members of its set can still decide without it.
+
+use super::verdict::Verdict;
+use crate::facts::Owner;
+use crate::known::Known;
+
+const ID: &str = "quorum";
+
+pub(super) fn check(owner: &Owner) -> Option<Verdict> {
+    let Owner::Controller {
+        what,
+        siblings: Some(siblings),
+        ..
+    } = owner
+    else {
+        return None;
+    };
+    let siblings = match siblings {
+        Known::Unknown(why) => {
+            let what = format!("how many members of {what} are ready");
+            return Some(Verdict::unknown(ID, &what, why));
+        }
+        Known::Yes(siblings) if siblings.replicas < 2 => return None,
+        Known::Yes(siblings) => siblings,
+    };
+    let (ready, replicas) = (siblings.ready, siblings.replicas);
+    Some(if ready >= siblings.majority() {
+        Verdict::ok(
+            ID,
+            format!("{ready} of {replicas} members of {what} are ready without it"),
+        )
+    } else {
+        Verdict::confirm(
+            ID,
+            format!(
+                "only {ready} of {replicas} members of {what} are ready without it: no majority; \
+                 remove the member from its group first"
+            ),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Level;
+    use crate::checks::testing::{controlled, forbidden};
+    use crate::facts::{Promise, Siblings};
+
+    #[test]
+    fn without_a_majority_it_is_confirmed() {
+        let level = |siblings| {
+            let owner = controlled(Known::Yes(Promise::OneOfEachName), siblings);
+            check(&owner).map(|verdict| verdict.level)
+        };
+        let of = |ready, replicas| level(Some(Known::Yes(Siblings { replicas, ready })));
+        assert_eq!(of(2, 3), Some(Level::Ok));
+        assert_eq!(of(1, 3), Some(Level::Confirm));
+        assert_eq!(of(1, 2), Some(Level::Confirm));
+        assert_eq!(of(3, 5), Some(Level::Ok));
+        assert_eq!(of(2, 5), Some(Level::Confirm));
+        assert_eq!(of(0, 1), None);
+        assert_eq!(level(None), None);
+        assert_eq!(level(Some(forbidden())), Some(Level::Unknown));
+    }
+}

@@ -1,0 +1,35 @@
+//! `rights`: the user may do what comes next.
+
+use super::verdict::Verdict;
+use crate::known::Known;
+
+pub(super) fn check(right: &str, may: &Known<bool>) -> Verdict {
+    match may {
+        Known::Yes(true) => Verdict::ok("rights", format!("you may {right}")),
+        Known::Yes(false) => Verdict::refuse("rights", format!("you lack the right to {right}")),
+        Known::Unknown(why) => {
+            Verdict::unknown("rights-unknown", &format!("whether you may {right}"), why)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Level;
+    use crate::checks::testing::forbidden;
+
+    #[test]
+    fn a_missing_right_is_named() {
+        let verdict = |may| check("delete pods", may);
+        assert_eq!(verdict(&Known::Yes(true)).level, Level::Ok);
+        let missing = verdict(&Known::Yes(false));
+        assert_eq!(missing.level, Level::Refuse);
+        assert_eq!(missing.words, "you lack the right to delete pods");
+        let unknown = verdict(&forbidden());
+        assert_eq!(
+            (unknown.id, unknown.level),
+            ("rights-unknown", Level::Unknown)
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! `target`: it is still the one that the report was about.
+
+use super::verdict::Verdict;
+use crate::facts::{NodeSight, PodSight};
+use crate::known::Known;
+
+const ID: &str = "target";
+
+pub(super) fn check(pod: &PodSight, first: Option<&str>) -> Verdict {
+    verdict(&pod.uid, &pod.version, first)
+}
+
+pub(super) fn check_node(node: &Known<NodeSight>, first: Option<&str>) -> Verdict {
+    match node {
+        Known::Yes(NodeSight::There(there)) => verdict(&there.uid, &there.version, first),
+        Known::Yes(NodeSight::Gone { .. }) => Verdict::refuse_for_good(ID, "it is gone by now"),
+        Known::Unknown(why) => {
+            Verdict::refuse_for_good(ID, format!("the Node is not known: {why}"))
+        }
+    }
+}
+
+fn verdict(uid: &str, version: &str, first: Option<&str>) -> Verdict {
+    match first {
+        Some(first) if first != uid => Verdict::refuse_for_good(
+            ID,
+            format!("it was replaced: this is another one of that name (uid {uid})"),
+        ),
+        _ => Verdict::ok(ID, format!("uid {uid}, resource version {version}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Level;
+    use crate::checks::testing::pod;
+
+    #[test]
+    fn what_was_replaced_is_refused_for_good() {
+        assert_eq!(check(&pod(), None).level, Level::Ok);
+        assert_eq!(check(&pod(), Some("u-1")).level, Level::Ok);
+        let replaced = check(&pod(), Some("u-0"));
+        assert_eq!((replaced.level, replaced.is_final), (Level::Refuse, true));
+    }
+}

@@ -1,0 +1,70 @@
+//! Facts for the tables of the checks.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use maintenance_lease::protocol::Instant;
+
+use crate::facts::{Owner, PodSight, Promise, Siblings, There, Told};
+use crate::fencing::Record;
+use crate::known::{Known, Why};
+use crate::node::Signs;
+
+/// The present.
+pub(super) const NOW: Instant = Instant::from_micros(1_000_000_000);
+
+/// What the user may not read.
+pub(super) fn forbidden<T>() -> Known<T> {
+    Known::Unknown(Why::Forbidden("read it".to_owned()))
+}
+
+/// A pod that was asked to end long ago.
+pub(super) fn pod() -> PodSight {
+    PodSight {
+        namespace: "shop".to_owned(),
+        name: "web-0".to_owned(),
+        uid: "u-1".to_owned(),
+        version: "7".to_owned(),
+        node: "worker-1".to_owned(),
+        mirror: false,
+        ends: Some(Instant::from_micros(0)),
+        grace: 30,
+        finalizers: Vec::new(),
+        told: Told::default(),
+    }
+}
+
+/// A Node of which nothing was ever heard.
+pub(super) fn there() -> There {
+    There {
+        uid: "n-1".to_owned(),
+        version: "7".to_owned(),
+        boot_id: "b-1".to_owned(),
+        signs: Signs {
+            ready: None,
+            heartbeat: Known::Yes(None),
+            out_of_service: false,
+            record: None,
+        },
+    }
+}
+
+/// The record of its fencing.
+pub(super) fn record() -> Record {
+    serde_json::from_value(serde_json::json!({
+        "who": "alice@bastion",
+        "when": "2026-01-02T03:04:05Z",
+        "how": "powered off",
+        "bootID": "b-1",
+        "nodeUid": "n-1",
+    }))
+    .expect("a record")
+}
+
+/// A pod's controller.
+pub(super) fn controlled(promise: Known<Promise>, siblings: Option<Known<Siblings>>) -> Owner {
+    Owner::Controller {
+        what: "StatefulSet/web".to_owned(),
+        promise,
+        siblings,
+        reference: Box::new(ObjectReference::default()),
+    }
+}

@@ -1,0 +1,148 @@
+//! `volume-attached` and `volume-unguarded`: what keeps two pods from writing to the same data.
+
+use super::verdict::Verdict;
+use crate::constants::FORCED_DETACH;
+use crate::facts::Volume;
+use crate::known::{Known, Why};
+use crate::words::{age, listed};
+
+const ATTACHED: &str = "volume-attached";
+const UNGUARDED: &str = "volume-unguarded";
+
+pub(super) fn check(volumes: &Known<Vec<Volume>>, node: &str) -> Vec<Verdict> {
+    let volumes = match volumes {
+        Known::Yes(volumes) => volumes,
+        Known::Unknown(why) => {
+            return vec![
+                Verdict::unknown(UNGUARDED, "what its claims stand for", why),
+                Verdict::unknown(ATTACHED, "what its claims stand for", why),
+            ];
+        }
+    };
+    if volumes.is_empty() {
+        return vec![Verdict::ok(
+            ATTACHED,
+            "it writes to no volume that other nodes reach",
+        )];
+    }
+    let mut verdicts = Vec::new();
+    let unguarded: Vec<String> = volumes
+        .iter()
+        .filter_map(|volume| {
+            let kind = volume.unguarded.yes()?.as_ref()?;
+            Some(format!("{} ({kind})", volume.name))
+        })
+        .collect();
+    if !unguarded.is_empty() {
+        verdicts.push(Verdict::confirm(
+            UNGUARDED,
+            format!(
+                "NOTHING STOPS TWO WRITERS on {}: if the old pod still runs, both write, and the data \
+                 is lost",
+                listed(unguarded)
+            ),
+        ));
+    } else if let Some(why) = first_unknown(volumes, |volume| &volume.unguarded) {
+        let what = "whether its volumes have to be attached";
+        verdicts.push(Verdict::unknown(UNGUARDED, what, why));
+    }
+    let attached: Vec<String> = volumes
+        .iter()
+        .filter(|volume| matches!(volume.attached, Known::Yes(Some(_))))
+        .map(|volume| match &volume.modes[..] {
+            [] => volume.name.clone(),
+            modes => format!("{} ({})", volume.name, modes.join(", ")),
+        })
+        .collect();
+    if !attached.is_empty() {
+        verdicts.push(Verdict::confirm(
+            ATTACHED,
+            format!(
+                "{} is attached to {node}: a forced detach follows after {}, and what is written \
+                 until then may be torn",
+                listed(attached),
+                age(FORCED_DETACH)
+            ),
+        ));
+    } else if let Some(why) = first_unknown(volumes, |volume| &volume.attached) {
+        let what = format!("whether its volumes are attached to {node}");
+        verdicts.push(Verdict::unknown(ATTACHED, &what, why));
+    }
+    if verdicts.is_empty() {
+        let names = listed(volumes.iter().map(|volume| &volume.name));
+        verdicts.push(Verdict::ok(
+            ATTACHED,
+            format!("{names} is not attached to {node}"),
+        ));
+    }
+    verdicts
+}
+
+fn first_unknown(
+    volumes: &[Volume],
+    fact: impl Fn(&Volume) -> &Known<Option<String>>,
+) -> Option<&Why> {
+    volumes.iter().find_map(|volume| match fact(volume) {
+        Known::Unknown(why) => Some(why),
+        Known::Yes(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Level;
+    use crate::checks::testing::forbidden;
+
+    fn volume(unguarded: Known<Option<&str>>, attached: Known<Option<&str>>) -> Volume {
+        let owned = |fact: Known<Option<&str>>| fact.map(|text| text.map(ToOwned::to_owned));
+        Volume {
+            name: "data".to_owned(),
+            modes: vec!["ReadWriteOnce".to_owned()],
+            unguarded: owned(unguarded),
+            attached: owned(attached),
+        }
+    }
+
+    fn verdicts(volumes: &Known<Vec<Volume>>) -> Vec<(&'static str, Level)> {
+        check(volumes, "worker-1")
+            .iter()
+            .map(|verdict| (verdict.id, verdict.level))
+            .collect()
+    }
+
+    #[test]
+    fn each_kind_of_volume_has_its_guarantee() {
+        let no = || Known::Yes(None);
+        for (volumes, expected) in [
+            (vec![], vec![(ATTACHED, Level::Ok)]),
+            (vec![volume(no(), no())], vec![(ATTACHED, Level::Ok)]),
+            (
+                vec![volume(no(), Known::Yes(Some("va-1")))],
+                vec![(ATTACHED, Level::Confirm)],
+            ),
+            (
+                vec![volume(Known::Yes(Some("NFS")), no())],
+                vec![(UNGUARDED, Level::Confirm)],
+            ),
+            (
+                vec![volume(forbidden(), Known::Yes(Some("va-1")))],
+                vec![(UNGUARDED, Level::Unknown), (ATTACHED, Level::Confirm)],
+            ),
+            (
+                vec![volume(no(), forbidden())],
+                vec![(ATTACHED, Level::Unknown)],
+            ),
+        ] {
+            assert_eq!(
+                verdicts(&Known::Yes(volumes.clone())),
+                expected,
+                "{volumes:?}"
+            );
+        }
+        assert_eq!(
+            verdicts(&forbidden()),
+            [(UNGUARDED, Level::Unknown), (ATTACHED, Level::Unknown)]
+        );
+    }
+}

@@ -1,0 +1,77 @@
+//! Events that keep the evidence of a deletion where its owner looks.
+
+use http::Method;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use maintenance_lease::{Accept, ApiError, Call, escape};
+use serde_json::json;
+
+use super::Reader;
+
+/// The longest note that the server takes, in bytes.
+const LONGEST_NOTE: usize = 1024;
+
+impl Reader {
+    /// Posts a Warning about `regarding` in its namespace, by `caller`.
+    ///
+    /// # Errors
+    /// Where the server refuses or fails.
+    pub async fn post_event(
+        &self,
+        regarding: &ObjectReference,
+        caller: &str,
+        reason: &str,
+        note: &str,
+    ) -> Result<(), ApiError> {
+        let namespace = regarding.namespace.as_deref().unwrap_or("default");
+        let micros = self.now().latest.as_micros();
+        let time = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX);
+        let event = json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {
+                "generateName": format!("{}.", regarding.name.as_deref().unwrap_or("pod")),
+                "namespace": namespace,
+            },
+            "eventTime": MicroTime(time),
+            "action": reason,
+            "reason": reason,
+            "note": beginning(note, LONGEST_NOTE),
+            "type": "Warning",
+            "reportingController": "kubectl-maint.dev/force-delete",
+            "reportingInstance": beginning(caller, 128),
+            "regarding": regarding,
+        });
+        let call = Call {
+            method: Method::POST,
+            path: format!(
+                "/apis/events.k8s.io/v1/namespaces/{}/events",
+                escape(namespace)
+            ),
+            accept: Accept::Json,
+            body: Some(("application/json", event.to_string().into_bytes())),
+        };
+        self.requests().call(&call).await.map(drop)
+    }
+}
+
+/// As much of `text` as has at most `limit` bytes.
+fn beginning(text: &str, limit: usize) -> &str {
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    let end = ends.take_while(|&end| end <= limit).last();
+    &text[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_notes_are_cut_at_a_character() {
+        assert_eq!(beginning("grün", 4), "grü");
+        assert_eq!(beginning("grün", 3), "gr");
+        assert_eq!(beginning("grün", 9), "grün");
+        assert_eq!(beginning("", 9), "");
+    }
+}

@@ -1,0 +1,268 @@
+//! Gathers what the checks look at: everything side by side, and as many requests as there are nodes,
+//! namespaces and kinds, however many pods.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use futures::future::{join, join_all, join3, join5};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use maintenance_lease::protocol::Instant;
+use maintenance_lease::{ApiError, Error, Maintenance, RowDetail, escape};
+use serde::de::DeserializeOwned;
+
+use super::Reader;
+use crate::constants::{HEARTBEATS, MEDIK8S_LEASES, ZONE};
+use crate::facts::node::is_fresh;
+use crate::facts::owner::{controller, group};
+use crate::facts::volumes::has_claims;
+use crate::facts::{Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, Remediation, Zone};
+use crate::known::{Known, Why};
+
+const LEASES: &str = "leases.coordination.k8s.io";
+
+/// What the pods of one namespace make necessary to read there.
+#[derive(Default)]
+struct Needs {
+    kinds: BTreeSet<String>,
+    claims: bool,
+}
+
+impl Reader {
+    /// Gathers what is known of `pods`, their nodes and `nodes`. Asks as `locks` for the maintenance
+    /// Leases: what its identity holds is the caller's own.
+    pub async fn gather(&self, locks: &Maintenance, pods: &[Pod], nodes: &[&str]) -> Evidence {
+        let mut names: BTreeSet<&str> = nodes.iter().copied().collect();
+        let mut needs: BTreeMap<&str, Needs> = BTreeMap::new();
+        for pod in pods {
+            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+            names.extend(node.filter(|node| !node.is_empty()));
+            let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+            let needs = needs.entry(namespace).or_default();
+            needs.claims |= has_claims(pod);
+            if let Some(owner) = controller(&pod.metadata) {
+                let group = group(&owner.api_version);
+                needs.kinds.insert(format!("{group}/{}", owner.kind));
+            }
+        }
+        let claims = needs.values().any(|needs| needs.claims);
+        let (nodes, namespaces, cluster) = join3(
+            self.nodes(locks, names),
+            join_all(needs.into_iter().map(|(namespace, needs)| async move {
+                let evidence = self.namespace(namespace, &needs).await;
+                (namespace.to_owned(), evidence)
+            })),
+            async {
+                match claims {
+                    true => self.volumes().await,
+                    false => Cluster::default(),
+                }
+            },
+        )
+        .await;
+        Evidence {
+            nodes,
+            namespaces: namespaces.into_iter().collect(),
+            cluster,
+        }
+    }
+
+    async fn nodes(
+        &self,
+        locks: &Maintenance,
+        names: BTreeSet<&str>,
+    ) -> BTreeMap<String, NodeEvidence> {
+        if names.is_empty() {
+            return BTreeMap::new();
+        }
+        let leases = locks.repository().namespace();
+        let (heartbeats, may_take, read) = join3(
+            locks.heartbeats(),
+            self.may("patch", LEASES, Some(leases)),
+            join_all(names.into_iter().map(|name| async move {
+                let (rows, heartbeat, lock, remediation) = futures::future::join4(
+                    self.node_in_its_zone(locks, name),
+                    self.heartbeat(name),
+                    locks.get(name),
+                    self.remediation(name),
+                )
+                .await;
+                (name.to_owned(), rows, heartbeat, lock, remediation)
+            })),
+        )
+        .await;
+        let heartbeats = Known::of(heartbeats, || {
+            format!("list {LEASES} in namespace {HEARTBEATS}")
+        });
+        let now = self.now();
+        read.into_iter()
+            .map(|(name, (node, rows), heartbeat, lock, remediation)| {
+                let zone = match (rows, &heartbeats) {
+                    (Known::Unknown(why), _) => Known::Unknown(why),
+                    (_, Known::Unknown(why)) => Known::Unknown(why.clone()),
+                    (Known::Yes(rows), Known::Yes(heartbeats)) => {
+                        Known::Yes(self.zone(rows, heartbeats))
+                    }
+                };
+                let lock = Known::of(lock.map_err(cause), || {
+                    format!("get {LEASES} in namespace {leases}")
+                });
+                let evidence = NodeEvidence {
+                    node,
+                    heartbeat: Known::of(heartbeat, || {
+                        format!("get {LEASES} in namespace {HEARTBEATS}")
+                    }),
+                    lock: takable(
+                        lock.map(|lease| {
+                            let own = lease.as_ref().is_some_and(|lease| locks.is_own(lease));
+                            Lock::of(lease.as_ref(), own, now)
+                        }),
+                        &may_take,
+                    ),
+                    remediation,
+                    zone,
+                };
+                (name, evidence)
+            })
+            .collect()
+    }
+
+    /// The Node, and the name and nodes of its zone; of the cluster, where it is in none.
+    async fn node_in_its_zone(
+        &self,
+        locks: &Maintenance,
+        name: &str,
+    ) -> (Known<Option<Node>>, Known<Rows>) {
+        let node = Known::of(self.node(name).await, || "get nodes".to_owned());
+        let zone = match &node {
+            Known::Unknown(why) => return (node.clone(), Known::Unknown(why.clone())),
+            Known::Yes(node) => node
+                .as_ref()
+                .and_then(|node| node.metadata.labels.as_ref()?.get(ZONE).cloned()),
+        };
+        let selector = zone.as_ref().map(|zone| format!("{ZONE}={zone}"));
+        let rows = locks.nodes(selector.as_deref(), RowDetail::Cells).await;
+        let rows = Known::of(rows.map_err(cause), || "list nodes".to_owned()).map(|rows| Rows {
+            zone,
+            nodes: rows
+                .into_iter()
+                .map(|row| (row.is_ready(), row.name))
+                .collect(),
+        });
+        (node, rows)
+    }
+
+    fn zone(&self, rows: Rows, heartbeats: &HashMap<String, Instant>) -> Zone {
+        let now = self.now();
+        let silent = rows.nodes.iter().filter(|(ready, name)| {
+            match heartbeats.get(name) {
+                // What never had a heartbeat is judged by what it says of itself.
+                None => !ready,
+                Some(&heartbeat) => !is_fresh(Some(heartbeat), now),
+            }
+        });
+        Zone {
+            silent: silent.count(),
+            nodes: rows.nodes.len(),
+            name: rows.zone,
+        }
+    }
+
+    async fn remediation(&self, node: &str) -> Known<Remediation> {
+        let path = format!(
+            "/apis/coordination.k8s.io/v1/namespaces/{MEDIK8S_LEASES}/leases/{}",
+            escape(&format!("node-{node}"))
+        );
+        let read = self.get(&path).await;
+        Known::of(read, || {
+            format!("get {LEASES} in namespace {MEDIK8S_LEASES}")
+        })
+        .map(|lease| Remediation::of(lease.as_ref(), self.now()))
+    }
+
+    async fn namespace(&self, namespace: &str, needs: &Needs) -> NamespaceEvidence {
+        let needed = |kind| needs.kinds.contains(kind);
+        let ((stateful_sets, replica_sets, jobs, claims, budgets), may_delete) = join(
+            join5(
+                self.all(
+                    needed("apps/StatefulSet"),
+                    "/apis/apps/v1",
+                    namespace,
+                    "statefulsets",
+                ),
+                self.all(
+                    needed("apps/ReplicaSet"),
+                    "/apis/apps/v1",
+                    namespace,
+                    "replicasets",
+                ),
+                self.all(needed("batch/Job"), "/apis/batch/v1", namespace, "jobs"),
+                self.all(needs.claims, "/api/v1", namespace, "persistentvolumeclaims"),
+                self.all(true, "/apis/policy/v1", namespace, "poddisruptionbudgets"),
+            ),
+            self.may("delete", "pods", Some(namespace)),
+        )
+        .await;
+        NamespaceEvidence {
+            stateful_sets,
+            replica_sets,
+            jobs,
+            claims,
+            budgets,
+            may_delete,
+        }
+    }
+
+    /// All objects of a kind in a namespace, where they are `needed`.
+    async fn all<T: DeserializeOwned>(
+        &self,
+        needed: bool,
+        group: &str,
+        namespace: &str,
+        plural: &str,
+    ) -> Known<Vec<T>> {
+        if !needed {
+            return Known::Unknown(Why::NotRead);
+        }
+        let path = format!("{group}/namespaces/{}/{plural}", escape(namespace));
+        let read = self.list(&path, "").await;
+        Known::of(read, || format!("list {plural} in namespace {namespace}"))
+    }
+
+    async fn volumes(&self) -> Cluster {
+        let (volumes, attachments, drivers) = join3(
+            self.list("/api/v1/persistentvolumes", ""),
+            self.list("/apis/storage.k8s.io/v1/volumeattachments", ""),
+            self.list("/apis/storage.k8s.io/v1/csidrivers", ""),
+        )
+        .await;
+        Cluster {
+            volumes: Known::of(volumes, || "list persistentvolumes".to_owned()),
+            attachments: Known::of(attachments, || "list volumeattachments".to_owned()),
+            drivers: Known::of(drivers, || "list csidrivers".to_owned()),
+        }
+    }
+}
+
+/// A lock that is free as long as nobody else takes it: who may not hold it meanwhile does not know.
+fn takable(lock: Known<Lock>, may_take: &Known<bool>) -> Known<Lock> {
+    match (&lock, may_take) {
+        (Known::Yes(Lock::Free | Lock::Expired { .. }), Known::Yes(false)) => Known::Unknown(
+            Why::Forbidden(format!("patch {LEASES} to hold it meanwhile")),
+        ),
+        _ => lock,
+    }
+}
+
+/// The nodes of a zone.
+struct Rows {
+    zone: Option<String>,
+    /// Whether each is ready, and its name.
+    nodes: Vec<(bool, String)>,
+}
+
+/// What the server, or the way to it, said.
+fn cause(error: Error) -> ApiError {
+    match error {
+        Error::Api(source) | Error::MissingRight { source, .. } => source,
+        other => ApiError::Unreadable(other.to_string()),
+    }
+}

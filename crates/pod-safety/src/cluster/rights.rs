@@ -1,0 +1,36 @@
+//! What the user may do, as the server itself says.
+
+use http::Method;
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
+use maintenance_lease::{Accept, Call};
+use serde_json::json;
+
+use super::Reader;
+use crate::known::Known;
+
+impl Reader {
+    /// Whether the user may `verb` a resource, in a namespace or cluster-wide. It is named as in
+    /// `leases.coordination.k8s.io`; those of the core group stand alone.
+    pub async fn may(&self, verb: &str, resource: &str, namespace: Option<&str>) -> Known<bool> {
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {
+                "verb": verb,
+                "resource": resource,
+                "group": group,
+                "namespace": namespace.unwrap_or_default(),
+            }},
+        });
+        let call = Call {
+            method: Method::POST,
+            path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".to_owned(),
+            accept: Accept::Json,
+            body: Some(("application/json", review.to_string().into_bytes())),
+        };
+        let answer = self.send::<SelfSubjectAccessReview>(&call).await;
+        Known::of(answer, || "create selfsubjectaccessreviews".to_owned())
+            .map(|review| review.status.is_some_and(|status| status.allowed))
+    }
+}

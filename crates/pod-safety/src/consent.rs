@@ -1,0 +1,213 @@
+//! What a person gave up, against what a report says.
+
+use std::collections::BTreeSet;
+
+use crate::checks::Level;
+use crate::report::Report;
+
+/// What stands in place of ids where nothing has to be given up.
+pub const NOTHING: &str = "nothing";
+
+/// What was said by `--confirm`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Confirmed {
+    /// It was not given: only report.
+    #[default]
+    Nothing,
+    /// All that the report shows.
+    All,
+    /// Just these.
+    These(BTreeSet<String>),
+}
+
+/// What a person gave up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Consent {
+    /// By `--confirm`.
+    pub confirmed: Confirmed,
+    /// By `--override`.
+    pub overridden: BTreeSet<String>,
+}
+
+/// What keeps a deletion from going on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Ids to confirm.
+    pub unconfirmed: Vec<&'static str>,
+    /// Ids of refusals.
+    pub refused: Vec<&'static str>,
+    /// Nothing was confirmed at all.
+    pub unasked: bool,
+}
+
+impl Consent {
+    /// What is missing for all of `reports`; `None`: go on.
+    #[must_use]
+    pub fn missing<'a>(&self, reports: impl IntoIterator<Item = &'a Report>) -> Option<Missing> {
+        let mut missing = Missing {
+            unasked: self.confirmed == Confirmed::Nothing,
+            ..Missing::default()
+        };
+        for verdict in reports.into_iter().flat_map(|report| &report.checks) {
+            let (ids, given) = match verdict.level {
+                Level::Ok | Level::Warn => continue,
+                Level::Confirm | Level::Unknown => (
+                    &mut missing.unconfirmed,
+                    match &self.confirmed {
+                        Confirmed::Nothing => false,
+                        Confirmed::All => true,
+                        Confirmed::These(ids) => ids.contains(verdict.id),
+                    },
+                ),
+                Level::Refuse => (
+                    &mut missing.refused,
+                    !verdict.is_final && self.overridden.contains(verdict.id),
+                ),
+            };
+            if !given && !ids.contains(&verdict.id) {
+                ids.push(verdict.id);
+            }
+        }
+        let goes_on =
+            !missing.unasked && missing.unconfirmed.is_empty() && missing.refused.is_empty();
+        (!goes_on).then_some(missing)
+    }
+
+    /// The same, bound to what `report` shows: whatever appears later was not confirmed.
+    #[must_use]
+    pub fn bound_to(&self, report: &Report) -> Self {
+        let confirmed = match &self.confirmed {
+            Confirmed::All => {
+                let shown = report.to_confirm().into_iter().map(ToOwned::to_owned);
+                Confirmed::These(shown.collect())
+            }
+            other => other.clone(),
+        };
+        Self {
+            confirmed,
+            overridden: self.overridden.clone(),
+        }
+    }
+}
+
+/// The flag that confirms all that `reports` show, id by id.
+#[must_use]
+pub fn flag<'a>(reports: impl IntoIterator<Item = &'a Report>) -> String {
+    let mut ids = Vec::new();
+    for id in reports.into_iter().flat_map(Report::to_confirm) {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    match &ids[..] {
+        [] => format!("--confirm={NOTHING}"),
+        ids => format!("--confirm={}", ids.join(",")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Verdict;
+    use crate::report::Target;
+
+    fn report(verdicts: &[(&'static str, Level, bool)]) -> Report {
+        Report {
+            target: Target {
+                kind: "pod",
+                namespace: None,
+                name: "web-0".to_owned(),
+                uid: "u-1".to_owned(),
+                resource_version: "7".to_owned(),
+                node: None,
+            },
+            checks: verdicts
+                .iter()
+                .map(|&(id, level, is_final)| Verdict {
+                    id,
+                    level,
+                    words: String::new(),
+                    is_final,
+                })
+                .collect(),
+        }
+    }
+
+    fn these(ids: &[&str]) -> Confirmed {
+        Confirmed::These(ids.iter().map(|&id| id.to_owned()).collect())
+    }
+
+    fn missing(confirmed: Confirmed, overridden: &[&str], report: &Report) -> Option<Missing> {
+        let overridden = overridden.iter().map(|&id| id.to_owned()).collect();
+        let consent = Consent {
+            confirmed,
+            overridden,
+        };
+        consent.missing([report])
+    }
+
+    #[test]
+    fn just_what_is_named_is_given_up() {
+        let report = report(&[
+            ("target", Level::Ok, false),
+            ("node-silent", Level::Warn, false),
+            ("owner", Level::Confirm, false),
+            ("lease-unknown", Level::Unknown, false),
+        ]);
+        assert_eq!(flag([&report]), "--confirm=owner,lease-unknown");
+        let nothing = missing(Confirmed::Nothing, &[], &report).expect("it is not confirmed");
+        assert!(nothing.unasked);
+        assert_eq!(nothing.unconfirmed, ["owner", "lease-unknown"]);
+        let half = missing(these(&["owner"]), &[], &report).expect("half is missing");
+        assert_eq!(half.unconfirmed, ["lease-unknown"]);
+        assert_eq!(
+            missing(these(&["owner", "lease-unknown"]), &[], &report),
+            None
+        );
+        assert_eq!(missing(Confirmed::All, &[], &report), None);
+    }
+
+    #[test]
+    fn refusals_take_an_override_each_and_some_have_none() {
+        let refusing = report(&[("node-alive", Level::Refuse, false)]);
+        let refused = |missing: Option<Missing>| missing.map(|missing| missing.refused);
+        assert_eq!(
+            refused(missing(Confirmed::All, &[], &refusing)),
+            Some(vec!["node-alive"])
+        );
+        assert_eq!(
+            refused(missing(these(&["node-alive"]), &["lease"], &refusing)),
+            Some(vec!["node-alive"])
+        );
+        assert_eq!(missing(Confirmed::All, &["node-alive"], &refusing), None);
+        let mirror = report(&[("mirror", Level::Refuse, true)]);
+        assert_eq!(
+            refused(missing(Confirmed::All, &["mirror"], &mirror)),
+            Some(vec!["mirror"])
+        );
+    }
+
+    #[test]
+    fn what_appears_after_the_report_was_not_confirmed() {
+        let all = Consent {
+            confirmed: Confirmed::All,
+            ..Consent::default()
+        };
+        let shown = report(&[("owner", Level::Confirm, false)]);
+        let later = report(&[
+            ("owner", Level::Confirm, false),
+            ("volume-attached", Level::Confirm, false),
+        ]);
+        let bound = all.bound_to(&shown);
+        assert_eq!(bound.missing([&shown]), None);
+        let missing = bound.missing([&later]).expect("something appeared");
+        assert_eq!(missing.unconfirmed, ["volume-attached"]);
+    }
+
+    #[test]
+    fn where_nothing_is_given_up_the_flag_says_so() {
+        let fine = report(&[("target", Level::Ok, false)]);
+        assert_eq!(flag([&fine]), "--confirm=nothing");
+        assert_eq!(missing(these(&[NOTHING]), &[], &fine), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! What was read, as the server sent it: of each node, of each namespace, and of the cluster.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
+use maintenance_lease::protocol::Instant;
+
+use super::locks::{Lock, Remediation};
+use super::node::{NodeSight, There, Zone};
+use crate::known::{Known, Why};
+
+/// Everything that was read for the pods of a report.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// By the nodes' names.
+    pub nodes: BTreeMap<String, NodeEvidence>,
+    /// By the namespaces' names.
+    pub namespaces: BTreeMap<String, NamespaceEvidence>,
+    /// What has no namespace.
+    pub cluster: Cluster,
+}
+
+/// What was read about a node.
+#[derive(Clone, Debug)]
+pub struct NodeEvidence {
+    /// The Node; `None`: there is none.
+    pub node: Known<Option<Node>>,
+    /// When its kubelet last renewed its heartbeat.
+    pub heartbeat: Known<Option<Instant>>,
+    /// Its maintenance Lease.
+    pub lock: Known<Lock>,
+    /// Its Lease of other operators.
+    pub remediation: Known<Remediation>,
+    /// How many nodes of its zone are silent.
+    pub zone: Known<Zone>,
+}
+
+/// What was read in a namespace. What no pod needs is not read.
+#[derive(Clone, Debug)]
+pub struct NamespaceEvidence {
+    /// Its StatefulSets.
+    pub stateful_sets: Known<Vec<StatefulSet>>,
+    /// Its ReplicaSets.
+    pub replica_sets: Known<Vec<ReplicaSet>>,
+    /// Its Jobs.
+    pub jobs: Known<Vec<Job>>,
+    /// Its claims.
+    pub claims: Known<Vec<PersistentVolumeClaim>>,
+    /// Its budgets.
+    pub budgets: Known<Vec<PodDisruptionBudget>>,
+    /// Whether the user may delete its pods.
+    pub may_delete: Known<bool>,
+}
+
+/// What was read of the cluster's volumes.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// All volumes.
+    pub volumes: Known<Vec<PersistentVolume>>,
+    /// All attachments.
+    pub attachments: Known<Vec<VolumeAttachment>>,
+    /// All drivers.
+    pub drivers: Known<Vec<CSIDriver>>,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Self {
+            volumes: Known::Unknown(Why::NotRead),
+            attachments: Known::Unknown(Why::NotRead),
+            drivers: Known::Unknown(Why::NotRead),
+        }
+    }
+}
+
+impl Default for NamespaceEvidence {
+    fn default() -> Self {
+        Self {
+            stateful_sets: Known::Unknown(Why::NotRead),
+            replica_sets: Known::Unknown(Why::NotRead),
+            jobs: Known::Unknown(Why::NotRead),
+            claims: Known::Unknown(Why::NotRead),
+            budgets: Known::Unknown(Why::NotRead),
+            may_delete: Known::Unknown(Why::NotRead),
+        }
+    }
+}
+
+impl NodeEvidence {
+    /// The Node with its heartbeat.
+    #[must_use]
+    pub fn sight(&self) -> Known<NodeSight> {
+        self.node.as_ref().map(|node| match node {
+            Some(node) => NodeSight::There(Box::new(There::of(node, self.heartbeat.clone()))),
+            None => NodeSight::Gone {
+                heartbeat: self.heartbeat.clone(),
+            },
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! Plain facts, as the checks look at them, and how they follow from what was read.
+
+pub mod budgets;
+pub mod evidence;
+pub mod locks;
+pub mod node;
+pub mod owner;
+pub mod pod;
+pub mod volumes;
+
+pub use budgets::Budget;
+pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeEvidence};
+pub use locks::{Lock, Remediation};
+pub use node::{Fenced, NodeSight, There, Zone};
+pub use owner::{Owner, Promise, Siblings};
+pub use pod::{PodSight, Told};
+pub use volumes::Volume;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::known::{Known, Why};
+
+/// All that the checks of a pod look at.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The pod itself.
+    pub pod: PodSight,
+    /// Its node.
+    pub node: Known<NodeSight>,
+    /// The node's maintenance Lease.
+    pub lock: Known<Lock>,
+    /// The node's Lease of other operators.
+    pub remediation: Known<Remediation>,
+    /// How many nodes of the node's zone are silent.
+    pub zone: Known<Zone>,
+    /// What recreates it.
+    pub owner: Owner,
+    /// Its volumes that other nodes can reach.
+    pub volumes: Known<Vec<Volume>>,
+    /// The budgets that cover it.
+    pub budgets: Known<Vec<Budget>>,
+    /// Whether the user may delete it.
+    pub may_delete: Known<bool>,
+}
+
+impl Facts {
+    /// The facts about `pod` in what was read.
+    #[must_use]
+    pub fn of(pod: &Pod, evidence: &Evidence) -> Self {
+        let sight = PodSight::of(pod);
+        let unread = || Why::NotRead;
+        let node = evidence.nodes.get(&sight.node);
+        let namespace = evidence.namespaces.get(&sight.namespace);
+        Self {
+            node: node.map_or_else(|| Known::Unknown(unread()), NodeEvidence::sight),
+            lock: node.map_or_else(|| Known::Unknown(unread()), |node| node.lock.clone()),
+            remediation: node
+                .map_or_else(|| Known::Unknown(unread()), |node| node.remediation.clone()),
+            zone: node.map_or_else(|| Known::Unknown(unread()), |node| node.zone.clone()),
+            owner: Owner::of(pod, namespace),
+            volumes: volumes::of(pod, namespace, &evidence.cluster),
+            budgets: namespace.map_or_else(
+                || Known::Unknown(unread()),
+                |namespace| budgets::covering(pod, &namespace.budgets),
+            ),
+            may_delete: namespace.map_or_else(
+                || Known::Unknown(unread()),
+                |namespace| namespace.may_delete.clone(),
+            ),
+            pod: sight,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A pod's node, and the nodes around it.
+
+use k8s_openapi::api::core::v1::Node;
+use maintenance_lease::protocol::{Instant, Now};
+
+use crate::constants::{HEARTBEAT_FRESH, UNHEALTHY_ZONE_PERCENT};
+use crate::known::Known;
+use crate::node::Signs;
+
+/// What stands where the node should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeSight {
+    /// The Node.
+    There(Box<There>),
+    /// No Node.
+    Gone {
+        /// When a kubelet last renewed a heartbeat under its name.
+        heartbeat: Known<Option<Instant>>,
+    },
+}
+
+/// A Node that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct There {
+    /// Its uid.
+    pub uid: String,
+    /// Its resource version.
+    pub version: String,
+    /// `status.nodeInfo.bootID`.
+    pub boot_id: String,
+    /// Its signs of life.
+    pub signs: Signs,
+}
+
+/// Whether somebody made sure that nothing runs there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fenced {
+    /// Nobody says so.
+    No,
+    /// The out-of-service taint says so, and nothing says who put it there and how they know.
+    Asserted,
+    /// Our record says who did and how they know.
+    Recorded {
+        /// Who.
+        by: String,
+        /// How they know.
+        how: String,
+    },
+}
+
+impl There {
+    /// `node`, with its kubelet's heartbeat.
+    #[must_use]
+    pub fn of(node: &Node, heartbeat: Known<Option<Instant>>) -> Self {
+        let info = node.status.as_ref().and_then(|s| s.node_info.as_ref());
+        Self {
+            uid: node.metadata.uid.clone().unwrap_or_default(),
+            version: node.metadata.resource_version.clone().unwrap_or_default(),
+            boot_id: info.map(|info| info.boot_id.clone()).unwrap_or_default(),
+            signs: Signs::of(node, heartbeat),
+        }
+    }
+
+    /// Whether it was fenced, and has not been restarted or replaced since.
+    #[must_use]
+    pub fn fenced(&self) -> Fenced {
+        if !self.signs.out_of_service {
+            return Fenced::No;
+        }
+        match &self.signs.record {
+            Some(record) if record.node_uid == self.uid && record.boot_id == self.boot_id => {
+                Fenced::Recorded {
+                    by: record.who.clone(),
+                    how: record.how.clone(),
+                }
+            }
+            _ => Fenced::Asserted,
+        }
+    }
+}
+
+/// Whether a heartbeat is so young that its kubelet counts as alive.
+#[must_use]
+pub fn is_fresh(heartbeat: Option<Instant>, now: Now) -> bool {
+    heartbeat.is_some_and(|heartbeat| now.earliest - heartbeat < HEARTBEAT_FRESH)
+}
+
+/// A zone's nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Its name; `None`: nodes without one.
+    pub name: Option<String>,
+    /// How many nodes it has.
+    pub nodes: usize,
+    /// How many of them are silent.
+    pub silent: usize,
+}
+
+impl Zone {
+    /// So many are silent that the fault may be on the control plane's side.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.silent * 100 > self.nodes * UNHEALTHY_ZONE_PERCENT
+    }
+}

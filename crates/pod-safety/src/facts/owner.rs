@@ -1,0 +1,181 @@
+//! What recreates a pod, and what it promises about two of them.
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::evidence::NamespaceEvidence;
+use crate::known::Known;
+
+/// What recreates a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Owner {
+    /// Nothing: it has no controller.
+    Nothing,
+    /// Nothing any more: its controller is gone.
+    Gone {
+        /// What it was, such as `StatefulSet/web`.
+        was: String,
+    },
+    /// A controller.
+    Controller {
+        /// What, such as `StatefulSet/web`.
+        what: String,
+        /// What it promises.
+        promise: Known<Promise>,
+        /// For a set: how its members are.
+        siblings: Option<Known<Siblings>>,
+        /// For an Event about it.
+        reference: Box<ObjectReference>,
+    },
+}
+
+/// What a controller promises about the pods that it makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// Nothing: a replacement may run beside the old one.
+    None,
+    /// A replacement stays on the same node.
+    OnePerNode,
+    /// At most one of each name.
+    OneOfEachName,
+    /// No replacement before the old one ended.
+    NoneBeforeTheEnd,
+    /// It is of a kind that is not known here: perhaps at most one.
+    Perhaps,
+}
+
+/// The members of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Siblings {
+    /// How many there should be.
+    pub replicas: usize,
+    /// How many others than the pod itself are ready.
+    pub ready: usize,
+}
+
+impl Siblings {
+    /// How many members make a majority.
+    #[must_use]
+    pub fn majority(self) -> usize {
+        self.replicas / 2 + 1
+    }
+}
+
+impl Owner {
+    /// What recreates `pod`.
+    pub(super) fn of(pod: &Pod, namespace: Option<&NamespaceEvidence>) -> Self {
+        let Some(reference) = controller(&pod.metadata) else {
+            return Self::Nothing;
+        };
+        let what = format!("{}/{}", reference.kind, reference.name);
+        let unread = NamespaceEvidence::default();
+        let namespace_read = namespace.unwrap_or(&unread);
+        let mut event_on = object_reference(reference, pod.metadata.namespace.clone());
+        let mut shown = what.clone();
+        let mut siblings = None;
+        let promise = match (group(&reference.api_version), &*reference.kind) {
+            ("apps", "StatefulSet") => {
+                let set = named(
+                    &namespace_read.stateful_sets,
+                    |set| &set.metadata,
+                    reference,
+                );
+                if set == Known::Yes(None) {
+                    return Self::Gone { was: what };
+                }
+                siblings = Some(set.map(|set| {
+                    let replicas = set.and_then(|set| set.spec.as_ref()?.replicas).unwrap_or(1);
+                    let ready = set
+                        .and_then(|set| set.status.as_ref()?.ready_replicas)
+                        .unwrap_or(0);
+                    let counts = usize::from(super::PodSight::of(pod).told.ready);
+                    Siblings {
+                        replicas: whole(replicas),
+                        ready: whole(ready).saturating_sub(counts),
+                    }
+                }));
+                Known::Yes(Promise::OneOfEachName)
+            }
+            ("batch", "Job") => match named(&namespace_read.jobs, |job| &job.metadata, reference) {
+                Known::Yes(None) => return Self::Gone { was: what },
+                Known::Yes(Some(job)) => Known::Yes(promise_of_job(job)),
+                Known::Unknown(why) => Known::Unknown(why),
+            },
+            ("apps", "ReplicaSet") => {
+                match named(&namespace_read.replica_sets, |set| &set.metadata, reference) {
+                    Known::Yes(None) => return Self::Gone { was: what },
+                    Known::Yes(Some(set)) => {
+                        if let Some(above) = controller(&set.metadata) {
+                            shown = format!("{}/{}", above.kind, above.name);
+                            event_on = object_reference(above, pod.metadata.namespace.clone());
+                        }
+                    }
+                    Known::Unknown(_) => {}
+                }
+                Known::Yes(Promise::None)
+            }
+            ("", "ReplicationController") => Known::Yes(Promise::None),
+            ("apps", "DaemonSet") => Known::Yes(Promise::OnePerNode),
+            _ => {
+                shown = format!("{what} ({})", reference.api_version);
+                Known::Yes(Promise::Perhaps)
+            }
+        };
+        Self::Controller {
+            what: shown,
+            promise,
+            siblings,
+            reference: Box::new(event_on),
+        }
+    }
+}
+
+/// The controller among an object's owners.
+pub(crate) fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+    let owners = metadata.owner_references.as_deref().unwrap_or_default();
+    owners.iter().find(|owner| owner.controller == Some(true))
+}
+
+/// The API group of an `apiVersion`; empty for the core group.
+pub(crate) fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// The object that `reference` means among those read.
+fn named<'a, T>(
+    read: &'a Known<Vec<T>>,
+    metadata: impl Fn(&T) -> &ObjectMeta,
+    reference: &OwnerReference,
+) -> Known<Option<&'a T>> {
+    read.as_ref().map(|all| {
+        all.iter()
+            .find(|object| metadata(object).uid.as_deref() == Some(&*reference.uid))
+    })
+}
+
+fn promise_of_job(job: &Job) -> Promise {
+    let policy = job
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.pod_replacement_policy.as_deref());
+    match policy {
+        Some("Failed") => Promise::NoneBeforeTheEnd,
+        _ => Promise::None,
+    }
+}
+
+fn object_reference(owner: &OwnerReference, namespace: Option<String>) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(owner.api_version.clone()),
+        kind: Some(owner.kind.clone()),
+        name: Some(owner.name.clone()),
+        uid: Some(owner.uid.clone()),
+        namespace,
+        ..ObjectReference::default()
+    }
+}
+
+fn whole(number: i32) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}

@@ -1,0 +1,105 @@
+//! The pod itself, and what it tells of its node.
+
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use maintenance_lease::protocol::Instant;
+
+use crate::constants::MIRROR;
+use crate::wire::instant;
+
+/// A pod, as read at one resource version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodSight {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its resource version.
+    pub version: String,
+    /// Its node; empty where it has none yet.
+    pub node: String,
+    /// It comes from a file of the kubelet.
+    pub mirror: bool,
+    /// When its grace is over; `None`: it was not asked to end.
+    pub ends: Option<Instant>,
+    /// How long its grace is, in seconds, where it was asked to end.
+    pub grace: i64,
+    /// Its finalizers.
+    pub finalizers: Vec<String>,
+    /// What it tells of its node.
+    pub told: Told,
+}
+
+/// What the control plane wrote on a pod about its node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// It counts as ready: nobody called its node silent.
+    pub ready: bool,
+    /// Since when it does not.
+    pub unready_since: Option<Instant>,
+    /// `status.reason` is `NodeLost`.
+    pub node_lost: bool,
+    /// It was evicted because of a taint of its node, such as the one of a silent node.
+    pub evicted_by_taint: bool,
+}
+
+impl Told {
+    /// It tells of a silent node.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        !self.ready && (self.node_lost || self.evicted_by_taint)
+    }
+}
+
+impl PodSight {
+    /// What `pod` says.
+    #[must_use]
+    pub fn of(pod: &Pod) -> Self {
+        let metadata = &pod.metadata;
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let annotated = |name| {
+            metadata
+                .annotations
+                .as_ref()
+                .is_some_and(|all| all.contains_key(name))
+        };
+        let owners = metadata.owner_references.as_deref().unwrap_or_default();
+        Self {
+            namespace: text(&metadata.namespace),
+            name: text(&metadata.name),
+            uid: text(&metadata.uid),
+            version: text(&metadata.resource_version),
+            node: pod
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.node_name.clone())
+                .unwrap_or_default(),
+            mirror: annotated(MIRROR) || owners.iter().any(|owner| owner.kind == "Node"),
+            ends: metadata.deletion_timestamp.as_ref().map(instant),
+            grace: metadata.deletion_grace_period_seconds.unwrap_or(0),
+            finalizers: metadata.finalizers.clone().unwrap_or_default(),
+            told: told(pod),
+        }
+    }
+}
+
+fn told(pod: &Pod) -> Told {
+    let Some(status) = &pod.status else {
+        return Told::default();
+    };
+    let conditions = status.conditions.as_deref().unwrap_or_default();
+    let condition = |kind: &str| conditions.iter().find(|one| one.type_ == kind);
+    let is_true = |condition: &&PodCondition| condition.status == "True";
+    let ready = condition("Ready");
+    let disrupted = condition("DisruptionTarget").filter(is_true);
+    Told {
+        ready: ready.as_ref().is_some_and(is_true),
+        unready_since: ready
+            .filter(|condition| !is_true(condition))
+            .and_then(|condition| condition.last_transition_time.as_ref().map(instant)),
+        node_lost: status.reason.as_deref() == Some("NodeLost"),
+        evicted_by_taint: disrupted
+            .is_some_and(|condition| condition.reason.as_deref() == Some("DeletionByTaintManager")),
+    }
+}

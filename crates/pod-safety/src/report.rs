@@ -1,0 +1,125 @@
+//! All verdicts on one target.
+
+use maintenance_lease::protocol::Now;
+use serde::Serialize;
+
+use crate::checks::{self, Level, NodeFacts, Verdict};
+use crate::facts::{Facts, NodeSight, PodSight};
+use crate::known::Known;
+
+/// What is to be deleted, or goes with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Target {
+    /// `pod` or `node`.
+    pub kind: &'static str,
+    /// Its namespace, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its resource version.
+    pub resource_version: String,
+    /// Its node, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+}
+
+/// All verdicts on one target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// What it is about.
+    pub target: Target,
+    /// One a check, in the order of the checks.
+    pub checks: Vec<Verdict>,
+}
+
+impl Report {
+    /// The report on a pod that is to be deleted by force. `first` is the uid that an earlier one was
+    /// about.
+    #[must_use]
+    pub fn on_pod(facts: &Facts, first: Option<&str>, now: Now) -> Self {
+        Self {
+            target: Target::pod(&facts.pod),
+            checks: checks::of_pod(facts, first, now),
+        }
+    }
+
+    /// The report on a pod whose Node is to be deleted.
+    #[must_use]
+    pub fn on_pod_with_its_node(facts: &Facts) -> Self {
+        Self {
+            target: Target::pod(&facts.pod),
+            checks: checks::of_pod_with_its_node(facts),
+        }
+    }
+
+    /// The report on a Node that is to be deleted. `first` is the uid that an earlier one was about.
+    #[must_use]
+    pub fn on_node(name: &str, facts: &NodeFacts, first: Option<&str>, now: Now) -> Self {
+        Self {
+            target: Target::node(name, &facts.node),
+            checks: checks::of_node(facts, first, now),
+        }
+    }
+
+    /// The ids that have to be confirmed, once each.
+    #[must_use]
+    pub fn to_confirm(&self) -> Vec<&'static str> {
+        self.ids(|verdict| matches!(verdict.level, Level::Confirm | Level::Unknown))
+    }
+
+    /// The refusals, once for each id.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<&'static str> {
+        self.ids(|verdict| verdict.level == Level::Refuse)
+    }
+
+    fn ids(&self, which: impl Fn(&Verdict) -> bool) -> Vec<&'static str> {
+        let mut ids = Vec::new();
+        for verdict in self.checks.iter().filter(|verdict| which(verdict)) {
+            if !ids.contains(&verdict.id) {
+                ids.push(verdict.id);
+            }
+        }
+        ids
+    }
+}
+
+impl Target {
+    fn pod(pod: &PodSight) -> Self {
+        Self {
+            kind: "pod",
+            namespace: Some(pod.namespace.clone()),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            resource_version: pod.version.clone(),
+            node: Some(pod.node.clone()).filter(|node| !node.is_empty()),
+        }
+    }
+
+    fn node(name: &str, node: &Known<NodeSight>) -> Self {
+        let (uid, resource_version) = match node {
+            Known::Yes(NodeSight::There(there)) => (there.uid.clone(), there.version.clone()),
+            _ => Default::default(),
+        };
+        Self {
+            kind: "node",
+            namespace: None,
+            name: name.to_owned(),
+            uid,
+            resource_version,
+            node: None,
+        }
+    }
+}
+
+impl std::fmt::Display for Target {
+    /// As kubectl names it: `pod/web-0`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.kind, self.name)
+    }
+}
