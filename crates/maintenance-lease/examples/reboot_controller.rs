@@ -14,11 +14,19 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Config};
-use maintenance_lease::{Acquire, Error as LeaseError, Maintenance, Release, Renew, RowDetail};
+use maintenance_lease::{
+    Acquire, Error as LeaseError, Guarded, HeldLease, Keep, Maintenance, RowDetail,
+};
 use serde_json::json;
 
 /// Nodes say here what they need; an agent on the node reads `now`, and removes it after the boot.
 const LABEL: &str = "example.com/reboot";
+
+/// The lock is renewed all the while; a controller that crashes leaves it for this long.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// How often a node is asked whether it is back.
+const ASK: Duration = Duration::from_secs(10);
 
 /// One round over the nodes that need a reboot. Returns a line about each.
 ///
@@ -30,18 +38,16 @@ pub(crate) async fn round(
 ) -> Result<Vec<String>, LeaseError> {
     let mut report = Vec::new();
     let needed = format!("{LABEL}=needed");
+    let acquire = Acquire::new()
+        .reason("reboot into the new kernel")
+        .duration(LEASE);
     for node in maintenance.nodes(Some(&needed), RowDetail::Cells).await? {
         let node = &node.name;
-        let acquire = Acquire::new().reason("reboot into the new kernel");
         let outcome = match maintenance.try_acquire(node, &acquire).await {
-            Ok(_) => match reboot(node).await {
-                // A failed reboot keeps its lock: somebody should look before others touch the node.
-                Err(error) => format!("failed, {error}"),
-                Ok(()) => match maintenance.release(node, &Release::new()).await {
-                    Ok(_) => "rebooted".to_owned(),
-                    Err(error) => format!("rebooted, but {error}"),
-                },
-            },
+            Ok(change) => {
+                let held = maintenance.keep(&change, &Keep::new())?;
+                work(held, reboot(node)).await
+            }
             Err(LeaseError::Refused(refused)) => format!("skipped, {refused}"),
             Err(error) => format!("failed, {error}"),
         };
@@ -50,18 +56,30 @@ pub(crate) async fn round(
     Ok(report)
 }
 
-/// Asks the agent for a reboot, and extends the lock until the node is back.
-async fn reboot(
-    client: &Client,
-    maintenance: &Maintenance,
-    node: &str,
-) -> Result<(), Box<dyn Error>> {
+/// Reboots a node for as long as it is held, and gives it back.
+async fn work(held: HeldLease, reboot: impl Future<Output = Result<(), Box<dyn Error>>>) -> String {
+    match held.guard(reboot).await {
+        Guarded::Completed(()) => match held.release().await {
+            Ok(_) => "rebooted".to_owned(),
+            Err(error) => format!("rebooted, but {error}"),
+        },
+        Guarded::Failed(error) => {
+            // Not given back, it runs out and then stands as expired: everybody is told that
+            // somebody did not finish here.
+            held.leave();
+            format!("failed, {error}")
+        }
+        Guarded::Lost(lost) => format!("stopped, {lost}"),
+    }
+}
+
+/// Asks the agent for a reboot, until the node is back.
+async fn reboot(client: &Client, node: &str) -> Result<(), Box<dyn Error>> {
     let nodes: Api<Node> = Api::all(client.clone());
     let now = Patch::Merge(json!({"metadata": {"labels": {LABEL: "now"}}}));
     nodes.patch(node, &PatchParams::default(), &now).await?;
     loop {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        maintenance.renew(node, &Renew::new()).await?;
+        tokio::time::sleep(ASK).await;
         let labels = nodes.get_metadata(node).await?.metadata.labels;
         if !labels.is_some_and(|labels| labels.contains_key(LABEL)) {
             return Ok(());
@@ -76,7 +94,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     config.default_retry = false;
     let client = Client::try_from(config)?;
     let maintenance = Maintenance::new(client.clone(), "reboot-controller")?;
-    let reboot = async |node: &str| reboot(&client, &maintenance, node).await;
+    let reboot = async |node: &str| reboot(&client, node).await;
     for line in round(&maintenance, reboot).await? {
         println!("{line}");
     }

@@ -87,23 +87,23 @@ impl LeaderElection {
 
     /// Stands by until this process leads.
     ///
-    /// `progress` is told whenever another leads, not of its renewals. Between changes nothing is sent, but for the one
-    /// watch.
+    /// `progress` is told whenever another leads, not of its renewals. Between changes nothing is
+    /// sent, but for the one watch.
     ///
     /// # Errors
     /// As [`Maintenance::acquire_when_free`], where the namespace does not exist, and
     /// [`Error::Refused`] where coordinated leader election owns the Lease, or another application.
     ///
     /// # Caveats
-    /// It waits for as long as it takes: drop the future to end it. That may leave a write under
-    /// way, which may still land; its lease runs out by itself.
+    /// It waits for as long as it takes. Dropping this future ends the candidacy; it may leave a
+    /// write under way, which may still land: that lease runs out by itself.
     pub async fn campaign(
         &self,
         progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
         check_duration(self.duration)?;
         self.maintenance
-            .contend(&self.lease, Goal::Elect(self), progress)
+            .contend(&self.lease, Goal::Elect(self), None, progress)
             .await
     }
 
@@ -141,7 +141,8 @@ impl LeaderElection {
     /// time for a renewal before the work has to stop.
     ///
     /// # Caveats
-    /// As there. Once it leads, work under [`HeldLease::guard`], which ends it when the lead is lost.
+    /// As there, also of dropping this future. Once it leads, work under [`HeldLease::guard`], which
+    /// ends it when the lead is lost.
     pub async fn lead(
         &self,
         keep: &Keep,

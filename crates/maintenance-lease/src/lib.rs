@@ -7,6 +7,23 @@
 //! On other Leases ([`Repository`]) it gives the same to applications: named locks, and
 //! [`LeaderElection`] together with processes that use client-go.
 //!
+//! # In a controller
+//!
+//! [`Maintenance::acquire`] waits for a lock, takes it and keeps it renewed. Work runs under
+//! [`HeldLease::guard`], which drops it where the lock is lost, and [`HeldLease::release`] gives the
+//! lock back. What must not wait is [`Maintenance::try_acquire`] and [`Maintenance::keep`];
+//! [`Maintenance::watch_leases`] tells every change of one lock, or of all.
+//!
+//! # Cancellation
+//!
+//! Every future may be dropped at any time, and says what that leaves behind. None blocks its
+//! thread, and none holds anything that others wait for. A dropped read leaves nothing. A dropped
+//! write may still land, since the server may have it already: [`Maintenance::has_open_write`] says
+//! so, and the next verb on that lock sees what became of it. What was acquired that way runs out by
+//! itself.
+//!
+//! # The guarantee
+//!
 //! No two clients that follow these rules believe that they hold a node at the same time, as long as
 //! their estimates of the server's time differ by less than [`protocol::SKEW_BUDGET`], and unless
 //! the lock was broken on purpose or from outside.
@@ -51,3 +68,8 @@ pub use options::{
 pub use outcome::{Aside, Change, Done, Error, Refused, Right};
 pub use repository::{NAMESPACE, Repository, Subject};
 pub use waiting::{Blocked, Progress};
+
+/// The examples of the project's README, which are compiled as they stand there.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

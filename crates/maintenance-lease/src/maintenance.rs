@@ -50,6 +50,10 @@ pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// ```
 ///
 /// # Caveats
+/// A process that does something for longer than a moment keeps what it acquired:
+/// [`acquire`](Self::acquire), or [`try_acquire`](Self::try_acquire) and [`keep`](Self::keep), and
+/// then [`HeldLease::guard`](crate::HeldLease::guard), which drops the work where the lock is lost.
+///
 /// A `kube::Client` made from a plain `Config` repeats failed requests by itself, for minutes. That
 /// breaks nothing here, but it delays every answer: switch it off, as above.
 ///
@@ -189,7 +193,8 @@ impl Maintenance {
     }
 
     /// Whether a write to the node's Lease was sent whose fate is not known: it may still take
-    /// effect. Dropping the future of a verb may leave one, and so does [`Error::Unknown`].
+    /// effect. Dropping the future of a verb may leave one, and so does
+    /// [`Error::Unknown`](crate::Error::Unknown).
     #[must_use]
     pub fn has_open_write(&self, node: &str) -> bool {
         self.api.open_writes.has(node)
@@ -206,6 +211,10 @@ impl Maintenance {
 
     /// Leaves events on their Nodes, all at once, for at most `limit`. Returns the first that
     /// failed, if any; a limit that passed counts as failed.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the events that were not answered for; they may still be
+    /// stored.
     pub async fn post_events(&self, events: &[NodeEvent], limit: Duration) -> Option<ApiError> {
         let posts = join_all(events.iter().map(|event| {
             let suffix = nonce(&*self.api.env);

@@ -3,6 +3,7 @@
 mod contest;
 
 use self::contest::{Contest, Vision};
+use crate::cluster::reads::Seen;
 use crate::election::LeaderElection;
 use crate::maintenance::Maintenance;
 use crate::options::{Acquire, Hold};
@@ -87,16 +88,36 @@ impl Maintenance {
     /// free. A server that does not answer is an error at the first request, and waited for later.
     ///
     /// # Caveats
-    /// It waits for as long as it takes: drop the future to end it. That may leave a write under
-    /// way ([`has_open_write`](Self::has_open_write)), which may still land. Nobody queues: of all
-    /// who wait, one wins.
+    /// It waits for as long as it takes. Dropping this future ends the wait; it may leave a write
+    /// under way ([`has_open_write`](Self::has_open_write)), which may still land: the lease then
+    /// runs out by itself. Nobody queues: of all who wait, one wins.
     pub async fn acquire_when_free(
         &self,
         node: &str,
         options: &Acquire,
         progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
-        self.contend(node, Goal::Acquire(options), progress).await
+        self.acquire_when_free_seen(node, options, None, progress)
+            .await
+    }
+
+    /// As [`acquire_when_free`](Self::acquire_when_free), on what was read already: the first try
+    /// is a write on that version, and a watch from there on tells what came since.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Caveats
+    /// As there. What was seen should be no older than a moment: it says which Node the lock is of.
+    pub async fn acquire_when_free_seen(
+        &self,
+        node: &str,
+        options: &Acquire,
+        seen: Option<Seen>,
+        progress: impl FnMut(Progress<'_>) + Send,
+    ) -> Result<Change, Error> {
+        self.contend(node, Goal::Acquire(options), seen, progress)
+            .await
     }
 
     /// Holds a node as an administrator, as soon as its holder lets go or its lease runs out.
@@ -105,23 +126,47 @@ impl Maintenance {
     /// As [`hold`](Self::hold), but for a lock that passing time or its holder can free.
     ///
     /// # Caveats
-    /// As [`acquire_when_free`](Self::acquire_when_free) has.
+    /// As [`acquire_when_free`](Self::acquire_when_free) has. Dropping this future ends the wait; a
+    /// write that it leaves under way may still land, and such a hold stays until it is ended.
     pub async fn hold_when_free(
         &self,
         node: &str,
         options: &Hold,
         progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
-        self.contend(node, Goal::Hold(options), progress).await
+        self.hold_when_free_seen(node, options, None, progress)
+            .await
+    }
+
+    /// As [`hold_when_free`](Self::hold_when_free), on what was read already.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Caveats
+    /// As there, and as [`acquire_when_free_seen`](Self::acquire_when_free_seen) has.
+    pub async fn hold_when_free_seen(
+        &self,
+        node: &str,
+        options: &Hold,
+        seen: Option<Seen>,
+        progress: impl FnMut(Progress<'_>) + Send,
+    ) -> Result<Change, Error> {
+        self.contend(node, Goal::Hold(options), seen, progress)
+            .await
     }
 
     pub(crate) async fn contend(
         &self,
         node: &str,
         goal: Goal<'_>,
+        seen: Option<Seen>,
         mut progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
-        let seen = self.see(node, true).await?;
+        let seen = match seen {
+            Some(seen) => seen,
+            None => self.see(node, true).await?,
+        };
         let mut contest = Contest::new(self, node, goal);
         contest.read(seen)?;
         loop {

@@ -22,6 +22,16 @@ pub(crate) struct Extras {
     pub(crate) node_uid: Option<String>,
 }
 
+impl Extras {
+    /// Nothing but a reason, perhaps.
+    pub(crate) fn because(reason: Option<&str>) -> Self {
+        Self {
+            reason: reason.map(ToOwned::to_owned),
+            ..Self::default()
+        }
+    }
+}
+
 /// The merge patch of `write` on `seen`: a compare-and-swap on its resource version.
 pub(crate) fn merge_patch(
     write: &Write,

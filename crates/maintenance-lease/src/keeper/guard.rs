@@ -55,7 +55,7 @@ impl HeldLease {
     /// or a request to another machine, goes on: pass the fencing number along, or use
     /// `kubectl maint with`. A step that blocks its thread can't be interrupted.
     ///
-    /// Dropping the returned future drops the work; the lease stays held.
+    /// Dropping this future drops the work; the lease stays held.
     pub async fn guard<T, E>(&self, work: impl Future<Output = Result<T, E>>) -> Guarded<T, E> {
         let mut work = pin!(work);
         let gated = poll_fn(|context| {

@@ -90,14 +90,20 @@ impl Maintenance {
     /// See [`HeldLease::guard`].
     ///
     /// # Errors
-    /// As [`acquire_when_free`](Self::acquire_when_free).
+    /// As [`acquire_when_free`](Self::acquire_when_free), and, before anything is sent, where the
+    /// duration leaves no time for a renewal before the work has to stop.
     ///
     /// # Caveats
-    /// As there. What crashes leaves the lock for the duration: ask for a short one, such as a
-    /// minute.
+    /// As there: dropping this future ends the wait, and may leave a write under way. What crashes
+    /// leaves the lock for the duration: ask for a short one, such as a minute.
+    ///
+    /// To keep it otherwise than [`Keep::new`] says, or to hear what stands in the way:
+    /// [`acquire_when_free`](Self::acquire_when_free), and then [`keep`](Self::keep).
     pub async fn acquire(&self, node: &str, options: &Acquire) -> Result<HeldLease, Error> {
+        let keep = Keep::new();
+        self.terms(&keep, check_duration(options.duration)?)?;
         let change = self.acquire_when_free(node, options, |_| ()).await?;
-        self.keep(&change, &Keep::new())
+        self.keep(&change, &keep)
     }
 
     /// Keeps what was acquired: renews it from now on, in a task of its own.
@@ -207,7 +213,7 @@ impl HeldLease {
 
     /// Waits until it stands otherwise than `known`: renewed, cut short, checked or lost.
     ///
-    /// Dropping the future does nothing.
+    /// Dropping this future ends the wait and does nothing else.
     pub async fn changed(&self, known: &Standing) -> Standing {
         let mut standing = self.shared.subscribe();
         let is_news = |now: &Standing| {
@@ -223,7 +229,35 @@ impl HeldLease {
         }
     }
 
-    /// Completes when it is lost, and says how. Dropping the future does nothing.
+    /// Completes when it is lost, and says how; at once where it was lost already.
+    ///
+    /// # Usage
+    /// For work that can't be dropped as [`guard`](Self::guard) drops it, such as a thread or
+    /// another process: it is told to stop.
+    /// ```
+    /// # use std::time::Duration;
+    /// # use maintenance_lease::{Acquire, LostBy, Maintenance, Release};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "reboot-controller")?;
+    /// # let options = Acquire::new().duration(Duration::from_secs(60));
+    /// let held = maintenance.acquire("worker-1", &options).await?;
+    /// # let carol = maintenance.as_holder("carol@desk")?;
+    /// # let seen = maintenance.get("worker-1").await?.expect("it is held");
+    /// # carol.force_release(&seen, &Release::new()).await?;
+    /// let lost = held.expiry().await;
+    /// println!("stop: {lost}");
+    /// # assert_eq!(lost.by, LostBy::Release);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Caveats
+    /// Work that is merely told takes time to end: it has to be over by [`Standing::deadline`], and
+    /// is given notice at [`Standing::stop_at`] at the latest, both by [`Env::boot`]. Dropping this
+    /// future ends the wait and does nothing else.
     pub async fn expiry(&self) -> Arc<Lost> {
         let mut standing = self.shared.subscribe();
         let lost = standing.wait_for(|now| now.lost.is_some()).await;
@@ -242,7 +276,8 @@ impl HeldLease {
     /// stands there by now.
     ///
     /// # Caveats
-    /// Dropping the future may leave the release under way; it ends the renewals in any case.
+    /// Dropping this future may leave the release under way; it ends the renewals in any case, so
+    /// that the lease runs out by itself.
     pub async fn release(self) -> Result<Option<Change>, Error> {
         if !bugs::active(Bug::RevivedAfterRelease) {
             self.keeper.abort();

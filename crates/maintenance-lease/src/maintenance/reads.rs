@@ -40,6 +40,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// Where it can't be read; [`Error::Refused`] where it lacks the repository's labels.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the answer, and changes nothing.
     pub async fn get(&self, node: &str) -> Result<Option<NodeLease>, Error> {
         let lease = self
             .api
@@ -70,6 +73,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// Where they can't be listed.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the answer, and changes nothing.
     pub async fn list(&self) -> Result<HashMap<String, NodeLease>, Error> {
         self.api
             .leases()
@@ -98,6 +104,9 @@ impl Maintenance {
     /// # Errors
     /// Where the Lease can't be read or lacks the repository's labels, or the Node can't be read for
     /// another cause than a missing right.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the answer, and changes nothing.
     pub async fn see(&self, node: &str, with_node: bool) -> Result<Seen, Error> {
         let seen = self
             .api
@@ -112,6 +121,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// Where it can't be read for another cause than a missing right.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the answer, and changes nothing.
     pub async fn see_node(&self, node: &str) -> Result<Sight, Error> {
         Ok(self.api.node_row(node).await?)
     }
@@ -137,6 +149,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// Where they can't be listed.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the answer, and changes nothing.
     pub async fn nodes(
         &self,
         selector: Option<&str>,
@@ -152,6 +167,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// Where the heartbeats can't be listed.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the answer, and changes nothing.
     pub async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
         self.api.heartbeats().await
     }
@@ -160,6 +178,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// Where the heartbeat can't be read.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the answer, and changes nothing.
     pub async fn heartbeat(&self, node: &str) -> Result<Option<Instant>, ApiError> {
         self.api.heartbeat(node).await
     }
@@ -192,6 +213,9 @@ impl Maintenance {
     ///
     /// # Caveats
     /// An event shows what was true once. Act on it only by a write on its resource version.
+    ///
+    /// Nothing is sent before the stream is polled, and dropping it ends the watch. A future of its
+    /// next event may be dropped at any time: that event comes from the following one.
     pub fn watch_leases(
         &self,
         node: Option<&str>,
@@ -206,6 +230,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// As there.
+    ///
+    /// # Caveats
+    /// As there, also of dropping the stream.
     pub fn watch_nodes(
         &self,
         node: Option<&str>,
@@ -232,6 +259,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// Where it does not answer, or with something else.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the answer, and changes nothing.
     pub async fn server_version(&self) -> Result<Info, ApiError> {
         self.api.server_version().await
     }

@@ -46,7 +46,8 @@ impl Maintenance {
     /// why. [`Error::Unknown`] where it can't be learnt in time whether it was acquired.
     ///
     /// # Caveats
-    /// Dropping the future may leave a write under way, which may still land.
+    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)),
+    /// which may still land: the lease then runs out by itself.
     pub async fn try_acquire(&self, node: &str, options: &Acquire) -> Result<Change, Error> {
         self.try_acquire_seen(node, options, None).await
     }
@@ -73,6 +74,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// As there.
+    ///
+    /// # Caveats
+    /// As there, also of dropping this future.
     pub async fn try_acquire_seen(
         &self,
         node: &str,
@@ -144,6 +148,10 @@ impl Maintenance {
     ///
     /// # Errors
     /// [`Error::Refused`] where it is no longer the caller's.
+    ///
+    /// # Caveats
+    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)),
+    /// which may still land.
     pub async fn renew(&self, node: &str, options: &Renew) -> Result<Change, Error> {
         self.renew_seen(node, options, None).await
     }
@@ -152,6 +160,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// As there.
+    ///
+    /// # Caveats
+    /// As there, also of dropping this future.
     pub async fn renew_seen(
         &self,
         node: &str,
@@ -162,11 +173,8 @@ impl Maintenance {
         check_option_reason(options.reason.as_deref())?;
         let mut names = Names::default();
         let meant = self.meant(options.token.as_ref(), &mut names);
-        let extras = Extras {
-            reason: options.reason.clone(),
-            ..Extras::default()
-        };
         let verb = Verb::Renew { duration };
+        let extras = Extras::because(options.reason.as_deref());
         self.carry_out(node, Plan::new(verb, names, meant, extras), seen)
             .await
     }
@@ -195,6 +203,10 @@ impl Maintenance {
     ///
     /// # Errors
     /// [`Error::Refused`] where it is somebody else's.
+    ///
+    /// # Caveats
+    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)),
+    /// which may still land.
     pub async fn release(&self, node: &str, options: &Release) -> Result<Change, Error> {
         self.release_seen(node, options, None).await
     }
@@ -203,6 +215,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// As there.
+    ///
+    /// # Caveats
+    /// As there, also of dropping this future.
     pub async fn release_seen(
         &self,
         node: &str,
@@ -212,10 +227,7 @@ impl Maintenance {
         check_option_reason(options.reason.as_deref())?;
         let mut names = Names::default();
         let meant = self.meant(options.token.as_ref(), &mut names);
-        let extras = Extras {
-            reason: options.reason.clone(),
-            ..Extras::default()
-        };
+        let extras = Extras::because(options.reason.as_deref());
         self.carry_out(node, Plan::new(Verb::Release, names, meant, extras), seen)
             .await
     }
@@ -250,6 +262,8 @@ impl Maintenance {
     ///
     /// # Caveats
     /// The old holder may still act, until the end that the Lease stated or until it notices.
+    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)),
+    /// which may still land.
     pub async fn force_release(
         &self,
         confirmed: &NodeLease,
@@ -258,10 +272,7 @@ impl Maintenance {
         check_option_reason(options.reason.as_deref())?;
         let mut names = Names::default();
         let meant = confirmed.reduced(&mut names).acquisition();
-        let extras = Extras {
-            reason: options.reason.clone(),
-            ..Extras::default()
-        };
+        let extras = Extras::because(options.reason.as_deref());
         let seen = seen_lease(confirmed);
         let plan = Plan::new(Verb::ForceRelease, names, meant, extras);
         self.carry_out(confirmed.node(), plan, Some(seen)).await
@@ -287,6 +298,10 @@ impl Maintenance {
     ///
     /// # Errors
     /// [`Error::Refused`] where somebody else holds it.
+    ///
+    /// # Caveats
+    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)),
+    /// which may still land: such a hold stays until it is ended.
     pub async fn hold(&self, node: &str, options: &Hold) -> Result<Change, Error> {
         self.hold_seen(node, options, None, None).await
     }
@@ -317,6 +332,9 @@ impl Maintenance {
     /// # Errors
     /// As there, and [`Error::Refused`] where another acquisition than the confirmed one stands
     /// there by now.
+    ///
+    /// # Caveats
+    /// As there, also of dropping this future.
     pub async fn hold_seen(
         &self,
         node: &str,
@@ -349,6 +367,10 @@ impl Maintenance {
     ///
     /// # Errors
     /// [`Error::Refused`] where it is another's hold, or no hold.
+    ///
+    /// # Caveats
+    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)),
+    /// which may still land.
     pub async fn unhold(&self, node: &str) -> Result<Change, Error> {
         self.unhold_seen(node, None, None).await
     }
@@ -377,6 +399,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// As there.
+    ///
+    /// # Caveats
+    /// As there, also of dropping this future.
     pub async fn unhold_seen(
         &self,
         node: &str,
@@ -415,10 +440,7 @@ impl Maintenance {
         check_reason(options.reason.as_deref().unwrap_or_default())?;
         let mut names = Names::default();
         let verb = acquire_verb(options, duration, names.id(&nonce(&*self.api.env)));
-        let extras = Extras {
-            reason: options.reason.clone(),
-            ..Extras::default()
-        };
+        let extras = Extras::because(options.reason.as_deref());
         Ok(Plan::new(verb, names, None, extras))
     }
 

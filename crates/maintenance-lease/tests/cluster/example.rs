@@ -1,6 +1,8 @@
-//! The example program, whose promise is to skip what somebody else holds.
+//! The example program: it skips what somebody else holds, and stops where it holds no longer.
 
-use maintenance_lease::{Acquire, Hold};
+use std::future::pending;
+
+use maintenance_lease::{Acquire, Hold, Release};
 use serde_json::json;
 
 use crate::on_both_servers;
@@ -10,11 +12,11 @@ use crate::support::{Cluster, NODES};
 #[expect(dead_code, reason = "it is a program, of which one function is tested")]
 mod reboot_controller;
 
-on_both_servers! { a_reboot_controller_skips_what_somebody_else_holds }
+on_both_servers! { a_reboot_controller_works_only_on_what_it_holds }
 
-async fn a_reboot_controller_skips_what_somebody_else_holds(cluster: Cluster) {
+async fn a_reboot_controller_works_only_on_what_it_holds(cluster: Cluster) {
     let mut nodes = Vec::new();
-    for name in ["broken", "busy", "held", "idle"] {
+    for name in ["broken", "busy", "held", "idle", "seized"] {
         let node = cluster.node(name).await;
         let labels = json!({"example.com/reboot": "needed"});
         let path = format!("{NODES}/{node}");
@@ -23,8 +25,8 @@ async fn a_reboot_controller_skips_what_somebody_else_holds(cluster: Cluster) {
             .await;
         nodes.push(node);
     }
-    let [broken, busy, held, idle] = &nodes[..] else {
-        unreachable!("four were made")
+    let [broken, busy, held, idle, seized] = &nodes[..] else {
+        unreachable!("five were made")
     };
     let alice = cluster.holder("alice");
     alice.try_acquire(busy, &Acquire::new()).await.unwrap();
@@ -35,6 +37,10 @@ async fn a_reboot_controller_skips_what_somebody_else_holds(cluster: Cluster) {
         assert_eq!(lease.holder(), Some("reboot-controller"));
         if node == broken {
             return Err("it does not come back".into());
+        }
+        if node == seized {
+            alice.force_release(&lease, &Release::new()).await?;
+            pending::<()>().await;
         }
         Ok(())
     };
@@ -48,6 +54,7 @@ async fn a_reboot_controller_skips_what_somebody_else_holds(cluster: Cluster) {
             format!("{busy}: skipped, node/{busy} is held by alice"),
             format!("{held}: skipped, node/{held} is on hold by kubeadm:alice"),
             format!("{idle}: rebooted"),
+            format!("{seized}: stopped, node/{seized} was released by somebody else"),
         ]
     );
     let holder = async |node: &str| {

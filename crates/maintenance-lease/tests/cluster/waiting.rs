@@ -16,11 +16,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::on_both_servers;
-use crate::support::{Cluster, Fate, Wire, refusal};
+use crate::support::{Cluster, Fate, Passing, Wire, refusal};
 
 on_both_servers! {
     what_nobody_holds_is_acquired_at_once,
     a_release_hands_over_by_one_write_on_the_version_that_the_watch_brought,
+    what_was_read_already_is_written_to_at_once,
+    what_changed_since_it_was_read_is_written_to_as_the_watch_brought_it,
     a_lease_that_is_deleted_is_made_anew,
     a_node_that_is_deleted_ends_the_wait,
     a_node_that_is_created_anew_is_acquired_anew,
@@ -168,11 +170,51 @@ async fn a_release_hands_over_by_one_write_on_the_version_that_the_watch_brought
         requests,
         ["GET lease", "GET node", "WATCH lease", "PATCH lease"]
     );
-    let write = wire.passed().pop().unwrap();
-    assert_eq!(
-        write.body["metadata"]["resourceVersion"],
-        released.resource_version().to_string()
-    );
+    assert_eq!(written_on(&wire), released.resource_version().to_string());
+}
+
+async fn what_was_read_already_is_written_to_at_once(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.write_lease(&node, json!({})).await;
+    let wire = Wire::clear();
+    let alice = cluster.holder_on(&wire, "alice");
+    let seen = alice.see(&node, true).await.unwrap();
+    let version = seen.lease.as_ref().expect("a Lease").resource_version();
+    let reads = wire.requests().len();
+    let options = Acquire::new();
+    let acquired = alice.acquire_when_free_seen(&node, &options, Some(seen), |progress| {
+        panic!("{progress:?}")
+    });
+    assert_eq!(acquired.await.unwrap().done, Done::Acquired);
+    assert_eq!(wire.requests()[reads..], ["PATCH lease"]);
+    assert_eq!(written_on(&wire), version.to_string());
+}
+
+async fn what_changed_since_it_was_read_is_written_to_as_the_watch_brought_it(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.write_lease(&node, json!({})).await;
+    let wire = Wire::clear();
+    let alice = cluster.holder_on(&wire, "alice");
+    let seen = alice.see(&node, true).await.unwrap();
+    let bob = cluster.holder("bob");
+    bob.try_acquire(&node, &Acquire::new()).await.unwrap();
+    let released = release(&bob, &node).await.lease.expect("a Lease");
+    let reads = wire.requests().len();
+    let options = Acquire::new();
+    let acquired = alice.acquire_when_free_seen(&node, &options, Some(seen), |_| ());
+    assert_eq!(acquired.await.unwrap().lease.unwrap().transitions(), 2);
+    let requests = wire.requests().split_off(reads);
+    assert!(!requests.contains(&"GET node".to_owned()), "{requests:?}");
+    assert_eq!(requests[..2], ["PATCH lease", "WATCH lease"]);
+    assert_eq!(written_on(&wire), released.resource_version().to_string());
+}
+
+/// The version that the last write was for.
+fn written_on(wire: &Wire) -> String {
+    let write = wire.passed().into_iter().rfind(Passing::is_write);
+    let body = write.expect("something was written").body;
+    let version = body["metadata"]["resourceVersion"].as_str();
+    version.expect("a write on a version").to_owned()
 }
 
 async fn a_lease_that_is_deleted_is_made_anew(cluster: Cluster) {

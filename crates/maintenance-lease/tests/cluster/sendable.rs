@@ -1,0 +1,76 @@
+//! Every public future, and the handle of a held lease, may go to another thread: what a program
+//! spawns on a multi-threaded runtime.
+//!
+//! It is compiled, which is the test, and never run.
+#![expect(dead_code, reason = "it is compiled, and never run")]
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use maintenance_lease::{
+    Acquire, HeldLease, Hold, Keep, LeaderElection, Lost, Maintenance, NodeEvent, NodeLease,
+    Release, Renew, RowDetail, Seen, Standing,
+};
+
+fn may_be_spawned<T: Send + 'static>() {}
+
+fn may_be_shared<T: Send + Sync + 'static>() {}
+
+fn sendable(_: impl Send) {}
+
+fn values() {
+    may_be_shared::<Maintenance>();
+    may_be_shared::<LeaderElection>();
+    may_be_shared::<HeldLease>();
+    may_be_shared::<Standing>();
+    may_be_shared::<Lost>();
+    may_be_spawned::<maintenance_lease::Error>();
+}
+
+fn reads(locks: &Maintenance) {
+    sendable(locks.get("n"));
+    sendable(locks.list());
+    sendable(locks.see("n", true));
+    sendable(locks.see_node("n"));
+    sendable(locks.nodes(None, RowDetail::Cells));
+    sendable(locks.heartbeats());
+    sendable(locks.heartbeat("n"));
+    sendable(locks.server_version());
+    sendable(locks.watch_leases(None, None));
+    sendable(locks.watch_nodes(None, None));
+}
+
+fn verbs(locks: &Maintenance, lease: &NodeLease, events: &[NodeEvent], seen: fn() -> Option<Seen>) {
+    let (acquire, hold) = (Acquire::new(), Hold::new("why"));
+    let (renew, release) = (Renew::new(), Release::new());
+    sendable(locks.try_acquire("n", &acquire));
+    sendable(locks.try_acquire_seen("n", &acquire, seen()));
+    sendable(locks.renew("n", &renew));
+    sendable(locks.renew_seen("n", &renew, seen()));
+    sendable(locks.release("n", &release));
+    sendable(locks.release_seen("n", &release, seen()));
+    sendable(locks.force_release(lease, &release));
+    sendable(locks.hold("n", &hold));
+    sendable(locks.hold_seen("n", &hold, Some(lease), seen()));
+    sendable(locks.unhold("n"));
+    sendable(locks.unhold_seen("n", Some(lease), seen()));
+    sendable(locks.post_events(events, Duration::ZERO));
+}
+
+fn waiting(locks: &Maintenance, election: &LeaderElection, seen: fn() -> Option<Seen>) {
+    let (acquire, hold) = (Acquire::new(), Hold::new("why"));
+    sendable(locks.acquire("n", &acquire));
+    sendable(locks.acquire_when_free("n", &acquire, |_| ()));
+    sendable(locks.acquire_when_free_seen("n", &acquire, seen(), |_| ()));
+    sendable(locks.hold_when_free("n", &hold, |_| ()));
+    sendable(locks.hold_when_free_seen("n", &hold, seen(), |_| ()));
+    sendable(election.campaign(|_| ()));
+    sendable(election.lead(&Keep::new(), |_| ()));
+}
+
+fn holding(held: HeldLease, standing: &Standing) {
+    sendable(held.guard(async { Ok::<_, Infallible>(()) }));
+    sendable(held.changed(standing));
+    sendable(held.expiry());
+    sendable(held.release());
+}
