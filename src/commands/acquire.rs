@@ -93,7 +93,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     match args.patience.patience() {
         Some(patience) if !work.is_dry_run() => {
             let goal = Goal::Acquire(&options);
-            taking.in_turn(&targets.nodes, goal, patience).await;
+            taking.in_turn(targets.nodes, goal, patience).await;
         }
         _ if args.partial || nodes.len() == 1 => taking.each(targets.nodes, &options).await,
         _ => taking.all_or_none(targets.nodes, &options).await,

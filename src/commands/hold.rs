@@ -91,7 +91,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         let nodes = targets.names().map(ToOwned::to_owned).collect();
         let mut taking = Taking::new(&work);
         taking
-            .in_turn(&targets.nodes, Goal::Hold(&options), patience)
+            .in_turn(targets.nodes, Goal::Hold(&options), patience)
             .await;
         return taking.tell(report, nodes, targets.single).await;
     }

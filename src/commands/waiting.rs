@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::select_all;
 use maintenance_lease::{
-    Acquire, ApiError, Blocked, Change, Error, HeldLease, Hold, Keep, Lost, Progress, Subject,
+    Acquire, ApiError, Blocked, Change, Error, HeldLease, Hold, Keep, Lost, Progress, Seen, Subject,
 };
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use self::line::{Line, Told};
 use super::many::{LAST_CHANCE, interrupt};
 use super::taking::give_back;
+use super::targets::Target;
 use crate::cli::patience::Patience;
 use crate::failure::{Failure, Obstacle};
 use crate::report::verb::Verb;
@@ -67,6 +68,8 @@ pub(crate) struct Waiting<'a> {
     begun: Instant,
     /// How what was taken is kept.
     keep: Keep,
+    /// Somebody had to be waited for: what was read before is old.
+    has_waited: bool,
     interrupted: Pin<Box<dyn Future<Output = ()> + 'a>>,
 }
 
@@ -94,18 +97,22 @@ impl<'a> Waiting<'a> {
             patience,
             begun: Instant::now(),
             keep,
+            has_waited: false,
             interrupted: Box::pin(interrupt()),
         }
     }
 
-    /// Takes `nodes`, all or none: the first failure ends it.
-    pub(crate) async fn in_turn(&mut self, mut nodes: Vec<String>) -> Outcome {
-        nodes.sort();
-        let all = nodes.len();
+    /// Takes `targets`, all or none: the first failure ends it. What was read of them already is
+    /// not read again, until somebody had to be waited for.
+    pub(crate) async fn in_turn(&mut self, mut targets: Vec<Target>) -> Outcome {
+        targets.sort_by(|one, other| one.node.cmp(&other.node));
+        let all = targets.len();
         let mut outcome = Outcome::default();
-        for node in nodes {
+        for Target { node, seen } in targets {
             let taken = outcome.taken.len();
-            let (change, failures) = self.one(&node, Queue { taken, all }, &outcome.taken).await;
+            let seen = seen.filter(|_| !self.has_waited);
+            let queue = Queue { taken, all };
+            let (change, failures) = self.one(&node, seen, queue, &outcome.taken).await;
             outcome.failures = failures;
             if let Some(change) = change {
                 match self.session.locks.keep(&change, &self.keep) {
@@ -128,6 +135,7 @@ impl<'a> Waiting<'a> {
     async fn one(
         &mut self,
         node: &str,
+        seen: Option<Seen>,
         queue: Queue,
         taken: &[Taken],
     ) -> (Option<Change>, Vec<(String, Failure)>) {
@@ -141,8 +149,10 @@ impl<'a> Waiting<'a> {
             }
         };
         let mut work = match self.goal {
-            Goal::Acquire(options) => locks.acquire_when_free(node, options, tell).boxed(),
-            Goal::Hold(options) => locks.hold_when_free(node, options, tell).boxed(),
+            Goal::Acquire(options) => locks
+                .acquire_when_free_seen(node, options, seen, tell)
+                .boxed(),
+            Goal::Hold(options) => locks.hold_when_free_seen(node, options, seen, tell).boxed(),
         };
         let mut lost = pin!(first_loss(taken));
         let begun = Instant::now();
@@ -163,7 +173,10 @@ impl<'a> Waiting<'a> {
                 }
                 () = &mut self.interrupted => break Stop::Interrupted,
                 lost = &mut lost => break Stop::Lost(lost),
-                Some(told) = told.recv() => line.take_in(told),
+                Some(told) = told.recv() => {
+                    self.has_waited = true;
+                    line.take_in(told);
+                }
                 () = at(end) => break Stop::TimedOut,
                 () = line.due() => line.show(),
             }

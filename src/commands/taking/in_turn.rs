@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::{Refusal, State};
 use maintenance_lease::{
-    Change, Error, Keep, Maintenance, NodeLease, Refused, Renew, Sight, Subject,
+    Change, Error, Keep, Maintenance, NodeLease, Refused, Renew, Seen, Sight, Subject,
 };
 
 use super::{Taking, is_hold};
@@ -18,22 +18,28 @@ use crate::failure::Failure;
 impl Taking<'_> {
     /// Takes all of `targets` or none, in the order of their names. What is taken is kept meanwhile,
     /// and checked once more at the end.
-    pub(crate) async fn in_turn(&mut self, targets: &[Target], goal: Goal<'_>, patience: Patience) {
-        self.refuse_missing(targets);
+    pub(crate) async fn in_turn(
+        &mut self,
+        targets: Vec<Target>,
+        goal: Goal<'_>,
+        patience: Patience,
+    ) {
+        self.refuse_missing(&targets);
         if !self.results.is_empty() {
             return;
         }
-        let nodes = targets.iter().map(|target| target.node.clone()).collect();
         // Nothing works under them yet: a lock is as good as its last second.
         let keep = Keep::new().stop(Duration::ZERO);
         let session = &self.work.session;
         let mut waiting = Waiting::new(session, self.work.verb, goal, patience, keep);
-        let outcome = waiting.in_turn(nodes).await;
+        let outcome = waiting.in_turn(targets).await;
         if outcome.is_interrupted() {
             self.course = Course::Interrupted;
         }
         let mut failures = outcome.failures;
-        for Taken { change, held } in outcome.taken {
+        for Taken { mut change, held } in outcome.taken {
+            // On its newest version the last check is one write.
+            change.lease = Some(held.standing().lease);
             held.leave();
             self.results.insert(change.node.clone(), Ok(change));
         }
@@ -121,7 +127,12 @@ async fn hold_on(locks: &Maintenance, change: &Change) -> Result<Change, Error> 
         Some(token) => Renew::new().token(token),
         None => Renew::new(),
     };
-    let renewed = locks.renew(node, &options).await?;
+    let seen = Seen {
+        node: node.clone(),
+        row: Sight::Unread,
+        lease: change.lease.clone(),
+    };
+    let renewed = locks.renew_seen(node, &options, Some(seen)).await?;
     let mut sure = change.clone();
     sure.lease = renewed.lease;
     sure.deadline = renewed.deadline;

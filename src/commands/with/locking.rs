@@ -57,7 +57,7 @@ impl Locking<'_> {
         match patience {
             Some(patience) => {
                 taking
-                    .in_turn(&others, Goal::Acquire(&options), patience)
+                    .in_turn(others, Goal::Acquire(&options), patience)
                     .await;
             }
             None if others.len() > 1 => taking.all_or_none(others, &options).await,

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::{about_to_expire, bob, held_by_bob};
-use crate::support::{Cluster, holder_of, on_both};
+use crate::support::{Cluster, holder_of, on_both, requests};
 
 fn free(cluster: &Cluster, short: &str) -> String {
     let node = cluster.node(short);
@@ -36,6 +36,21 @@ fn they_are_taken_in_the_order_of_their_names() {
         all 2 nodes are held now
         -- exit code 0
         "#);
+    });
+}
+
+#[test]
+fn what_was_read_at_first_is_not_read_again() {
+    on_both("turn-requests", |cluster| {
+        let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| free(cluster, short));
+        let run = cluster
+            .maint(["acquire", "--wait", "-v6"])
+            .args(&nodes)
+            .run();
+        assert_eq!(run.code, 0, "{run}");
+        // Each node is acquired by one write, and by another made sure of at the end.
+        let (lists, writes) = (["GET"; 2], ["PATCH"; 6]);
+        assert_eq!(requests(&run), [&lists[..], &writes].concat(), "{run}");
     });
 }
 
