@@ -15,49 +15,57 @@ use self::krew::Release;
 use crate::cargo::{cargo, run};
 use crate::say::say;
 
-/// Build the archive of a release, with a static binary, and krew's manifest for it
+/// Build the archives of a release, with static binaries, and krew's manifest for the plugin
 ///
-/// Both go into target/dist.
+/// All go into target/dist: an archive for each of the two programs, their checksums, and the
+/// manifest. Prints how large each binary is.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {}
 
-/// What an archive holds beside the binary: krew asks for the license.
-const TEXTS: [&str; 2] = ["LICENSE", "README.md"];
-const BINARY: &str = "kubectl-maint";
+/// A program, and what is in its archive beside it, by paths in the tree.
+struct Package {
+    binary: &'static str,
+    texts: &'static [&'static str],
+}
+
+/// krew asks for the license.
+const PLUGIN: Package = Package {
+    binary: "kubectl-maint",
+    texts: &["LICENSE", "README.md"],
+};
+
+const LEASE_ELECT: Package = Package {
+    binary: "lease-elect",
+    texts: &["LICENSE", "docs/lease-elect.md", "docs/man/lease-elect.1"],
+};
+
 const MANIFEST: &str = "krew-manifest.yaml";
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let mut files = vec![archive::File {
-            name: BINARY,
-            executable: true,
-            content: fs::read(build(&root)?)?,
-        }];
-        for name in TEXTS {
-            let content = fs::read(root.join(name)).with_context(|| format!("no {name}"))?;
-            files.push(archive::File {
-                name,
-                executable: false,
-                content,
-            });
-        }
-        let archive = archive::pack(&files)?;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("..")
+            .canonicalize()?;
+        let (plugin, elect) = (PLUGIN.pack(&root)?, LEASE_ELECT.pack(&root)?);
         let release = Release {
             version: VERSION,
             processor: processor(),
-            sha256: hex(&Sha256::digest(&archive)),
+            archive: &plugin.name,
+            sha256: &plugin.sha256,
         };
         let manifest = release.fill(&fs::read_to_string(root.join(MANIFEST))?);
-        krew::validate(&manifest, &archive::names(&archive)?)?;
+        krew::validate(&manifest, &archive::names(&plugin.content)?)?;
+        let sums = [&plugin, &elect].map(|made| format!("{}  {}\n", made.sha256, made.name));
 
         let into = target_dir().join("dist");
         fs::create_dir_all(&into)?;
         for (name, content) in [
-            (release.archive_name(), archive.as_slice()),
+            (plugin.name.as_str(), plugin.content.as_slice()),
+            (&elect.name, &elect.content),
+            ("SHA256SUMS", sums.concat().as_bytes()),
             // krew wants the file to be named as the plugin.
-            ("maint.yaml".to_owned(), manifest.as_bytes()),
+            ("maint.yaml", manifest.as_bytes()),
         ] {
             let path = into.join(name);
             fs::write(&path, content)?;
@@ -67,11 +75,54 @@ impl Arguments {
     }
 }
 
+/// A packed program.
+struct Archive {
+    name: String,
+    sha256: String,
+    content: Vec<u8>,
+}
+
+impl Package {
+    /// Builds the program and packs it.
+    fn pack(&self, root: &Path) -> Result<Archive> {
+        let program = fs::read(build(root, self.binary)?)?;
+        ensure_static(&program)?;
+        say(format_args!(
+            "{}: {:.1} MB (target: < 10 MB)",
+            self.binary,
+            program.len() as f64 / 1e6
+        ));
+        let mut files = vec![archive::File {
+            name: self.binary,
+            executable: true,
+            content: program,
+        }];
+        for path in self.texts {
+            files.push(archive::File {
+                name: name_of(path),
+                executable: false,
+                content: fs::read(root.join(path)).with_context(|| format!("no {path}"))?,
+            });
+        }
+        let content = archive::pack(&files)?;
+        Ok(Archive {
+            name: format!("{}-{VERSION}-linux-{}.tar.gz", self.binary, processor()),
+            sha256: hex(&Sha256::digest(&content)),
+            content,
+        })
+    }
+}
+
+/// What a file of the tree is called in an archive.
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 /// Builds a binary that needs no library of the machine that it runs on. With an explicit target,
 /// programs that run during the build stay dynamic; paths of this machine stay out of the result.
-fn build(root: &Path) -> Result<PathBuf> {
+/// Each program is built by itself: what the other one asks of their libraries would make it larger.
+fn build(root: &Path, binary: &str) -> Result<PathBuf> {
     let target = format!("{ARCH}-unknown-linux-gnu");
-    let root = root.canonicalize()?;
     let mut flags = format!(
         "-Ctarget-feature=+crt-static --remap-path-prefix={}=.",
         root.display()
@@ -84,13 +135,11 @@ fn build(root: &Path) -> Result<PathBuf> {
         flags.push_str(&format!(" --remap-path-prefix={home}=cargo"));
     }
     run(
-        cargo(&["build", "--release", "--locked", "--package", BINARY])
+        cargo(&["build", "--release", "--locked", "--package", binary])
             .args(["--target", &target])
             .env("RUSTFLAGS", flags),
     )?;
-    let binary = target_dir().join(target).join("release").join(BINARY);
-    ensure_static(&fs::read(&binary)?)?;
-    Ok(binary)
+    Ok(target_dir().join(target).join("release").join(binary))
 }
 
 /// An ELF program that asks for a loader is not static.
@@ -119,6 +168,15 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_text_is_in_the_tree() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for path in [PLUGIN.texts, LEASE_ELECT.texts].concat() {
+            assert!(root.join(path).is_file(), "{path}");
+        }
+        assert_eq!(name_of("docs/man/lease-elect.1"), "lease-elect.1");
+    }
 
     #[test]
     fn hashes_are_written_as_krew_wants_them() {

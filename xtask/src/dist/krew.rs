@@ -9,20 +9,15 @@ use serde::Deserialize;
 pub(super) struct Release<'a> {
     pub(super) version: &'a str,
     pub(super) processor: &'a str,
-    pub(super) sha256: String,
+    /// The name of the archive.
+    pub(super) archive: &'a str,
+    pub(super) sha256: &'a str,
 }
 
 impl Release<'_> {
-    pub(super) fn archive_name(&self) -> String {
-        format!(
-            "kubectl-maint-{}-linux-{}.tar.gz",
-            self.version, self.processor
-        )
-    }
-
     /// The manifest with this release in it; the rest of the text stays as it is.
     pub(super) fn fill(&self, template: &str) -> String {
-        let (version, archive) = (self.version, self.archive_name());
+        let (version, archive) = (self.version, self.archive);
         template
             .lines()
             .map(|line| {
@@ -203,18 +198,17 @@ mod tests {
     const TEMPLATE: &str = include_str!("../../../krew-manifest.yaml");
 
     fn archived() -> Vec<String> {
-        super::super::TEXTS
-            .into_iter()
-            .chain([super::super::BINARY])
-            .map(ToOwned::to_owned)
-            .collect()
+        let plugin = super::super::PLUGIN;
+        let names = plugin.texts.iter().chain([&plugin.binary]);
+        names.map(|&name| name.to_owned()).collect()
     }
 
     fn filled() -> String {
         Release {
             version: "v1.2.3",
             processor: "arm64",
-            sha256: "ab".repeat(32),
+            archive: "kubectl-maint-v1.2.3-linux-arm64.tar.gz",
+            sha256: &"ab".repeat(32),
         }
         .fill(TEMPLATE)
     }
