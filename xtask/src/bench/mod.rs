@@ -91,6 +91,7 @@ impl Arguments {
         }
         if is_wanted(Part::Keeping) {
             keeping::keepers(&plane, self.kept)?;
+            keeping::with(&plane, &Tools::new(&plane)?)?;
         }
         Ok(())
     }

@@ -39,6 +39,18 @@ impl Process {
         Ok(peak.parse()?)
     }
 
+    /// The processes that it started and that run still.
+    pub(super) fn children(&self) -> Result<Vec<u32>> {
+        let mut children = Vec::new();
+        for thread in fs::read_dir(self.0.join("task"))? {
+            let started = fs::read_to_string(thread?.path().join("children"))?;
+            for pid in started.split_whitespace() {
+                children.push(pid.parse()?);
+            }
+        }
+        Ok(children)
+    }
+
     /// How many files and connections it has open.
     pub(super) fn open_files(&self) -> Result<usize> {
         Ok(fs::read_dir(self.0.join("fd"))?.count())
@@ -47,6 +59,8 @@ impl Process {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -55,5 +69,15 @@ mod tests {
         assert!(this.cpu_time().unwrap() > Duration::ZERO);
         assert!(this.peak_memory().unwrap() > 100);
         assert!(this.open_files().unwrap() >= 3);
+    }
+
+    #[test]
+    fn a_process_has_the_children_that_it_started() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let children = Process::of(std::process::id()).children().unwrap();
+        assert!(children.contains(&child.id()), "{children:?}");
+        // Without its stdin it ends.
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 }
