@@ -102,7 +102,7 @@ impl Requests {
     /// Where the server refuses or fails, or nothing comes in time.
     ///
     /// # Caveats
-    /// A write whose future is dropped may take effect all the same.
+    /// Dropping this future gives up on the answer: a write may take effect all the same.
     pub async fn call(&self, call: &Call) -> Result<Bytes, ApiError> {
         self.within(async {
             let answer = self.send(call).await?;
@@ -121,6 +121,9 @@ impl Requests {
     ///
     /// # Errors
     /// As [`call`](Self::call), and the first that `each` returns.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the rest, and changes nothing.
     pub async fn list(
         &self,
         call: &Call,

@@ -14,6 +14,7 @@ use crate::support::{Cluster, Fate, Wire};
 on_both_servers! {
     it_is_renewed_while_the_work_goes_on_and_given_back_after,
     a_renewal_is_one_request,
+    what_is_too_short_to_be_kept_is_not_taken,
     work_is_dropped_when_the_lease_is_taken_over,
     work_is_dropped_when_the_lease_is_released_by_force,
     work_is_dropped_when_the_lease_is_deleted,
@@ -63,6 +64,18 @@ async fn it_is_renewed_while_the_work_goes_on_and_given_back_after(cluster: Clus
     let change = held.release().await.unwrap().expect("it was ours");
     assert_eq!(change.done, Done::Released);
     assert_eq!(cluster.lease(&node).await["spec"]["holderIdentity"], "");
+}
+
+async fn what_is_too_short_to_be_kept_is_not_taken(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let options = Acquire::new().duration(Duration::from_secs(1));
+    let refused = cluster.holder("alice").acquire(&node, &options).await;
+    assert!(
+        matches!(refused, Err(Error::Invalid(_))),
+        "{:?}",
+        refused.err()
+    );
+    assert!(cluster.lease(&node).await.is_null());
 }
 
 async fn a_renewal_is_one_request(cluster: Cluster) {

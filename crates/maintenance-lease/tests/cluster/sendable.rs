@@ -8,8 +8,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use maintenance_lease::{
-    Acquire, HeldLease, Hold, Keep, LeaderElection, Lost, Maintenance, NodeEvent, NodeLease,
-    Release, Renew, RowDetail, Seen, Standing,
+    Acquire, Call, HeldLease, Hold, Keep, LeaderElection, Lost, Maintenance, NodeEvent, NodeLease,
+    Release, Renew, Requests, RowDetail, Seen, Standing,
 };
 
 fn may_be_spawned<T: Send + 'static>() {}
@@ -20,6 +20,7 @@ fn sendable(_: impl Send) {}
 
 fn values() {
     may_be_shared::<Maintenance>();
+    may_be_shared::<Requests>();
     may_be_shared::<LeaderElection>();
     may_be_shared::<HeldLease>();
     may_be_shared::<Standing>();
@@ -38,6 +39,11 @@ fn reads(locks: &Maintenance) {
     sendable(locks.server_version());
     sendable(locks.watch_leases(None, None));
     sendable(locks.watch_nodes(None, None));
+}
+
+fn requests(requests: &Requests, call: &Call) {
+    sendable(requests.call(call));
+    sendable(requests.list(call, "items", |_, _| Ok(())));
 }
 
 fn verbs(locks: &Maintenance, lease: &NodeLease, events: &[NodeEvent], seen: fn() -> Option<Seen>) {
