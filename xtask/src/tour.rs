@@ -3,10 +3,12 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::{ExitStatus, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use sandbox::Node;
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, Command};
 
 use crate::cargo::build_plugin;
 use crate::practice::{Practice, kubectl, path_with, tools};
@@ -29,7 +31,15 @@ struct Step {
     says: &'static str,
     who: &'static str,
     command: &'static str,
-    code: i32,
+    act: Act,
+}
+
+/// What a command does.
+enum Act {
+    /// It ends with this exit code, and the tour goes on.
+    Ends(i32),
+    /// It waits until the next one makes way for it; then this is said.
+    Waits { then: &'static str },
 }
 
 const TOUR: &[Step] = &[
@@ -37,55 +47,63 @@ const TOUR: &[Step] = &[
         says: "Four nodes. Alice wants to reboot worker-1, and takes its lock.",
         who: "alice@bastion",
         command: "kubectl maint acquire worker-1 -m 'new kernel'",
-        code: 0,
+        act: Act::Ends(0),
     },
     Step {
         says: "Bob wants it too. He is told who has it, why and until when; his script gets exit code 3.",
         who: "bob@laptop",
         command: "kubectl maint acquire worker-1 -m 'disk check'",
-        code: 3,
+        act: Act::Ends(3),
     },
     Step {
         says: "Several nodes are taken all or none: he gets neither, and nothing is left behind.",
         who: "bob@laptop",
         command: "kubectl maint acquire worker-1 worker-2 -m 'disk check'",
-        code: 3,
+        act: Act::Ends(3),
     },
     Step {
         says: "Meanwhile an administrator puts a broken node on hold. A hold has no end of its own.",
         who: "carol@bastion",
         command: "kubectl maint hold worker-3 -m 'bad DIMM, parts on the way' --until 2d",
-        code: 0,
+        act: Act::Ends(0),
     },
     Step {
         says: "Everybody can see it all.",
         who: "bob@laptop",
         command: "kubectl maint status",
-        code: 0,
+        act: Act::Ends(0),
     },
     Step {
         says: "It takes longer than thought: alice extends.",
         who: "alice@bastion",
         command: "kubectl maint renew worker-1 --duration 1h",
-        code: 0,
+        act: Act::Ends(0),
     },
     Step {
-        says: "She is done, and gives it back.",
+        says: "Bob waits for it, in another terminal.",
+        who: "bob@laptop",
+        command: "kubectl maint acquire worker-1 -m 'disk check' --wait",
+        act: Act::Waits {
+            then: "In that moment bob's command goes on: he has it.",
+        },
+    },
+    Step {
+        says: "Alice is done, and gives it back.",
         who: "alice@bastion",
         command: "kubectl maint release worker-1",
-        code: 0,
+        act: Act::Ends(0),
     },
     Step {
-        says: "Now bob gets it. A script asks for the token of this very acquisition.",
-        who: "bob@laptop",
-        command: "kubectl maint acquire worker-1 -m 'disk check' -o token",
-        code: 0,
+        says: "A command can run under the lock: it is renewed all the while, and given back at the end.",
+        who: "alice@bastion",
+        command: "kubectl maint with worker-2 -m 'firmware' -- sh -c 'echo here I would run: ssh $MAINT_NODE'",
+        act: Act::Ends(0),
     },
     Step {
         says: "The lock is an ordinary Lease, which plain kubectl shows too.",
         who: "bob@laptop",
         command: "kubectl get leases --namespace kube-node-maintenance",
-        code: 0,
+        act: Act::Ends(0),
     },
 ];
 
@@ -116,29 +134,79 @@ impl Arguments {
 }
 
 async fn tour(practice: &Practice, path: &OsString) -> Result<()> {
+    let mut waiting: Option<(Waiter, &str)> = None;
     for step in TOUR {
         say(format_args!("\n# {}", step.says));
         say(format_args!("{} $ {}", person(step.who), step.command));
-        let status = Command::new("sh")
-            .args(["-c", step.command])
+        let mut command = Command::new("sh");
+        command
+            .arg("-c")
+            .arg(format!("exec {}", step.command))
             .env("KUBECONFIG", practice.kubeconfig())
             .env("KUBECTL_MAINT_HOLDER", step.who)
-            .env("PATH", path)
-            .status()
-            .await
-            .context("failed to run sh")?;
+            .env("PATH", path);
+        let code = match step.act {
+            Act::Ends(code) => code,
+            Act::Waits { then } => {
+                waiting = Some((Waiter::start(command).await?, then));
+                continue;
+            }
+        };
+        let status = command.status().await.context("failed to run sh")?;
         ensure!(
-            status.code() == Some(step.code),
-            "`{}` ended with {status}, not with exit code {}",
-            step.command,
-            step.code
+            status.code() == Some(code),
+            "`{}` ended with {status}, not with exit code {code}",
+            step.command
         );
-        if step.code != 0 {
-            say(format_args!("(exit code {})", step.code));
+        if code != 0 {
+            say(format_args!("(exit code {code})"));
+        }
+        if let Some((waiter, then)) = waiting.take() {
+            say(format_args!("\n# {then}"));
+            let status = waiter.ends().await?;
+            ensure!(status.success(), "what waited ended with {status}");
         }
     }
     say("\nThat cluster is gone now. For one of your own to play with: cargo xtask try --shell");
     Ok(())
+}
+
+/// A command that waits for a lock.
+struct Waiter {
+    child: Child,
+    stderr: Lines<BufReader<ChildStderr>>,
+}
+
+impl Waiter {
+    /// Starts `command`, and shows what it says until it waits.
+    async fn start(mut command: Command) -> Result<Self> {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("failed to run sh")?;
+        let stderr = child.stderr.take().context("it has a stderr")?;
+        let mut stderr = BufReader::new(stderr).lines();
+        while let Some(line) = stderr.next_line().await? {
+            say(&line);
+            if line.starts_with("waiting") {
+                return Ok(Self { child, stderr });
+            }
+        }
+        bail!("it does not wait")
+    }
+
+    /// Shows the rest of what it says, to its end.
+    async fn ends(mut self) -> Result<ExitStatus> {
+        let output = self.child.wait_with_output().await?;
+        say(String::from_utf8_lossy(&output.stdout).trim_end());
+        while let Some(line) = self.stderr.next_line().await? {
+            say(&line);
+        }
+        Ok(output.status)
+    }
 }
 
 async fn shell(practice: &Practice, path: OsString) -> Result<()> {
