@@ -60,6 +60,7 @@ pub(crate) enum VerbArgs {
     Verify(commands::verify::VerifyArgs),
     Status(commands::status::StatusArgs),
     Wait(commands::wait::WaitArgs),
+    Leases(commands::leases::LeasesArgs),
     Version(commands::version::VersionArgs),
     Completion(commands::completion::CompletionArgs),
     Reference(commands::reference::ReferenceArgs),
@@ -78,6 +79,7 @@ impl VerbArgs {
             Self::Verify(args) => args.quiet,
             Self::Status(args) => args.output.quiet,
             Self::Wait(args) => args.output.quiet,
+            Self::Leases(args) => args.output.quiet,
             Self::Version(_) | Self::Completion(_) | Self::Reference(_) => false,
         }
     }

@@ -5,6 +5,7 @@ pub(crate) mod completion;
 mod confirm;
 mod events;
 pub(crate) mod hold;
+pub(crate) mod leases;
 mod many;
 mod problems;
 pub(crate) mod reference;
@@ -56,6 +57,7 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Verify(args) => verify::run(args, start).await,
         VerbArgs::With(args) => with::run(args, start).await,
         VerbArgs::Status(args) => status::run(args, start).await,
+        VerbArgs::Leases(args) => leases::run(args, start).await,
         VerbArgs::Wait(args) => wait::run(args, start).await,
         VerbArgs::Version(args) => version::run(args, start).await,
         VerbArgs::Completion(args) => completion::run(args, start),

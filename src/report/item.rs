@@ -146,7 +146,7 @@ impl List {
     }
 }
 
-fn state_word(state: State) -> &'static str {
+pub(super) fn state_word(state: State) -> &'static str {
     match state {
         State::Free => "Free",
         State::Held { .. } => "Held",

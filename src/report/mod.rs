@@ -2,7 +2,9 @@
 
 pub(crate) mod awaited;
 pub(crate) mod change;
+pub(crate) mod grid;
 pub(crate) mod item;
+pub(crate) mod leases;
 pub(crate) mod loss;
 pub(crate) mod near;
 pub(crate) mod print;

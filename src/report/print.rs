@@ -36,9 +36,6 @@ pub(crate) fn items(
             Shape::Many(List::new(std::mem::take(&mut items)))
         }
     };
-    let unprintable = |error: &dyn std::fmt::Display| {
-        Failure::input(format!("the result can't be printed: {error}"))
-    };
     Ok(match format {
         Format::Text | Format::Wide => None,
         Format::Name => lines(
@@ -53,14 +50,28 @@ pub(crate) fn items(
                 .filter_map(|item| Some(format!("{} {}", item.node, item.token.as_deref()?)))
                 .collect(),
         ),
-        Format::Json => {
-            Some(serde_json::to_string_pretty(&shape()).map_err(|error| unprintable(&error))?)
-        }
-        Format::Yaml => Some(
-            serde_saphyr::to_string(&shape())
-                .map_err(|error| unprintable(&error))?
-                .trim_end()
-                .to_owned(),
-        ),
+        Format::Json => Some(json(&shape())?),
+        Format::Yaml => Some(yaml(&shape())?),
     })
+}
+
+/// `data` as JSON.
+///
+/// # Errors
+/// Where it can't be written so.
+pub(crate) fn json(data: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(data).map_err(|error| unprintable(&error))
+}
+
+/// `data` as YAML.
+///
+/// # Errors
+/// Where it can't be written so.
+pub(crate) fn yaml(data: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_saphyr::to_string(data).map_err(|error| unprintable(&error))?;
+    Ok(text.trim_end().to_owned())
+}
+
+fn unprintable(error: &dyn std::fmt::Display) -> Failure {
+    Failure::input(format!("the result can't be printed: {error}"))
 }

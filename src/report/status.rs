@@ -9,7 +9,7 @@ use maintenance_lease::protocol::{Instant, Now, State, identity};
 use maintenance_lease::{LONGEST_REASON, NodeLease, Sight};
 
 pub(crate) use self::table::Table;
-pub(crate) use self::table::cut;
+use super::grid::cut;
 use super::time::{remaining, span};
 use crate::terminal::escape;
 
@@ -47,7 +47,7 @@ pub(crate) enum Label {
 }
 
 impl Label {
-    fn of(lease: Option<&NodeLease>, now: Now) -> Self {
+    pub(crate) fn of(lease: Option<&NodeLease>, now: Now) -> Self {
         let Some(lease) = lease else {
             return Self::Free;
         };
@@ -62,7 +62,7 @@ impl Label {
         }
     }
 
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Free => "Free",
             Self::Held => "Held",
@@ -73,7 +73,7 @@ impl Label {
     }
 
     /// Its time is over.
-    fn is_over(self) -> bool {
+    pub(crate) fn is_over(self) -> bool {
         matches!(self, Self::Expired | Self::HoldOverdue)
     }
 }
@@ -155,19 +155,19 @@ impl Column {
     }
 }
 
-fn none() -> String {
+pub(super) fn none() -> String {
     "<none>".to_owned()
 }
 
-fn unknown() -> String {
+pub(super) fn unknown() -> String {
     "<unknown>".to_owned()
 }
 
-fn unreadable() -> String {
+pub(super) fn unreadable() -> String {
     "<unreadable>".to_owned()
 }
 
-fn text(text: Option<&str>) -> String {
+pub(super) fn text(text: Option<&str>) -> String {
     match text {
         None | Some("") => none(),
         Some(text) => cut(&escape(text), LONGEST_CELL),

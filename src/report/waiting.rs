@@ -4,8 +4,8 @@ use maintenance_lease::protocol::{Instant, Now, Refusal};
 use maintenance_lease::{Blocked, NodeLease};
 use unicode_width::UnicodeWidthStr as _;
 
+use super::grid::cut;
 use super::refusal::{self, Asked, person};
-use super::status::cut;
 use super::time::clock;
 use crate::terminal::escape;
 

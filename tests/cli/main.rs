@@ -8,6 +8,7 @@ mod bad_input;
 mod confirmation;
 mod hold;
 mod interrupted;
+mod leases;
 mod lost_answers;
 mod odd_surroundings;
 mod races;

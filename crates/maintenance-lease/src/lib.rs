@@ -30,6 +30,7 @@
 
 #![warn(missing_docs)]
 
+mod any_lease;
 #[cfg(feature = "seeded-bugs")]
 pub mod bugs;
 #[cfg(not(feature = "seeded-bugs"))]
@@ -48,6 +49,7 @@ pub mod protocol;
 mod repository;
 mod waiting;
 
+pub use any_lease::{AnyLease, Candidate, HEARTBEATS, Realm};
 pub use cluster::change::DryRun;
 pub use cluster::error::{ApiError, Status};
 pub use cluster::events::NodeEvent;

@@ -1,6 +1,7 @@
 //! The only code that talks to the API server: reads, compare-and-swap, server time, events, and
 //! the server's errors in kubectl's words.
 
+mod anywhere;
 pub(crate) mod api;
 pub(crate) mod change;
 pub(crate) mod error;

@@ -10,13 +10,14 @@ use super::api::Api;
 use super::error::ApiError;
 use super::nodes::{Columns, NodeRow, close_table};
 use super::requests::{Accept, Call, escape};
+use crate::any_lease::HEARTBEATS;
 use crate::lease::NodeLease;
 use crate::protocol::Instant;
 use crate::repository::Repository;
 
 /// Where kubelets renew their heartbeats.
 fn heartbeats() -> Repository {
-    Repository::new("kube-node-lease")
+    Repository::new(HEARTBEATS)
 }
 
 /// A node and its Lease, as seen at one time.

@@ -6,6 +6,7 @@ use futures::stream::BoxStream;
 use k8s_openapi::apimachinery::pkg::version::Info;
 
 use super::Maintenance;
+use crate::any_lease::{AnyLease, Candidate, Realm};
 use crate::cluster::error::ApiError;
 use crate::cluster::nodes::NodeRow;
 use crate::cluster::reads::{RowDetail, Seen, Sight};
@@ -183,6 +184,53 @@ impl Maintenance {
     /// Dropping this future gives up on the answer, and changes nothing.
     pub async fn heartbeat(&self, node: &str) -> Result<Option<Instant>, ApiError> {
         self.api.heartbeat(node).await
+    }
+
+    /// The Leases of `realm`, in the server's order and whatever they are for: this handle's
+    /// repository is not asked. They come a page at a time.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Maintenance, Realm};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # maintenance.try_acquire("worker-1", &Acquire::new()).await?;
+    /// for any in maintenance.any_leases(Realm::EverywhereButHeartbeats).await? {
+    ///     println!("{}/{}: {:?}", any.namespace, any.name(), any.lease.holder());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Where they can't be listed.
+    pub async fn any_leases(&self, realm: Realm<'_>) -> Result<Vec<AnyLease>, Error> {
+        let right = Right {
+            verb: "list",
+            resource: "leases.coordination.k8s.io",
+            namespace: realm.namespace().map(ToOwned::to_owned),
+        };
+        let listed = self.api.any_leases(realm).await;
+        listed.map_err(|error| right.explain(error))
+    }
+
+    /// The candidates of coordinated leader elections in `namespace`, or in all of them, in the
+    /// server's order. None where the server does not have such elections.
+    ///
+    /// # Errors
+    /// Where they can't be listed.
+    pub async fn candidates(&self, namespace: Option<&str>) -> Result<Vec<Candidate>, Error> {
+        let right = Right {
+            verb: "list",
+            resource: "leasecandidates.coordination.k8s.io",
+            namespace: namespace.map(ToOwned::to_owned),
+        };
+        let listed = self.api.candidates(namespace).await;
+        listed.map_err(|error| right.explain(error))
     }
 
     /// The maintenance Leases, or that of `node` alone, and every change of them: a list first, or

@@ -1,0 +1,198 @@
+//! Leases of every namespace and use, for those who look at all of them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::cluster::wire;
+use crate::lease::NodeLease;
+use crate::protocol::Instant;
+use crate::repository::Repository;
+
+/// Where kubelets renew the heartbeats of their nodes, one Lease a node.
+pub const HEARTBEATS: &str = "kube-node-lease";
+
+/// The Leases to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Realm<'a> {
+    /// Those of one namespace.
+    Namespace(&'a str),
+    /// Those of all namespaces.
+    Everywhere,
+    /// Those of all namespaces but [`HEARTBEATS`], which has one a node.
+    EverywhereButHeartbeats,
+}
+
+impl Realm<'_> {
+    /// The namespace, where it is one.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::Namespace(namespace) => Some(namespace),
+            Self::Everywhere | Self::EverywhereButHeartbeats => None,
+        }
+    }
+}
+
+/// A Lease of any namespace, whatever it is for.
+#[derive(Clone, Debug)]
+pub struct AnyLease {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// When the object was made; `None` also where that can't be read.
+    pub created: Option<Instant>,
+    /// How coordinated leader election chooses who gets it; `None`: it is no such Lease.
+    pub strategy: Option<String>,
+    /// What it says, by the rules of its namespace: administrators' holds are in
+    /// [`NAMESPACE`](crate::NAMESPACE) only. What is called a node there is the Lease's name.
+    pub lease: NodeLease,
+}
+
+/// Somebody who would lead in a coordinated leader election.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// When the object was made; `None` also where that can't be read.
+    pub created: Option<Instant>,
+    /// When it last said that it is there; `None` also where it never did.
+    pub renewed: Option<Instant>,
+    /// The Lease that it would have.
+    pub lease: String,
+    /// The version of its program, such as `1.36.3`.
+    pub version: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Wire<S> {
+    metadata: WireMetadata,
+    #[serde(default = "none")]
+    spec: Option<S>,
+}
+
+fn none<S>() -> Option<S> {
+    None
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireMetadata {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    creation_timestamp: Option<String>,
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+struct WireLease {
+    #[serde(default)]
+    strategy: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WireCandidate {
+    lease_name: String,
+    renew_time: Option<String>,
+    binary_version: Option<String>,
+}
+
+impl WireMetadata {
+    fn created(&self) -> Option<Instant> {
+        let instant = wire::parse(self.creation_timestamp.as_deref()?);
+        (instant != Instant::UNREADABLE).then_some(instant)
+    }
+}
+
+fn filled(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
+impl AnyLease {
+    /// Reads a Lease from the server's JSON.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub(crate) fn from_json(json: &[u8]) -> Result<Self, String> {
+        let wire: Wire<WireLease> =
+            serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let created = wire.metadata.created();
+        let repository = Repository::new(wire.metadata.namespace.as_str());
+        Ok(Self {
+            lease: NodeLease::from_json(json, &repository)?,
+            namespace: wire.metadata.namespace,
+            labels: wire.metadata.labels.unwrap_or_default(),
+            created,
+            strategy: filled(wire.spec.and_then(|spec| spec.strategy)),
+        })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.lease.node()
+    }
+}
+
+impl Candidate {
+    /// Reads a candidate from the server's JSON.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub(crate) fn from_json(json: &[u8]) -> Result<Self, String> {
+        let wire: Wire<WireCandidate> =
+            serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let created = wire.metadata.created();
+        let spec = wire.spec.unwrap_or_default();
+        Ok(Self {
+            namespace: wire.metadata.namespace,
+            name: wire.metadata.name,
+            created,
+            renewed: spec.renew_time.as_deref().map(wire::parse),
+            lease: spec.lease_name,
+            version: filled(spec.binary_version),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Now, State};
+
+    #[test]
+    fn holds_are_of_nodes_only() {
+        let read = |namespace: &str| {
+            let json = format!(
+                r#"{{"metadata":{{"name":"n","namespace":"{namespace}","resourceVersion":"5",
+                    "creationTimestamp":"1970-01-01T00:00:07Z","labels":{{"a":"b"}}}},
+                    "spec":{{"holderIdentity":"kubeadm:alice"}}}}"#
+            );
+            AnyLease::from_json(json.as_bytes()).expect("a Lease")
+        };
+        let now = Now::at(Instant::from_micros(0));
+        let hold = read(crate::NAMESPACE);
+        assert_eq!(hold.lease.state(now), State::AdminHold);
+        assert_eq!(hold.created, Some(Instant::from_micros(7_000_000)));
+        assert_eq!(hold.labels["a"], "b");
+        assert_eq!(hold.strategy, None);
+        let other = read("kube-system");
+        assert_eq!(other.lease.state(now), State::Expired { since: None });
+    }
+
+    #[test]
+    fn a_candidate_with_a_name_and_nothing_else_is_read() {
+        let candidate =
+            Candidate::from_json(br#"{"metadata":{"name":"c","namespace":"kube-system"}}"#);
+        let candidate = candidate.expect("a candidate");
+        assert_eq!(candidate.name, "c");
+        assert_eq!(candidate.version, None);
+    }
+}

@@ -1,0 +1,130 @@
+//! `leases`: the Leases of all kinds that a cluster keeps, and what each is for.
+
+use clap::Args;
+use futures::join;
+use maintenance_lease::{Error, HEARTBEATS, Realm};
+
+use super::problems::Problems;
+use crate::cli::output::{Format, OutputArgs};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::leases::{self, Entry, Layout};
+use crate::report::print;
+use crate::session::{Session, Start};
+
+/// Show the Leases of all kinds: who holds each, until when, and what it is for
+///
+/// Kubernetes keeps more in Leases than maintenance locks: heartbeats of nodes, leader elections,
+/// and the identities of API servers; and medik8s' operators say there whom they remediate. Without
+/// -n or -A it looks in the namespace that kubectl works in.
+///
+/// AGE is that of the acquisition, or of the Lease where none is recorded. EXPIRY is the time until
+/// its end, or how long ago that was: then its holder did not renew it, as a node that went silent,
+/// or a process that ended without giving back. Holds, which never expire, are in
+/// kube-node-maintenance only.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  kubectl maint leases -A
+  kubectl maint leases -n kube-system -o wide
+  kubectl maint leases -A --heartbeats | grep ago")]
+pub(crate) struct LeasesArgs {
+    /// In all namespaces
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+
+    /// Heartbeats of nodes, too: there is one a node
+    #[arg(long)]
+    pub(crate) heartbeats: bool,
+
+    /// Leave the headers of the table away
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let format = args.output.format();
+    if format == Format::Token {
+        return Err(Failure::usage(
+            "-o token is for maintenance locks",
+            "status -o token prints theirs",
+        ));
+    }
+    let session = start.reading().await?;
+    let entries = read(args, &session).await?;
+    let now = session.locks.server_time().now();
+    let terminal = session.terminal;
+    match format {
+        Format::Name if entries.is_empty() => {}
+        Format::Name => {
+            let names: Vec<String> = entries.iter().map(Entry::full_name).collect();
+            terminal.data(names.join("\n"));
+        }
+        Format::Text | Format::Wide if entries.is_empty() => {
+            terminal.remark(nothing_found(args, &session));
+        }
+        Format::Text | Format::Wide => {
+            let layout = Layout {
+                namespaces: args.all_namespaces,
+                wide: format == Format::Wide,
+                headers: !args.no_headers,
+                fit: terminal.width(),
+            };
+            terminal.data(leases::table(&entries, layout, now));
+        }
+        Format::Json => terminal.data(print::json(&leases::records(&entries, now))?),
+        Format::Yaml | Format::Token => {
+            terminal.data(print::yaml(&leases::records(&entries, now))?);
+        }
+    }
+    Ok(Problems::new(&session).end().await)
+}
+
+/// The Leases and candidates that are asked for, by namespace and name.
+async fn read(args: &LeasesArgs, session: &Session<'_>) -> Result<Vec<Entry>, Failure> {
+    let namespace = session.connection.client.default_namespace();
+    let (realm, namespace) = match (args.all_namespaces, args.heartbeats) {
+        (true, true) => (Realm::Everywhere, None),
+        (true, false) => (Realm::EverywhereButHeartbeats, None),
+        (false, false) if namespace == HEARTBEATS => return Ok(Vec::new()),
+        (false, _) => (Realm::Namespace(namespace), Some(namespace)),
+    };
+    let (leases, candidates) = join!(
+        session.locks.any_leases(realm),
+        session.locks.candidates(namespace),
+    );
+    let leases = leases?;
+    let candidates = match candidates {
+        Ok(candidates) => candidates,
+        // Most servers have none, and say so to nobody who may not ask.
+        Err(Error::MissingRight { .. }) => {
+            if leases.iter().any(|any| any.strategy.is_some()) {
+                session.terminal.remark(
+                    "candidates of coordinated leader elections can't be listed with your rights",
+                );
+            }
+            Vec::new()
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let leases = leases.into_iter().map(Box::new).map(Entry::Lease);
+    let mut entries: Vec<Entry> = leases
+        .chain(candidates.into_iter().map(Entry::Candidate))
+        .collect();
+    entries.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
+    Ok(entries)
+}
+
+/// kubectl's words for an empty table, and where there would be more.
+fn nothing_found(args: &LeasesArgs, session: &Session<'_>) -> String {
+    let namespace = session.connection.client.default_namespace();
+    match args.all_namespaces {
+        true => "No resources found".to_owned(),
+        false if namespace == HEARTBEATS => {
+            "heartbeats are shown with --heartbeats only".to_owned()
+        }
+        false => format!("No resources found in {namespace} namespace: -A looks in all"),
+    }
+}

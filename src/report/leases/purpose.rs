@@ -1,0 +1,246 @@
+//! What a Lease is for, told from where it is and what it carries. Pure.
+
+use std::collections::BTreeMap;
+
+use maintenance_lease::{AnyLease, HEARTBEATS, NAMESPACE};
+
+/// What kube-apiserver marks the Leases with by which API servers know of each other
+/// (`k8s.io/apiserver/pkg/storage/…/identity`, `controlplane.IdentityLeaseComponentLabelKey`).
+const IDENTITY: &str = "apiserver.kubernetes.io/identity";
+
+/// What a node, or an object that is of one, is labelled with.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// Where medik8s' operators agree on who remediates a node (`github.com/medik8s/common/pkg/lease`).
+const MEDIK8S: &str = "medik8s-leases";
+
+/// What of a Lease tells its use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Traits<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+    pub(super) labels: &'a BTreeMap<String, String>,
+    /// How coordinated leader election chooses who gets it.
+    pub(super) strategy: Option<&'a str>,
+    /// Its last acquisition was one of this tool's or its library's.
+    pub(super) ours: bool,
+    /// Somebody has, or had, it for some time.
+    pub(super) used: bool,
+}
+
+/// What a Lease is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The kubelet of this node says that it is alive.
+    Heartbeat { node: String },
+    /// Somebody is at work on this node.
+    Maintenance { node: String },
+    /// An operator of medik8s is at work on this node.
+    Remediation { node: String },
+    /// An API server says that it is there.
+    ApiServer {
+        program: String,
+        host: Option<String>,
+    },
+    /// One of several processes leads.
+    Election {
+        /// How the leader is chosen, where the API server does that.
+        strategy: Option<String>,
+    },
+    /// A lock that an application named.
+    Lock,
+    /// Nobody ever used it.
+    Unknown,
+}
+
+impl<'a> Traits<'a> {
+    pub(super) fn of(any: &'a AnyLease) -> Self {
+        let lease = &any.lease;
+        Self {
+            namespace: &any.namespace,
+            name: any.name(),
+            labels: &any.labels,
+            strategy: any.strategy.as_deref(),
+            ours: lease.token().is_some() || lease.last_holder().is_some(),
+            used: lease.holder().is_some() || lease.duration_seconds() > 0,
+        }
+    }
+}
+
+impl Purpose {
+    pub(super) fn of(traits: Traits<'_>) -> Self {
+        let Traits {
+            namespace, labels, ..
+        } = traits;
+        let name = traits.name.to_owned();
+        match traits.strategy {
+            _ if namespace == HEARTBEATS => Self::Heartbeat { node: name },
+            _ if namespace == NAMESPACE => Self::Maintenance { node: name },
+            // It names its Leases after the kind and the name of what they are about.
+            _ if namespace == MEDIK8S => match name.strip_prefix("node-") {
+                Some(node) => Self::Remediation { node: node.into() },
+                None => Self::Lock,
+            },
+            _ if labels.contains_key(IDENTITY) => Self::ApiServer {
+                program: labels[IDENTITY].clone(),
+                host: labels.get(HOSTNAME).cloned(),
+            },
+            Some(strategy) => Self::Election {
+                strategy: Some(strategy.to_owned()),
+            },
+            None if traits.ours => Self::Lock,
+            None if traits.used => Self::Election { strategy: None },
+            None => Self::Unknown,
+        }
+    }
+
+    /// A word for programs.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Heartbeat { .. } => "Heartbeat",
+            Self::Maintenance { .. } => "Maintenance",
+            Self::Remediation { .. } => "Remediation",
+            Self::ApiServer { .. } => "ApiServerIdentity",
+            Self::Election { .. } => "LeaderElection",
+            Self::Lock => "Lock",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// In words for people, less the Lease's name, which stands beside them.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Heartbeat { .. } => "node heartbeat".to_owned(),
+            Self::Maintenance { .. } => "node maintenance".to_owned(),
+            Self::Remediation { .. } => "node remediation (medik8s)".to_owned(),
+            Self::ApiServer { program, host } => {
+                let program = match &program[..] {
+                    "kube-apiserver" => "API server",
+                    program => program,
+                };
+                match host {
+                    Some(host) => format!("{program} on {host}"),
+                    None => program.to_owned(),
+                }
+            }
+            Self::Election { strategy: None } => "leader election".to_owned(),
+            Self::Election {
+                strategy: Some(strategy),
+            } => format!("coordinated leader election ({strategy})"),
+            Self::Lock => "lock of an application".to_owned(),
+            Self::Unknown => "never used".to_owned(),
+        }
+    }
+
+    /// The node that it is about.
+    pub(super) fn node(&self) -> Option<&str> {
+        match self {
+            Self::Heartbeat { node } | Self::Maintenance { node } | Self::Remediation { node } => {
+                Some(node)
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The purpose of a Lease that somebody uses and that has nothing to show but its name.
+    fn named(namespace: &str, name: &str) -> String {
+        of(namespace, name, |_| {})
+    }
+
+    fn of(namespace: &str, name: &str, change: impl Fn(&mut Traits<'_>)) -> String {
+        labelled(namespace, name, &[], change)
+    }
+
+    fn labelled(
+        namespace: &str,
+        name: &str,
+        labels: &[(&str, &str)],
+        change: impl Fn(&mut Traits<'_>),
+    ) -> String {
+        let labels = labels
+            .iter()
+            .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+            .collect();
+        let mut traits = Traits {
+            namespace,
+            name,
+            labels: &labels,
+            strategy: None,
+            ours: false,
+            used: true,
+        };
+        change(&mut traits);
+        Purpose::of(traits).words()
+    }
+
+    #[test]
+    fn what_a_lease_is_for_shows_in_its_namespace() {
+        for (namespace, name, words) in [
+            ("kube-node-lease", "worker-1", "node heartbeat"),
+            ("kube-node-maintenance", "worker-1", "node maintenance"),
+            (
+                "medik8s-leases",
+                "node-worker-1",
+                "node remediation (medik8s)",
+            ),
+            ("medik8s-leases", "other", "lock of an application"),
+            ("kube-system", "kube-scheduler", "leader election"),
+            // The namespace alone says nothing of what is elsewhere.
+            ("default", "node-worker-1", "leader election"),
+        ] {
+            assert_eq!(named(namespace, name), words);
+        }
+    }
+
+    #[test]
+    fn api_servers_are_told_by_their_label() {
+        let identity = (IDENTITY, "kube-apiserver");
+        assert_eq!(
+            labelled("kube-system", "apiserver-x", &[identity], |_| {}),
+            "API server"
+        );
+        let host = (HOSTNAME, "master-1");
+        assert_eq!(
+            labelled("kube-system", "apiserver-x", &[identity, host], |_| {}),
+            "API server on master-1"
+        );
+        // Whoever labels a heartbeat so makes no API server of it.
+        assert_eq!(
+            labelled("kube-node-lease", "a", &[identity], |_| {}),
+            "node heartbeat"
+        );
+    }
+
+    #[test]
+    fn a_coordinated_election_is_one_whoever_had_it_before() {
+        let strategy = |traits: &mut Traits<'_>| {
+            traits.strategy = Some("OldestEmulationVersion");
+            traits.ours = true;
+        };
+        assert_eq!(
+            of("kube-system", "kube-scheduler", strategy),
+            "coordinated leader election (OldestEmulationVersion)"
+        );
+    }
+
+    #[test]
+    fn locks_of_the_library_are_not_taken_for_elections() {
+        assert_eq!(
+            of("apps", "compaction", |traits| traits.ours = true),
+            "lock of an application"
+        );
+    }
+
+    #[test]
+    fn what_nobody_ever_used_has_no_use() {
+        assert_eq!(
+            of("apps", "empty", |traits| traits.used = false),
+            "never used"
+        );
+    }
+}
