@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use maintenance_lease::protocol::{Instant, Refusal, SKEW_BUDGET, State, identity};
-use maintenance_lease::{Acquire, Change, Done, Error, Maintenance, NodeLease, Refused, Release};
+use maintenance_lease::{
+    Acquire, Change, Done, Error, Lost, LostBy, Maintenance, NodeLease, Refused, Release,
+};
 
 use super::many::{self, Course, LAST_CHANCE};
 use super::problems::contention;
@@ -279,7 +281,7 @@ impl<'a> Taking<'a> {
 ///
 /// # Errors
 /// Where it could not be given back; that it is somebody else's by now is none.
-pub(super) async fn give_back(locks: &Maintenance, change: &Change) -> Result<(), Error> {
+pub(crate) async fn give_back(locks: &Maintenance, change: &Change) -> Result<(), Error> {
     let hold = change.lease.as_ref().filter(|lease| is_hold(lease));
     let returned = match (hold, change.token()) {
         (Some(hold), _) => locks.unhold_seen(&change.node, Some(hold), None).await,
@@ -293,6 +295,23 @@ pub(super) async fn give_back(locks: &Maintenance, change: &Change) -> Result<()
         // Somebody broke it and has it now: it is not ours any more.
         Err(Error::Refused(refused)) if is_gone(&refused) => Ok(()),
         returned => returned.map(drop),
+    }
+}
+
+/// The loss that it is where `refused` keeps from a lock that was taken before: by who or what stands
+/// there instead.
+pub(crate) fn lost_to(refused: Refused) -> Lost {
+    let holder = refused.lease.as_ref().map(NodeLease::holder);
+    Lost {
+        subject: refused.subject,
+        by: match holder {
+            None => LostBy::Deletion,
+            Some(None) => LostBy::Release,
+            Some(Some(holder)) => LostBy::TakeOver(holder.to_owned()),
+        },
+        node: refused.node,
+        lease: refused.lease,
+        problem: None,
     }
 }
 

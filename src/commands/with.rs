@@ -1,9 +1,9 @@
 //! `with`: run a command on this machine while nodes are locked.
 
 mod codes;
-mod course;
 mod ending;
 mod locking;
+mod telling;
 mod variables;
 
 use std::collections::BTreeMap;
@@ -11,13 +11,14 @@ use std::ffi::OsString;
 use std::pin::pin;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use futures::{join, poll};
 use maintenance_lease::protocol::{Span, Terms};
 use maintenance_lease::{Aside, Change, DEFAULT_REQUEST_TIMEOUT, NodeEvent};
+use supervisor::Signals;
+use under_lease::{News, Outcome};
 
 use self::codes::Codes;
-use self::course::{Outcome, RESERVE};
 use self::locking::Locking;
 use super::work::Work;
 use super::{events, problems};
@@ -46,7 +47,13 @@ use crate::signals::asked_to_end;
 /// Where a lock is lost (somebody took it over, or it could not be renewed in time), COMMAND and
 /// everything that it started get TERM, and KILL after --grace, before anybody else can have the lock;
 /// the exit code is then 5, whatever COMMAND says. A killed or stopped `with` ends COMMAND too. What
-/// COMMAND started on another machine is out of its reach.
+/// COMMAND started on another machine is out of its reach. Where the clocks show that time may have
+/// passed unnoticed (a virtual machine that was paused), COMMAND stands still until the lock was
+/// checked.
+///
+/// INT, TERM, HUP, QUIT, USR1, USR2, TSTP and CONT to `with` are passed on to COMMAND. How long it
+/// takes to end then is for COMMAND to say: the lock is kept for it all the while, and only a loss is
+/// followed by KILL.
 ///
 /// COMMAND gets its words as they are (no shell), stdin, stdout, stderr, and the terminal where there
 /// is one. Its environment has MAINT_NODES, MAINT_HOLDER and MAINT_TOKEN; with one node also MAINT_NODE,
@@ -61,8 +68,8 @@ use crate::signals::asked_to_end;
 ///
 /// Exit codes: that of COMMAND, or 128 and the number of the signal that ended it; 126 and 127 where it
 /// can't be run or isn't found; 3 where somebody else holds a node, 4 where that was
-/// waited for in vain, 5 where a lock was lost, 130 where it
-/// was interrupted before COMMAND began, and 125 for any other failure of its own.
+/// waited for in vain, 5 where a lock was lost, also while the other nodes were waited for, 130
+/// where it was interrupted before COMMAND began, and 125 for any other failure of its own.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("yes", |yes| yes.hide(true)),
@@ -106,12 +113,18 @@ pub(crate) struct WithArgs {
     #[arg(long)]
     pub(crate) reentry: bool,
 
-    /// Exit code where somebody else holds a node, instead of 3 and, after a wait, 4
-    #[arg(short = 'E', long, value_name = "CODE")]
+    /// Exit code where somebody else holds a node, instead of 3 and, after a wait, 4: 1 to 255
+    #[arg(short = 'E', long, value_name = "CODE", value_parser = value_parser!(u8).range(1..))]
     pub(crate) conflict_exit_code: Option<u8>,
 
-    /// Exit code where a lock was lost, instead of 5
-    #[arg(long, value_name = "CODE", default_value_t = Code::LOST.number(), hide_default_value = true)]
+    /// Exit code where a lock was lost, instead of 5: 1 to 255
+    #[arg(
+        long,
+        value_name = "CODE",
+        default_value_t = Code::LOST.number(),
+        hide_default_value = true,
+        value_parser = value_parser!(u8).range(1..)
+    )]
     pub(crate) lost_exit_code: u8,
 
     #[command(flatten)]
@@ -148,7 +161,7 @@ impl WithArgs {
 
     /// How long before the deadline COMMAND is asked to stop.
     fn stop(&self) -> Duration {
-        self.grace + RESERVE
+        under_lease::stop(self.grace)
     }
 
     /// A lease must be renewable in time, at requests that take up to `request`.
@@ -211,7 +224,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         session.terminal.result(words.would() + suffix);
         return Ok(Code::DONE);
     }
-    let held = locking.keep(&changes)?;
+    let held = locking.keep(&changes).await?;
     if poll!(&mut interrupt).is_ready() {
         ending::give_back(session, held, &Outcome::nothing()).await;
         return Err(Failure::Interrupted);
@@ -220,13 +233,19 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let events = told(session, &changes);
     let command = supervisor::Command::new(args.command.clone());
     let command = variables::tell(command, &held, start.environment.get(variables::TOKEN));
-    let running = course::run(session, &held, command, args.grace);
+    let running = async {
+        let signals = Signals::new()
+            .map_err(|error| Failure::input(format!("no signals can be heard: {error}")))?;
+        let tell = |news: News<'_>| telling::tell(session, news);
+        let outcome = under_lease::run(&held, command, args.grace, signals, tell).await;
+        outcome.map_err(|error| Failure::input(error.to_string()))
+    };
     let (outcome, ()) = join!(running, events::post(session, events));
     let (outcome, failure) = match outcome {
         Ok(outcome) => (outcome, None),
         Err(failure) => (Outcome::nothing(), Some(failure)),
     };
-    let is_lost = ending::give_back(session, held, &outcome).await || !outcome.lost.is_empty();
+    let is_lost = ending::give_back(session, held, &outcome).await || outcome.is_lost();
     match failure {
         Some(failure) => Err(failure),
         None => Ok(codes.of_command(&outcome, is_lost)),

@@ -2,23 +2,14 @@
 
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Lost, LostBy};
+use under_lease::Stage;
 
 use super::refusal::{about, person};
 use crate::cli::program::Program;
 use crate::terminal::escape;
 
-/// Where the command was when the loss was noticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// It did not begin, and won't.
-    NotBegun,
-    /// It was at work.
-    AtWork,
-    /// It had ended.
-    Over,
-}
-
-/// The two lines, the second without its `hint:`.
+/// The two lines, the second without its `hint:`; `stage` is where the command was when the loss was
+/// noticed.
 pub(crate) fn lines(lost: &Lost, stage: Stage, now: Now, program: &Program) -> (String, String) {
     let command = match (&lost.by, stage) {
         (_, Stage::NotBegun) => "the command was not run",

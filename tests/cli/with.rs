@@ -1,5 +1,6 @@
 //! `with`: a command on this machine, while nodes are locked.
 
+mod clocks;
 mod command;
 mod ending;
 mod locking;

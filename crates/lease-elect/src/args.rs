@@ -12,9 +12,6 @@ use maintenance_lease::{Keep, check_duration};
 
 use crate::failure::Failure;
 
-/// How long before the lead ends everything is killed that is left: as long as that may take.
-const RESERVE: Duration = Duration::from_secs(1);
-
 /// Run a daemon here while this process leads, and stand by while another does
 ///
 /// Of those who run `lease-elect` with the same LEASE, on any machine, one runs its DAEMON at a time:
@@ -104,7 +101,7 @@ impl Args {
     /// # Errors
     /// Where there is too little time for so many renewals.
     pub(crate) fn keep(&self) -> Result<Keep, Failure> {
-        let stop = self.grace + RESERVE;
+        let stop = under_lease::stop(self.grace);
         let shortest = Terms::shortest_tolerating(self.missed_renewals, Span::from(stop));
         if self.lease_duration < Duration::from_secs(shortest.into()) {
             let shown = humantime::format_duration;

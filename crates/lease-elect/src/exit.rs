@@ -2,6 +2,7 @@
 //! of the signal that ended it; 126 where it can't be run, and 127 where there is no such program.
 
 use supervisor::Exit;
+use under_lease::Outcome;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,13 +14,13 @@ impl Code {
     /// The lead was lost while the daemon ran, whatever the daemon says: start it again, as a standby.
     pub(crate) const LOST: Self = Self(5);
     /// A failure of its own, wrong usage included.
-    pub(crate) const FAILED: Self = Self(125);
+    pub(crate) const FAILED: Self = Self(Exit::OF_WRAPPER);
     /// Ctrl-C while it stood by.
     pub(crate) const INTERRUPTED: Self = Self(130);
 
-    /// The daemon's.
-    pub(crate) fn of_daemon(exit: Exit) -> Self {
-        Self(exit.code())
+    /// The daemon's, unless the lead was lost.
+    pub(crate) fn of_daemon(outcome: &Outcome, is_lost: bool) -> Self {
+        Self(outcome.code(is_lost, Self::LOST.0))
     }
 
     /// The code for the system.

@@ -71,8 +71,42 @@ impl Running {
         match self.0 {}
     }
 
+    /// Stops everything for a while.
+    pub fn freeze(&mut self) {
+        match self.0 {}
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&mut self) {
+        match self.0 {}
+    }
+
     /// The next event.
     pub async fn next(&mut self) -> io::Result<Event> {
+        match self.0 {}
+    }
+}
+
+/// The signals that this process ignores: it can't be told on this system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ignored(Infallible);
+
+impl Ignored {
+    /// Those of this moment.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    pub fn now() -> io::Result<Self> {
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            StartError::NeedsLinux,
+        ))
+    }
+
+    /// Whether `signal` is one of them.
+    #[must_use]
+    pub fn has(self, _signal: Signal) -> bool {
         match self.0 {}
     }
 }

@@ -12,6 +12,14 @@ pub enum Event {
     Stopped(Signal),
     /// The command goes on after a stop.
     Continued,
+    /// The time was over before a renewal came: the command and all that came of it were asked to
+    /// end at the first limit, or killed at the second.
+    OutOfTime,
+    /// Everything that can be stopped stands still, as [`Running::freeze`](crate::Running::freeze)
+    /// asked for.
+    Frozen,
+    /// What stood still goes on.
+    Thawed,
     /// The command itself has ended; what it started may still run.
     Exited(Exit),
     /// The command has ended and left this many processes behind. They have been asked to end and

@@ -31,7 +31,7 @@
 //!             Event::Exited(how) => exit = Some(how),
 //!             Event::Stopped(_) => drop(running.suspend()),
 //!             Event::Over(over) => break over,
-//!             Event::Continued | Event::Left(_) | Event::SupervisorLost => {}
+//!             _ => {}
 //!         },
 //!         signal = signals.next() => running.signal(signal),
 //!         // After a renewal: running.limits(…); after a loss: running.end(…).
@@ -64,6 +64,6 @@ pub use exit::{Exit, Signal};
 pub use limits::Limits;
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Running, Signals, end_by, entry, reap_orphans};
+pub use elsewhere::{Ignored, Running, Signals, end_by, entry, reap_orphans};
 #[cfg(target_os = "linux")]
-pub use linux::{Running, Signals, end_by, entry, reap_orphans};
+pub use linux::{Ignored, Running, Signals, end_by, entry, reap_orphans};

@@ -1,7 +1,8 @@
 //! How `with` ends: by the code of its command, or by one that says why there is none.
 
+use under_lease::Outcome;
+
 use super::WithArgs;
-use super::course::Outcome;
 use crate::exit::Code;
 
 /// The codes that the caller wants.
@@ -24,18 +25,14 @@ impl Codes {
     pub(super) fn of_failure(self, code: Code) -> Code {
         match code {
             Code::HELD | Code::TIMED_OUT => self.conflict.unwrap_or(code),
+            Code::LOST => self.lost,
             Code::INTERRUPTED => code,
             _ => Code::WRAPPER,
         }
     }
 
-    /// That of a command which has run. A loss wins: the command may have worked where it should
-    /// not have.
+    /// That of a command which has run.
     pub(super) fn of_command(self, outcome: &Outcome, is_lost: bool) -> Code {
-        match outcome.exit {
-            _ if is_lost => self.lost,
-            Some(exit) => Code::other(exit.code()),
-            None => Code::WRAPPER,
-        }
+        Code::other(outcome.code(is_lost, self.lost.number()))
     }
 }

@@ -2,11 +2,12 @@
 
 use futures::future::join_all;
 use maintenance_lease::protocol::{Instant, Span};
-use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, NodeLease, Refused, Subject};
+use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, NodeLease, Subject};
+use under_lease::{Outcome, Stage};
 
-use super::course::Outcome;
 use crate::commands::many::LAST_CHANCE;
-use crate::report::loss::{self, Stage};
+use crate::commands::taking::lost_to;
+use crate::report::loss;
 use crate::report::time::clock;
 use crate::session::Session;
 use crate::signals::asked_to_end;
@@ -130,22 +131,6 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> F
     session.terminal.error(&message);
     session.terminal.hint(hint);
     Fate::Lost
-}
-
-/// What stands there instead of the lock that was to be released.
-fn lost_to(refused: Refused) -> Lost {
-    let holder = refused.lease.as_ref().map(NodeLease::holder);
-    Lost {
-        subject: refused.subject,
-        by: match holder {
-            None => LostBy::Deletion,
-            Some(None) => LostBy::Release,
-            Some(Some(holder)) => LostBy::TakeOver(holder.to_owned()),
-        },
-        node: refused.node,
-        lease: refused.lease,
-        problem: None,
-    }
 }
 
 /// When anybody may take it.

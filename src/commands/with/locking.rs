@@ -3,13 +3,13 @@
 
 use maintenance_lease::protocol::{Refusal, State};
 use maintenance_lease::{Acquire, Error, HeldLease, Maintenance, NodeLease, Renew};
-use maintenance_lease::{Change, Keep};
+use maintenance_lease::{Change, Done, Keep};
 
 use super::WithArgs;
 use crate::cli::nodes::Selection;
 use crate::commands::many::{self, Course};
 use crate::commands::problems::Problems;
-use crate::commands::taking::{Results, Taking};
+use crate::commands::taking::{self, Results, Taking};
 use crate::commands::targets::Target;
 use crate::commands::waiting::Goal;
 use crate::commands::work::Work;
@@ -184,24 +184,45 @@ impl Locking<'_> {
     /// Keeps what was locked alive from now on.
     ///
     /// # Errors
-    /// Where one can't be kept; what was taken then runs out by itself.
-    pub(super) fn keep(&self, changes: &[Change]) -> Result<Vec<HeldLease>, Failure> {
-        let process = &self.work.session.locks;
+    /// Where one can't be kept: what this took is given back then.
+    pub(super) async fn keep(&self, changes: &[Change]) -> Result<Vec<HeldLease>, Failure> {
         let keep = Keep::new().stop(self.args.stop());
         let held = changes.iter().map(|change| {
             let lease = change.lease.as_ref();
-            let holder = lease.and_then(NodeLease::holder);
-            let locks = match holder == Some(process.identity()) {
-                true => process,
-                false => self.own,
-            };
             let asked = self.args.lease_duration;
             let found = lease.map_or(0, NodeLease::duration_seconds).into();
             // A lock that was found keeps its length where that is longer.
             let duration = asked.max(std::time::Duration::from_secs(found));
             let duration = duration.min(maintenance_lease::LONGEST_DURATION);
-            locks.keep(change, &keep.clone().duration(duration))
+            let keep = keep.clone().duration(duration);
+            self.holder_of(change).keep(change, &keep)
         });
-        Ok(held.collect::<Result<_, _>>()?)
+        let error = match held.collect::<Result<_, _>>() {
+            Ok(held) => return Ok(held),
+            Err(error) => error,
+        };
+        for change in changes
+            .iter()
+            .filter(|change| change.done == Done::Acquired)
+        {
+            taking::give_back(self.holder_of(change), change)
+                .await
+                .map_err(|cause| Failure::NotGivenBack {
+                    node: change.node.clone(),
+                    token: change.token(),
+                    cause: Box::new(cause.into()),
+                })?;
+        }
+        Err(error.into())
+    }
+
+    /// As whom a lock is held.
+    fn holder_of(&self, change: &Change) -> &Maintenance {
+        let process = &self.work.session.locks;
+        let holder = change.lease.as_ref().and_then(NodeLease::holder);
+        match holder == Some(process.identity()) {
+            true => process,
+            false => self.own,
+        }
     }
 }

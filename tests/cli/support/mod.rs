@@ -7,6 +7,6 @@ mod look;
 mod run;
 
 pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_real};
-pub(crate) use gate::{Gate, Treatment};
+pub(crate) use gate::{Gate, Kept, Treatment};
 pub(crate) use look::{events_of, holder_of, requests};
 pub(crate) use run::{Maint, Run, Running};

@@ -5,7 +5,7 @@ use std::slice;
 use insta::assert_snapshot;
 
 use super::with;
-use crate::support::{holder_of, on_both};
+use crate::support::{LEASES, holder_of, on_both};
 
 #[test]
 fn it_runs_on_this_machine_while_the_node_is_locked() {
@@ -116,6 +116,27 @@ fn it_is_told_of_the_lock() {
         let version: u64 = version.and_then(|v| v.parse().ok()).expect("a number");
         let fencing: u64 = said("MAINT_FENCING_TOKEN=").parse().expect("a number");
         assert!(fencing < version, "the release came later: {run}");
+    });
+}
+
+#[test]
+fn fencing_numbers_rise() {
+    on_both("with-fencing", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let number = || -> u64 {
+            let script = "echo $MAINT_FENCING_TOKEN";
+            let run = with(cluster, slice::from_ref(&node), script).succeeds();
+            run.stdout.trim().parse().expect("a number")
+        };
+        let first = number();
+        // Whoever holds it in between, and however.
+        cluster.maint(["acquire", &node]).succeeds();
+        cluster.maint(["release", &node]).succeeds();
+        let second = number();
+        cluster.delete(&format!("{LEASES}/{node}"));
+        let third = number();
+        assert!(first < second && second < third, "{first} {second} {third}");
     });
 }
 

@@ -11,8 +11,8 @@ use crate::support::{Cluster, holder_of, on_real};
 const OUTER: &str = "outer> ";
 const INNER: &str = "inner> ";
 
-/// An interactive shell on a terminal of its own, with one under the lock of `node` in it.
-fn shells(cluster: &Cluster, node: &str) -> PtySession {
+/// An interactive shell on a terminal of its own.
+fn outer_shell(cluster: &Cluster) -> PtySession {
     let mut command = Command::new("bash");
     let plugin = cluster.maint::<&str>([]).command();
     let variables = plugin.get_envs();
@@ -30,6 +30,12 @@ fn shells(cluster: &Cluster, node: &str) -> PtySession {
     // An interactive shell ignores TERM.
     shell.process_mut().set_kill_timeout(Some(200));
     sees(&mut shell, OUTER);
+    shell
+}
+
+/// The same, with another under the lock of `node` in it.
+fn shells(cluster: &Cluster, node: &str) -> PtySession {
+    let mut shell = outer_shell(cluster);
     says(
         &mut shell,
         &format!(
@@ -98,7 +104,11 @@ fn it_hears_of_a_resize() {
     on_real("tty-size", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        let mut shell = shells(cluster, &node);
+        let mut shell = outer_shell(cluster);
+        // Nobody looks at the size but who is told that it changed.
+        let listener = r#"sh -c 'trap "stty size" WINCH; echo be""gun; sleep 1000 & wait; read x'"#;
+        says(&mut shell, &format!("$PLUGIN with -q {node} -- {listener}"));
+        sees(&mut shell, "begun");
         let size = Winsize {
             ws_row: 33,
             ws_col: 99,
@@ -107,8 +117,35 @@ fn it_hears_of_a_resize() {
         };
         let terminal = shell.process().get_file_handle().expect("a terminal");
         tcsetwinsize(terminal, size).expect("it can be resized");
-        says(&mut shell, "stty size");
         sees(&mut shell, "33 99");
+        shell.send_control('c').expect("somebody reads");
+        sees(&mut shell, OUTER);
+    });
+}
+
+#[test]
+fn a_stop_that_is_sent_to_it_stops_both_and_cont_continues_both() {
+    on_real("tty-tstp", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let mut shell = outer_shell(cluster);
+        let command = r#"sh -c 'trap "echo ba\"\"ck; exit 3" CONT; echo "pi""d:$$:"; while :; do sleep 0.1; done'"#;
+        says(
+            &mut shell,
+            &format!("$PLUGIN with -q {node} -- {command} &"),
+        );
+        sees(&mut shell, "pid:");
+        let command = sees(&mut shell, ":");
+        says(&mut shell, "kill -TSTP %1");
+        let stopped = "until jobs -s | grep -q with; do sleep 0.1; done";
+        let state = format!("grep State: /proc/{command}/status");
+        says(&mut shell, &format!("{stopped}; {state}"));
+        sees(&mut shell, "T (stopped)");
+        assert!(holder_of(cluster, &node).is_some());
+        says(&mut shell, "kill -CONT %1");
+        sees(&mut shell, "back");
+        says(&mut shell, "wait %1; echo co''de $?");
+        sees(&mut shell, "code 3");
     });
 }
 
@@ -117,9 +154,7 @@ fn ctrl_z_stops_a_command_of_it_and_fg_continues_it() {
     on_real("tty-ctrl-z", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        let mut shell = shells(cluster, &node);
-        says(&mut shell, "exit");
-        sees(&mut shell, OUTER);
+        let mut shell = outer_shell(cluster);
         let reader = r#"sh -c 'echo be""gun; read x; echo "<$x>"'"#;
         says(&mut shell, &format!("$PLUGIN with -q {node} -- {reader}"));
         sees(&mut shell, "begun");

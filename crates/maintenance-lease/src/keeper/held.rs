@@ -19,6 +19,7 @@ use crate::maintenance::verbs::Plan;
 use crate::options::{Acquire, InvalidOption, check_duration};
 use crate::outcome::{Change, Done, Error};
 use crate::protocol::{Names, Span, Terms, Token, Verb};
+use crate::repository::Subject;
 
 /// How an acquisition is kept.
 #[derive(Clone, Debug)]
@@ -174,6 +175,12 @@ impl Maintenance {
 }
 
 impl HeldLease {
+    /// What the lock is on.
+    #[must_use]
+    pub fn subject(&self) -> Subject {
+        self.maintenance.api.repository.subject()
+    }
+
     /// The node.
     #[must_use]
     pub fn node(&self) -> &str {

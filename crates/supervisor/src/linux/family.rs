@@ -11,9 +11,10 @@ use crate::linux::process::{Identity, Process, Sent, Table, own_group};
 /// How long what was killed may take to be gone. Only what hangs in the kernel takes so long.
 const SETTLE: i64 = 5_000_000;
 
-/// The pauses between two looks at what is left, while it is being killed, in microseconds.
-const FIRST_PAUSE: i64 = 1_000;
-const LONGEST_PAUSE: i64 = 100_000;
+/// The pauses between two looks at what is left, while it is being killed or stopped, in
+/// microseconds.
+pub(crate) const FIRST_PAUSE: i64 = 1_000;
+pub(crate) const LONGEST_PAUSE: i64 = 100_000;
 
 /// From this look on whole process groups are killed too: processes that fork and exit more quickly
 /// than they can be found are caught by nothing else.

@@ -15,6 +15,9 @@ pub(crate) enum Order {
     End(Limits),
     /// A signal for the command's process group.
     Signal(Signal),
+    /// Stop everything until [`Order::Thaw`].
+    Freeze,
+    Thaw,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,6 +44,9 @@ pub(crate) enum Report {
     },
     Stopped(Signal),
     Continued,
+    OutOfTime,
+    Frozen,
+    Thawed,
     Exited(Exit),
     Left(usize),
     /// The supervisor is alive and at the last of its tasks.

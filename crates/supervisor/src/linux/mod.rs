@@ -4,6 +4,7 @@ mod alarm;
 mod channel;
 mod end;
 mod family;
+mod freeze;
 mod heir;
 mod launch;
 mod message;
@@ -20,13 +21,12 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use crate::Exit;
+
 pub use end::end_by;
 pub use orphans::reap_orphans;
 pub use running::Running;
-pub use signals::Signals;
-
-/// The supervisor itself failed.
-const FAILED: u8 = 125;
+pub use signals::{Ignored, Signals};
 
 /// Makes this process a supervisor, or a command, where its first argument says so; else `None`,
 /// and the program goes on. To be called first of all in `main`, with all arguments.
@@ -53,7 +53,7 @@ pub fn entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
                 io::stderr(),
                 "error: a command's supervisor failed: {error}"
             );
-            ExitCode::from(FAILED)
+            ExitCode::from(Exit::OF_WRAPPER)
         }
     })
 }

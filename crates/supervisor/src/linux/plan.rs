@@ -9,6 +9,7 @@ pub(crate) struct Plan {
     grace: i64,
     phase: Phase,
     ask: bool,
+    ran_out: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,7 @@ impl Plan {
             grace,
             phase: Phase::Running,
             ask: false,
+            ran_out: false,
         }
     }
 
@@ -92,6 +94,7 @@ impl Plan {
     pub(crate) fn due(&mut self, now: i64) -> Option<Due> {
         if self.phase == Phase::Running && now >= self.limits.term_at {
             self.ending(self.limits.kill_at);
+            self.ran_out = true;
         }
         if now >= self.kill_at() && self.phase != Phase::Killing {
             self.phase = Phase::Killing;
@@ -99,6 +102,16 @@ impl Plan {
             return Some(Due::Kill);
         }
         std::mem::take(&mut self.ask).then_some(Due::Ask)
+    }
+
+    /// Whether the first limit has passed while the command ran within it. True once.
+    pub(crate) fn ran_out(&mut self) -> bool {
+        std::mem::take(&mut self.ran_out)
+    }
+
+    /// Nobody was asked to end.
+    pub(crate) fn running(&self) -> bool {
+        self.phase == Phase::Running
     }
 
     pub(crate) fn killing(&self) -> bool {
@@ -140,7 +153,10 @@ mod tests {
     fn asks_once_at_the_first_limit_and_kills_at_the_second() {
         let mut plan = plan();
         assert_eq!((plan.due(99), plan.next()), (None, Some(100)));
+        assert!(!plan.ran_out());
         assert_eq!((plan.due(100), plan.next()), (Some(Due::Ask), Some(200)));
+        assert!(plan.ran_out());
+        assert!(!plan.ran_out(), "that is said once");
         assert_eq!(plan.due(199), None);
         assert_eq!((plan.due(200), plan.next()), (Some(Due::Kill), None));
         assert_eq!(plan.due(201), None);
@@ -149,7 +165,9 @@ mod tests {
 
     #[test]
     fn waking_after_both_limits_kills_at_once() {
-        assert_eq!(plan().due(200), Some(Due::Kill));
+        let mut plan = plan();
+        assert_eq!(plan.due(200), Some(Due::Kill));
+        assert!(plan.ran_out());
     }
 
     #[test]
@@ -186,6 +204,7 @@ mod tests {
             kill_at: 190,
         });
         assert_eq!((plan.due(10), plan.next()), (None, Some(150)));
+        assert_eq!((plan.due(150), plan.ran_out()), (Some(Due::Kill), false));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(crate) struct Process {
     pub(crate) session: i32,
     /// It has ended. One whose first thread has, and others not, is alive.
     pub(crate) zombie: bool,
+    /// It stands still: by a signal, or by whoever traces it.
+    pub(crate) stopped: bool,
 }
 
 /// What tells a process from every other, also from a later one of the same number.
@@ -54,12 +56,13 @@ impl Process {
         let name_end = stat.iter().rposition(|&byte| byte == b')')?;
         let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let state = *fields.first()?;
         Some(Self {
             parent: fields.get(1)?.parse().ok()?,
             group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
-            zombie: matches!(*fields.first()?, "Z" | "X")
-                && fields.get(17)?.parse::<u32>().ok()? <= 1,
+            stopped: matches!(state, "T" | "t"),
+            zombie: matches!(state, "Z" | "X") && fields.get(17)?.parse::<u32>().ok()? <= 1,
             id: Identity {
                 pid,
                 started: fields.get(19)?.parse().ok()?,
@@ -181,6 +184,7 @@ mod tests {
         let stat = b"42 (a) S 1 (\xff) T 7 8 9 34816 8 4194304 1 2 3 4 5 6 7 8 20 0 1 0 1234 5";
         let process = Process::parse(42, stat).expect("a process");
         assert_eq!((process.parent, process.group, process.session), (7, 8, 9));
+        assert!(process.stopped);
         assert_eq!(
             process.id,
             Identity {
@@ -205,6 +209,7 @@ mod tests {
             group: pid,
             session: 1,
             zombie,
+            stopped: false,
         };
         let table = Table(HashMap::from_iter(
             [

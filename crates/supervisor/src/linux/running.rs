@@ -43,6 +43,7 @@ pub struct Running {
     checks: Checks,
     command: Pid,
     exited: bool,
+    out_of_time: bool,
     stopped: Option<Signal>,
     /// Its stop was asked for by a signal that was forwarded.
     stop_forwarded: bool,
@@ -97,6 +98,7 @@ impl Running {
             checks: Checks::AtTerm,
             command,
             exited: false,
+            out_of_time: false,
             stopped: None,
             stop_forwarded: false,
             uses_terminal: tty.as_ref().is_some_and(Tty::is_given),
@@ -142,6 +144,26 @@ impl Running {
             _ => {}
         }
         self.channel.send(&Order::Signal(signal));
+    }
+
+    /// Stops everything that came of the command until [`Running::thaw`], and tells
+    /// [`Event::Frozen`] once all of it stands still. Doesn't wait.
+    ///
+    /// It is no stop of a job: the terminal stays where it is, and a shell that is part of the
+    /// command takes no notice. What a user has stopped before stays stopped after. Signals that are
+    /// passed on meanwhile are heard when it goes on. The limits hold, and whoever is asked to end is
+    /// continued for that; a command that is being ended already is not stopped.
+    ///
+    /// # Caveats
+    ///
+    /// What another user owns (`sudo`) goes on, and anybody may continue a process that they own.
+    pub fn freeze(&mut self) {
+        self.channel.send(&Order::Freeze);
+    }
+
+    /// Lets go on what [`Running::freeze`] stopped. Doesn't wait.
+    pub fn thaw(&mut self) {
+        self.channel.send(&Order::Thaw);
     }
 
     /// The next event. After [`Event::Over`] it is that again. Dropping the future loses nothing.
@@ -193,7 +215,13 @@ impl Running {
         self.checks = match self.checks {
             Checks::AtTerm => Checks::AtKill,
             Checks::AtKill => Checks::Late,
-            Checks::Late | Checks::Killing(_) => return self.depart(None),
+            Checks::Late | Checks::Killing(_) => {
+                if now() >= self.limits.term_at {
+                    // Whoever should have said so was stopped.
+                    self.out_of_time();
+                }
+                return self.depart(None);
+            }
         };
         self.supervisor.signal(rustix::process::Signal::CONT);
     }
@@ -206,11 +234,20 @@ impl Running {
                     self.events.push_back(Event::Continued);
                 }
             }
+            Report::OutOfTime => self.out_of_time(),
+            Report::Frozen => self.events.push_back(Event::Frozen),
+            Report::Thawed => self.events.push_back(Event::Thawed),
             Report::Exited(exit) => self.exited(exit),
             Report::Left(count) => self.events.push_back(Event::Left(count)),
             Report::Killing => self.checks = Checks::Killing(now() + KILLING),
             Report::Over(over) => self.depart(Some(over)),
             Report::Started { .. } | Report::TooLate | Report::Failed { .. } => {}
+        }
+    }
+
+    fn out_of_time(&mut self) {
+        if !std::mem::replace(&mut self.out_of_time, true) {
+            self.events.push_back(Event::OutOfTime);
         }
     }
 

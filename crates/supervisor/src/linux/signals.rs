@@ -35,16 +35,10 @@ impl Signals {
     ///
     /// Where `/proc` doesn't tell which signals are ignored, or the system refuses.
     pub fn new() -> io::Result<Self> {
-        let status = std::fs::read_to_string("/proc/self/status")?;
-        let ignored = ignored(&status).ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidData,
-                "/proc/self/status doesn't tell which signals are ignored",
-            )
-        })?;
+        let ignored = Ignored::now()?;
         FORWARDED
             .into_iter()
-            .filter(|Signal(number)| ignored & (1 << (number - 1)) == 0)
+            .filter(|signal| !ignored.has(*signal))
             .map(|Signal(number)| Ok((Signal(number), signal(SignalKind::from_raw(number))?)))
             .collect::<io::Result<_>>()
             .map(Self)
@@ -64,12 +58,44 @@ impl Signals {
     }
 }
 
-/// The set of ignored signals, signal 1 in the lowest bit.
-fn ignored(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))?;
-    u64::from_str_radix(line.trim(), 16).ok()
+/// The signals that this process ignores: those that it was told to when it was started, as by
+/// `nohup` or `trap '' INT`, until it listens to them. Whoever started it wants it to outlive them,
+/// and so with all that it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ignored {
+    /// Signal 1 in the lowest bit.
+    mask: u64,
+}
+
+impl Ignored {
+    /// Those of this moment.
+    ///
+    /// # Errors
+    ///
+    /// Where `/proc` doesn't tell.
+    pub fn now() -> io::Result<Self> {
+        let status = std::fs::read_to_string("/proc/self/status")?;
+        Self::parse(&status).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "/proc/self/status doesn't tell which signals are ignored",
+            )
+        })
+    }
+
+    fn parse(status: &str) -> Option<Self> {
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigIgn:"))?;
+        let mask = u64::from_str_radix(line.trim(), 16).ok()?;
+        Some(Self { mask })
+    }
+
+    /// Whether `signal` is one of them.
+    #[must_use]
+    pub fn has(self, Signal(number): Signal) -> bool {
+        self.mask & (1 << (number - 1)) != 0
+    }
 }
 
 #[cfg(test)]
@@ -79,7 +105,8 @@ mod tests {
     #[test]
     fn what_is_ignored_stands_in_the_status() {
         let status = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\tffff\n";
-        assert_eq!(ignored(status), Some(0x1001));
-        assert_eq!(ignored("Name:\tx\n"), None);
+        let ignored = Ignored::parse(status).expect("a mask");
+        assert!(ignored.has(Signal::HUP) && !ignored.has(Signal::INT));
+        assert_eq!(Ignored::parse("Name:\tx\n"), None);
     }
 }

@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::linux::alarm::{Alarm, now};
 use crate::linux::channel::{Channel, receive_file};
 use crate::linux::family::{Family, Head};
+use crate::linux::freeze::Freeze;
 use crate::linux::launch;
 use crate::linux::message::{Order, Report, Start};
 use crate::linux::plan::{Due, Plan};
@@ -77,6 +78,7 @@ async fn run(mut channel: Channel, order: Start, stdin: OwnedFd) -> io::Result<(
         plan,
         command: Some(command),
         family: Family::new(Head::Supervisor),
+        freeze: None,
     };
     loop {
         if let Some(over) = supervisor.turn()? {
@@ -115,6 +117,8 @@ struct Supervisor {
     /// Until it was reaped: then its number, and its group's, may be somebody else's.
     command: Option<Pid>,
     family: Family,
+    /// Everything is to stand still.
+    freeze: Option<Freeze>,
 }
 
 impl Supervisor {
@@ -133,10 +137,18 @@ impl Supervisor {
             self.left()?;
         }
         let now = now();
-        match self.plan.due(now) {
-            Some(Due::Ask) => self.family.ask(),
+        let due = self.plan.due(now);
+        if self.plan.ran_out() {
+            self.channel.send(&Report::OutOfTime);
+        }
+        match due {
+            Some(Due::Ask) => {
+                // Who is asked to end has to run for that.
+                self.freeze = None;
+                self.family.ask();
+            }
             Some(Due::Kill) => self.channel.send(&Report::Killing),
-            None => {}
+            None => self.stop(now)?,
         }
         if self.plan.killing() && self.family.look_at().is_none_or(|at| now >= at) {
             return Ok(self.family.kill(now));
@@ -147,18 +159,54 @@ impl Supervisor {
     /// When there is something to do although nobody says anything.
     fn next(&self) -> Option<i64> {
         if self.plan.killing() {
-            self.family.look_at()
-        } else {
-            self.plan.next()
+            return self.family.look_at();
         }
+        let look = self.freeze.as_ref().map(Freeze::look_at);
+        self.plan.next().into_iter().chain(look).min()
     }
 
     fn obey(&mut self, order: &Order) {
         match order {
             Order::Limits(limits) => self.plan.limits(*limits),
             Order::End(limits) => self.plan.end(*limits),
-            Order::Signal(signal) => self.forward(*signal),
+            Order::Signal(signal) => {
+                let freeze = self.freeze.as_mut();
+                if !freeze.is_some_and(|freeze| freeze.holds_back(*signal)) {
+                    self.forward(*signal);
+                }
+            }
+            Order::Freeze => {
+                if self.freeze.is_none() && self.plan.running() {
+                    self.freeze = Some(Freeze::new(now()));
+                }
+            }
+            Order::Thaw => self.thaw(),
             Order::Start(_) => {}
+        }
+    }
+
+    /// Stops whoever is to stand still and does not.
+    fn stop(&mut self, now: i64) -> io::Result<()> {
+        if let Some(freeze) = &mut self.freeze
+            && now >= freeze.look_at()
+            && freeze.stop(&self.family.members()?, now)
+        {
+            self.channel.send(&Report::Frozen);
+        }
+        Ok(())
+    }
+
+    fn thaw(&mut self) {
+        let Some(freeze) = self.freeze.take() else {
+            return;
+        };
+        let was_complete = freeze.is_complete();
+        let members = self.family.members().unwrap_or_default();
+        for signal in freeze.thaw(&members) {
+            self.forward(signal);
+        }
+        if was_complete {
+            self.channel.send(&Report::Thawed);
         }
     }
 
@@ -189,8 +237,11 @@ impl Supervisor {
 
     fn command_is(&mut self, status: WaitStatus) {
         if status.stopped() {
-            let signal = status.stopping_signal().unwrap_or_default();
-            self.channel.send(&Report::Stopped(Signal(signal)));
+            let signal = Signal(status.stopping_signal().unwrap_or_default());
+            // A stop of our own doing is none of its own.
+            if !(self.freeze.is_some() && signal == Signal::STOP) {
+                self.channel.send(&Report::Stopped(signal));
+            }
         } else if status.continued() {
             self.channel.send(&Report::Continued);
         } else {

@@ -51,7 +51,8 @@ async fn call() -> ExitCode {
         };
     }
     // Where the test is on a terminal it sees what it needs there.
-    let (stream, _quiet) = if socket == "-" {
+    let on_terminal = socket == "-";
+    let (stream, _quiet) = if on_terminal {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         (ours, Some(theirs))
     } else {
@@ -88,7 +89,12 @@ async fn call() -> ExitCode {
                     _ => {}
                 }
             }
-            signal = signals.next() => running.signal(signal),
+            // A test on a terminal has no other way to say it.
+            signal = signals.next() => match signal {
+                Signal::USR1 if on_terminal => running.freeze(),
+                Signal::USR2 if on_terminal => running.thaw(),
+                signal => running.signal(signal),
+            },
             impossible = &mut reaping => match impossible.expect("orphans") {},
             line = &mut orphan => {
                 say(&mut events, line.expect("no panic")).await;
@@ -105,6 +111,8 @@ async fn call() -> ExitCode {
                     say(&mut events, "dropped".to_owned()).await;
                     return pending().await;
                 }
+                Some("freeze") => running.freeze(),
+                Some("thaw") => running.thaw(),
                 Some("lose") => send(parent(running.pid()), rustix::process::Signal::KILL),
                 Some(order) => {
                     if obey(&mut running, order) {

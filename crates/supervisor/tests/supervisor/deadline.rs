@@ -29,7 +29,10 @@ fn it_is_asked_to_end_at_the_first_limit() -> Result {
     caller.limits(300, FAR);
     assert_eq!(caller.line(), "asked");
     let events = caller.events();
-    assert!(events.starts_with("Exited(Code(3)), "), "{events}");
+    assert!(
+        events.starts_with("OutOfTime, Exited(Code(3)), "),
+        "{events}"
+    );
     assert!(
         events.ends_with("Over(Over { killed: 0, unkillable: 0 })"),
         "{events}"
@@ -44,7 +47,7 @@ fn who_ignores_that_is_killed_at_the_second() -> Result {
     let events = caller.events();
     assert_eq!(
         events,
-        "Exited(Signal(Signal(9))), Over(Over { killed: 1, unkillable: 0 })"
+        "OutOfTime, Exited(Signal(Signal(9))), Over(Over { killed: 1, unkillable: 0 })"
     );
     assert_eq!(caller.rest(), b"");
     Ok(())

@@ -261,6 +261,13 @@ pub(crate) fn parent(pid: u32) -> i32 {
     parent.parse().expect("a process id")
 }
 
+/// Whether it stands still.
+pub(crate) fn is_stopped(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
+    let (_, rest) = stat.rsplit_once(')').expect("a name");
+    rest.split_ascii_whitespace().next() == Some("T")
+}
+
 pub(crate) fn send(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).expect("a process id"), signal).expect("it is there");
 }

@@ -1,14 +1,16 @@
 //! A caller as a job of an interactive shell, on a terminal.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::Failed;
 use rexpect::reader::Options;
 use rexpect::session::{PtySession, spawn_with_options};
+use rustix::process::Signal;
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::caller;
-use crate::harness::{FAR, Result, tests};
+use crate::harness::{FAR, Result, is_stopped, send, tests};
 
 tests![
     an_interactive_shell_runs_and_its_code_is_passed_on,
@@ -23,6 +25,7 @@ tests![
     started_in_the_background_it_stops_when_it_reads,
     without_a_shell_around_ctrl_z_stops_nothing,
     what_was_killed_leaves_the_terminal_as_it_was,
+    a_shell_that_stood_still_takes_no_notice,
 ];
 
 const OUTER: &str = "outer> ";
@@ -245,4 +248,52 @@ fn what_was_killed_leaves_the_terminal_as_it_was() -> Result {
         assert!(modes.split_whitespace().any(|word| word == mode), "{modes}");
     }
     Ok(())
+}
+
+fn a_shell_that_stood_still_takes_no_notice() -> Result {
+    let mut shell = shell()?;
+    shell.send_line("c bash --norc --noprofile --noediting -i")?;
+    shell.exp_string("inner> ")?;
+    // A job that a user stopped, and one in the foreground.
+    shell.send_line("sh -c 'echo be\"\"gun; exec sleep 1000'")?;
+    shell.exp_string("begun")?;
+    shell.send_control('z')?;
+    shell.exp_string("Stopped")?;
+    shell.exp_string("inner> ")?;
+    shell.send_line(r#"read -r _ _ _ caller _ </proc/$PPID/stat; echo "cal""ler:$caller:""#)?;
+    shell.exp_string("caller:")?;
+    let caller: i32 = shell.exp_string(":")?.parse()?;
+    shell.exp_string("inner> ")?;
+    shell.send_line("echo $$; sh -c 'echo $$; read x; echo \"<$x>\"'")?;
+    let mut process = || -> std::result::Result<i32, Failed> {
+        Ok(shell.exp_regex("[0-9]+\r?\n")?.1.trim().parse()?)
+    };
+    let both = [process()?, process()?];
+    for _ in 0..3 {
+        send(caller, Signal::USR1);
+        eventually(|| both.iter().all(|&pid| is_stopped(pid)));
+        send(caller, Signal::USR2);
+        eventually(|| !both.iter().any(|&pid| is_stopped(pid)));
+    }
+    shell.send_line("input")?;
+    let seen = shell.exp_string("<input>")?;
+    assert!(!seen.contains("Stopped"), "{seen}");
+    shell.exp_string("inner> ")?;
+    shell.send_line("jobs; echo no''thing else")?;
+    let jobs = shell.exp_string("nothing else")?;
+    assert_eq!(jobs.matches("Stopped").count(), 1, "{jobs}");
+    shell.send_line("disown -a; exit 7")?;
+    shell.exp_string(OUTER)?;
+    shell.send_line("echo code $?")?;
+    shell.exp_string("code 7")?;
+    Ok(())
+}
+
+/// Waits for something that nobody tells.
+fn eventually(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it never is");
+        std::thread::yield_now();
+    }
 }

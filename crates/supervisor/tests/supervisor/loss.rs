@@ -63,7 +63,7 @@ fn with_a_stopped_caller_everything_ends_at_the_limit() -> Result {
     caller.signal(Signal::CONT);
     let events = caller.events();
     assert!(
-        events.starts_with("Exited(Signal(Signal(9))), Over(Over { killed: "),
+        events.starts_with("OutOfTime, Exited(Signal(Signal(9))), Over(Over { killed: "),
         "{events}"
     );
     Ok(())

@@ -13,6 +13,8 @@ mod container;
 #[cfg(target_os = "linux")]
 mod deadline;
 #[cfg(target_os = "linux")]
+mod freeze;
+#[cfg(target_os = "linux")]
 mod harness;
 #[cfg(target_os = "linux")]
 mod inherited;
@@ -38,6 +40,7 @@ fn main() -> std::process::ExitCode {
         command::tests(),
         container::tests(),
         deadline::tests(),
+        freeze::tests(),
         job::tests(),
         loss::tests(),
     ];

@@ -1,0 +1,99 @@
+//! Everything that came of a command stands still for a while, and then goes on as it was.
+
+use std::collections::{HashMap, HashSet};
+
+use rustix::process::Signal as Number;
+
+use crate::Signal;
+use crate::linux::family::{FIRST_PAUSE, LONGEST_PAUSE};
+use crate::linux::process::{Identity, Process, Sent};
+
+/// For so many looks nobody is stopped whose parent still runs: a shell that sees one of its jobs
+/// stop takes that for Ctrl-Z. Who doesn't stop by then hangs in the kernel, and its children don't
+/// wait for it.
+const PATIENT_LOOKS: u32 = 12;
+
+/// A family that is to stand still.
+///
+/// It is looked at again and again, since new processes come until their parents have stopped, and
+/// anybody may continue one. What another user owns can't be stopped, and goes on.
+#[derive(Debug)]
+pub(crate) struct Freeze {
+    /// Who was stopped by this, as opposed to by a user: those stay as they are.
+    stopped: HashSet<Identity>,
+    /// Signals that a process which stands still would lose, or be woken by.
+    held_back: Vec<Signal>,
+    look_at: i64,
+    pause: i64,
+    looks: u32,
+    complete: bool,
+}
+
+impl Freeze {
+    pub(crate) fn new(now: i64) -> Self {
+        Self {
+            stopped: HashSet::new(),
+            held_back: Vec::new(),
+            look_at: now,
+            pause: FIRST_PAUSE,
+            looks: 0,
+            complete: false,
+        }
+    }
+
+    /// When [`Freeze::stop`] is to be called.
+    pub(crate) fn look_at(&self) -> i64 {
+        self.look_at
+    }
+
+    /// Stops whoever of `members`, parents before their children, does not stand still. True the
+    /// first time that everybody does who can be stopped.
+    pub(crate) fn stop(&mut self, members: &[Process], now: i64) -> bool {
+        self.looks += 1;
+        self.look_at = now.saturating_add(self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        let stands: HashMap<i32, bool> = members
+            .iter()
+            .map(|process| (process.id.pid, process.stopped))
+            .collect();
+        let mut running = 0;
+        for process in members.iter().filter(|process| !process.stopped) {
+            let has_turn = stands.get(&process.parent).copied().unwrap_or(true);
+            if !has_turn && self.looks <= PATIENT_LOOKS {
+                running += 1;
+                continue;
+            }
+            if process.send(&[Number::STOP]) == Sent::Delivered {
+                self.stopped.insert(process.id);
+                running += 1;
+            }
+        }
+        running == 0 && !std::mem::replace(&mut self.complete, true)
+    }
+
+    /// Whether everybody has stood still.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Keeps a signal for later that wakes those who stand still, or that is forgotten when they go
+    /// on. Any other waits in the kernel.
+    pub(crate) fn holds_back(&mut self, signal: Signal) -> bool {
+        let holds_back = matches!(signal, Signal::CONT | Signal::TSTP);
+        if holds_back {
+            self.held_back.push(signal);
+        }
+        holds_back
+    }
+
+    /// Continues whoever was stopped by this, children before their parents, so that no parent sees
+    /// a child that is stopped. Returns the signals that were held back.
+    pub(crate) fn thaw(self, members: &[Process]) -> Vec<Signal> {
+        for process in members.iter().rev() {
+            if self.stopped.contains(&process.id) {
+                process.send(&[Number::CONT]);
+            }
+        }
+        self.held_back
+    }
+}

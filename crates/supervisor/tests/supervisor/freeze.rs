@@ -1,0 +1,139 @@
+//! Everything that came of a command stands still, and then goes on as it was.
+
+use rustix::process::Signal;
+
+use crate::harness::{Caller, FAR, Process, Result, is_stopped, send, tests, unlimited};
+
+tests![
+    all_of_it_stands_still_and_goes_on,
+    what_a_user_stopped_stays_so,
+    what_forks_all_the_time_stands_still,
+    who_is_asked_to_end_runs_for_that,
+    the_limits_hold_meanwhile,
+    what_stands_still_dies_with_its_caller,
+    what_stands_still_dies_with_its_supervisor,
+    what_is_being_ended_is_not_stopped,
+];
+
+/// A process in a session of its own, that says its number and what it hears.
+const DISTANT: &str = r#"setsid sh -c 'trap "echo heard; exit" USR1; echo $$; while :; do sleep 0.1; done' & \
+                         trap 'wait; exit 3' USR1; while :; do sleep 0.1; done"#;
+
+fn frozen(caller: &mut Caller) {
+    caller.order("freeze");
+    assert_eq!(caller.event(), "Frozen");
+}
+
+fn all_of_it_stands_still_and_goes_on() -> Result {
+    let mut caller = unlimited().sh(DISTANT);
+    let distant: i32 = caller.line().parse()?;
+    for _ in 0..3 {
+        frozen(&mut caller);
+        assert!(is_stopped(caller.pid) && is_stopped(distant));
+        caller.order("thaw");
+        assert_eq!(caller.event(), "Thawed");
+        assert!(!is_stopped(caller.pid) && !is_stopped(distant));
+    }
+    // What comes while it stands still is heard afterwards.
+    frozen(&mut caller);
+    send(distant, Signal::USR1);
+    caller.signal(Signal::USR1);
+    caller.order("thaw");
+    assert_eq!(caller.line(), "heard");
+    assert_eq!(
+        caller.events(),
+        "Thawed, Exited(Code(3)), Over(Over { killed: 0, unkillable: 0 })"
+    );
+    Ok(())
+}
+
+fn what_a_user_stopped_stays_so() -> Result {
+    let mut caller = unlimited().sh(r#"sh -c 'echo $$; kill -STOP $$; echo on' &
+        until read -r _ _ state _ </proc/$!/stat && [ "$state" = T ]; do :; done
+        echo stopped; wait; exit 3"#);
+    let stopped: i32 = caller.line().parse()?;
+    assert_eq!(caller.line(), "stopped");
+    frozen(&mut caller);
+    caller.order("thaw");
+    assert_eq!(caller.event(), "Thawed");
+    assert!(is_stopped(stopped) && !is_stopped(caller.pid));
+    send(stopped, Signal::CONT);
+    assert_eq!(caller.line(), "on");
+    assert!(caller.events().starts_with("Exited(Code(3)), "));
+    Ok(())
+}
+
+fn what_forks_all_the_time_stands_still() -> Result {
+    let mut caller = unlimited().sh("echo on; while :; do sh -c 'sh -c :'; done");
+    assert_eq!(caller.line(), "on");
+    frozen(&mut caller);
+    assert!(is_stopped(caller.pid));
+    caller.order("thaw");
+    assert_eq!(caller.event(), "Thawed");
+    caller.order(&format!("end 0 {FAR}"));
+    assert!(caller.events().ends_with("unkillable: 0 })"));
+    Ok(())
+}
+
+/// Says what it was asked.
+const POLITE: &str = "trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.1; done";
+
+fn who_is_asked_to_end_runs_for_that() -> Result {
+    let mut caller = unlimited().sh(POLITE);
+    assert_eq!(caller.line(), "ready");
+    frozen(&mut caller);
+    caller.order(&format!("end 0 {FAR}"));
+    assert_eq!(caller.line(), "asked");
+    assert!(caller.events().starts_with("Exited(Code(3)), "));
+    Ok(())
+}
+
+fn the_limits_hold_meanwhile() -> Result {
+    let mut caller = unlimited().sh(POLITE);
+    assert_eq!(caller.line(), "ready");
+    frozen(&mut caller);
+    caller.limits(300, FAR);
+    assert_eq!(caller.line(), "asked");
+    let events = caller.events();
+    assert!(
+        events.starts_with("OutOfTime, Exited(Code(3)), "),
+        "{events}"
+    );
+    Ok(())
+}
+
+fn what_stands_still_dies_with_its_caller() -> Result {
+    let mut caller = unlimited().sh(DISTANT);
+    let distant = caller.process();
+    frozen(&mut caller);
+    caller.signal(Signal::KILL);
+    distant.is_gone();
+    assert_eq!(caller.rest(), b"");
+    Ok(())
+}
+
+fn what_stands_still_dies_with_its_supervisor() -> Result {
+    let mut caller = unlimited().sh(DISTANT);
+    let (command, distant) = (Process::new(caller.pid), caller.process());
+    frozen(&mut caller);
+    caller.order("lose");
+    command.is_gone();
+    distant.is_gone();
+    assert!(caller.events().starts_with("SupervisorLost, "));
+    Ok(())
+}
+
+fn what_is_being_ended_is_not_stopped() -> Result {
+    let mut caller = unlimited().sh(
+        "trap 'echo asked; while :; do sleep 0.1; done' TERM; trap 'echo over; exit 3' USR1; \
+             echo ready; while :; do sleep 0.1; done",
+    );
+    assert_eq!(caller.line(), "ready");
+    caller.order(&format!("end 0 {FAR}"));
+    assert_eq!(caller.line(), "asked");
+    caller.order("freeze");
+    caller.signal(Signal::USR1);
+    assert_eq!(caller.line(), "over");
+    assert!(caller.events().starts_with("Exited(Code(3)), "));
+    Ok(())
+}

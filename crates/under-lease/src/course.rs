@@ -1,0 +1,249 @@
+//! The course of a command: its time grows with every renewal, and ends with a loss.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::select_all;
+use maintenance_lease::env::{Env as _, Machine};
+use maintenance_lease::{HeldLease, Lost, LostBy, Standing};
+use supervisor::{Command, Event, Exit, Limits, Over, Running, Signals, StartError};
+
+use crate::{News, Outcome, Stage};
+
+/// How long before a deadline everything is killed that is left: as long as that may take.
+const RESERVE: Duration = Duration::from_secs(1);
+
+/// How long a keeper may take to say why it did not renew.
+const EXPLANATION: Duration = Duration::from_millis(500);
+
+/// How long before its deadline a command is asked to stop that has `grace` between TERM and KILL:
+/// what [`Keep::stop`](maintenance_lease::Keep::stop) has to be told.
+#[must_use]
+pub fn stop(grace: Duration) -> Duration {
+    grace + RESERVE
+}
+
+/// Runs `command` until it and everything that it started have ended, and passes `signals` on to it.
+/// The leases in `held` are kept with [`stop`] of the same `grace`, and are left to the caller to
+/// release, where [`Outcome::is_over`].
+///
+/// # Errors
+/// Where the command can't be started. That one of the leases was lost before it began is no error.
+///
+/// # Caveats
+/// Dropping the future ends the command in the background: TERM at once, KILL after the grace.
+pub async fn run(
+    held: &[HeldLease],
+    command: Command,
+    grace: Duration,
+    mut signals: Signals,
+    tell: impl FnMut(News<'_>),
+) -> Result<Outcome, StartError> {
+    let mut course = Course::new(held, grace, tell);
+    if !course.may_begin().await {
+        return Ok(course.outcome(None, Some(Over::default())));
+    }
+    let mut running = match command.grace(grace).start(course.limits).await {
+        Ok(running) => running,
+        Err(StartError::TooLate) => {
+            course.explain().await;
+            return Ok(course.outcome(None, Some(Over::default())));
+        }
+        Err(error) => return Err(error),
+    };
+    course.stage = Stage::AtWork;
+    let mut exit = None;
+    let over = loop {
+        tokio::select! {
+            biased;
+            () = course.changed() => course.follow(&mut running),
+            signal = signals.next() => running.signal(signal),
+            event = running.next() => match event {
+                Ok(Event::Stopped(_)) => {
+                    running.suspend();
+                }
+                Ok(Event::Continued) => {}
+                Ok(Event::OutOfTime) => {
+                    course.is_late = true;
+                    course.follow(&mut running);
+                }
+                Ok(Event::Frozen) => course.tell(News::StandsStill),
+                Ok(Event::Thawed) => course.tell(News::GoesOn),
+                Ok(Event::Exited(how)) => {
+                    exit = Some(how);
+                    course.stage = Stage::Over;
+                    course.tell(News::Exited(how));
+                }
+                Ok(Event::Left(processes)) => course.tell(News::Left(processes)),
+                Ok(Event::SupervisorLost) => course.tell(News::SupervisorLost),
+                Ok(Event::Over(over)) => break Some(over),
+                Err(error) => {
+                    course.tell(News::Unfollowed(&error));
+                    break None;
+                }
+            }
+        }
+    };
+    if course.is_late {
+        course.explain().await;
+    }
+    Ok(course.outcome(exit, over))
+}
+
+/// A command on its way.
+struct Course<'a, T> {
+    held: &'a [HeldLease],
+    standings: Vec<Standing>,
+    grace: Duration,
+    limits: Limits,
+    stage: Stage,
+    lost: Vec<String>,
+    /// It had to end at its limit, whether or not a keeper says why.
+    is_late: bool,
+    /// It has to stand still.
+    is_checking: bool,
+    tell: T,
+}
+
+impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
+    fn new(held: &'a [HeldLease], grace: Duration, tell: T) -> Self {
+        let standings: Vec<Standing> = held.iter().map(HeldLease::standing).collect();
+        let mut course = Self {
+            held,
+            grace,
+            limits: limits(&standings, grace),
+            standings,
+            stage: Stage::NotBegun,
+            lost: Vec::new(),
+            is_late: false,
+            is_checking: false,
+            tell,
+        };
+        for index in 0..course.standings.len() {
+            course.look_at(index);
+        }
+        course
+    }
+
+    fn tell(&mut self, news: News<'_>) {
+        (self.tell)(news);
+    }
+
+    /// Waits until every lease is known to be held; false where one is lost.
+    async fn may_begin(&mut self) -> bool {
+        while self.lost.is_empty() && self.must_check() {
+            self.changed().await;
+        }
+        self.limits = limits(&self.standings, self.grace);
+        self.lost.is_empty()
+    }
+
+    fn must_check(&self) -> bool {
+        self.standings.iter().any(|standing| standing.checking)
+    }
+
+    /// Waits until one of the leases stands otherwise.
+    async fn changed(&mut self) {
+        let changes = self.held.iter().zip(&self.standings);
+        let changes = changes.map(|(held, known)| held.changed(known).boxed());
+        let (standing, index, _) = select_all(changes).await;
+        self.standings[index] = standing;
+        self.look_at(index);
+    }
+
+    /// Tells what is new of one of the leases.
+    fn look_at(&mut self, index: usize) {
+        let standing = &self.standings[index];
+        match standing.lost.clone() {
+            Some(lost) => self.lose(&lost),
+            None => (self.tell)(News::Stands(standing)),
+        }
+    }
+
+    fn lose(&mut self, lost: &Arc<Lost>) {
+        self.lost.push(lost.node.clone());
+        self.tell(News::Lost(lost, self.stage));
+    }
+
+    /// Gives the command as much time as its leases have.
+    fn follow(&mut self, running: &mut Running) {
+        if !self.lost.is_empty() {
+            let now = now();
+            // Asked to end once, it can only have less time.
+            self.limits = Limits {
+                term_at: now,
+                kill_at: self.limits.kill_at.min(after(now, self.grace)),
+            };
+            running.end(self.limits);
+        } else if self.is_late {
+            running.end(self.limits);
+        } else {
+            self.limits = limits(&self.standings, self.grace);
+            running.limits(self.limits);
+            self.hold_still(running);
+        }
+    }
+
+    /// Stops the command while one of its leases has to be checked.
+    fn hold_still(&mut self, running: &mut Running) {
+        let must_check = self.must_check();
+        if std::mem::replace(&mut self.is_checking, must_check) == must_check {
+            return;
+        }
+        match must_check {
+            true => running.freeze(),
+            false => running.thaw(),
+        }
+    }
+
+    /// Says why the command had to end, as a keeper has it.
+    async fn explain(&mut self) {
+        let explained = async {
+            while self.lost.is_empty() {
+                self.changed().await;
+            }
+        };
+        let _ = tokio::time::timeout(EXPLANATION, explained).await;
+        let leases = self.held.iter().zip(&self.standings);
+        let earliest = leases.min_by_key(|(_, standing)| standing.stop_at);
+        if let Some((held, standing)) = earliest.filter(|_| self.lost.is_empty()) {
+            // It was renewed at the last moment, when the command was being ended already.
+            self.lose(&Arc::new(Lost {
+                subject: held.subject(),
+                node: held.node().to_owned(),
+                by: LostBy::Expiry,
+                lease: Some(standing.lease.clone()),
+                problem: None,
+            }));
+        }
+    }
+
+    fn outcome(self, exit: Option<Exit>, over: Option<Over>) -> Outcome {
+        Outcome {
+            exit,
+            lost: self.lost,
+            over,
+        }
+    }
+}
+
+/// Until the earliest deadline, less what it takes to end everything by then.
+fn limits(standings: &[Standing], grace: Duration) -> Limits {
+    let stops = standings
+        .iter()
+        .map(|standing| standing.stop_at.as_micros());
+    let term_at = stops.min().unwrap_or(i64::MAX);
+    Limits {
+        term_at,
+        kill_at: after(term_at, grace),
+    }
+}
+
+fn now() -> i64 {
+    Machine.boot().as_micros()
+}
+
+fn after(instant: i64, length: Duration) -> i64 {
+    instant.saturating_add(i64::try_from(length.as_micros()).unwrap_or(i64::MAX))
+}

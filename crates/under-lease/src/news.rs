@@ -1,0 +1,39 @@
+//! What happens to a command under its leases, as data for whoever tells it.
+
+use std::io;
+
+use maintenance_lease::{Lost, Standing};
+use supervisor::Exit;
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug)]
+pub enum News<'a> {
+    /// A lease was renewed, or cut short from outside: how it stands now.
+    Stands(&'a Standing),
+    /// A lease was lost: the command has to end, or had to.
+    Lost(&'a Lost, Stage),
+    /// Time may have passed that no clock counted: the command stands still until its leases were
+    /// read.
+    StandsStill,
+    /// They are held still, and the command goes on.
+    GoesOn,
+    /// The command itself has ended.
+    Exited(Exit),
+    /// It left this many processes behind, which are being ended.
+    Left(usize),
+    /// Its supervisor was killed, or stopped for too long: everything is being ended.
+    SupervisorLost,
+    /// The system refuses what it takes to follow the command: everything is being ended.
+    Unfollowed(&'a io::Error),
+}
+
+/// Where a command is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It did not begin, and won't.
+    NotBegun,
+    /// It is at work.
+    AtWork,
+    /// It has ended.
+    Over,
+}

@@ -1,0 +1,49 @@
+//! How a command ended.
+
+use supervisor::{Exit, Over};
+
+/// How a command under leases ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How the command itself ended, where that is known.
+    pub exit: Option<Exit>,
+    /// The names of the leases that were lost meanwhile; that was told.
+    pub lost: Vec<String>,
+    /// What it took to end everything; `None` where it is not known whether all has ended.
+    pub over: Option<Over>,
+}
+
+impl Outcome {
+    /// That of a command that was not run.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self {
+            exit: None,
+            lost: Vec::new(),
+            over: Some(Over::default()),
+        }
+    }
+
+    /// Whether a lease was lost while the command ran.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Whether nothing of the command runs any more: only then a lease may be released.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.over.is_some_and(|over| over.unkillable == 0)
+    }
+
+    /// The code to end with: that of the command, or `lost` where a lease was, for then the command
+    /// may have worked where it should not have. [`Exit::OF_WRAPPER`] where it isn't known.
+    #[must_use]
+    pub fn code(&self, is_lost: bool, lost: u8) -> u8 {
+        match self.exit {
+            _ if is_lost => lost,
+            Some(exit) => exit.code(),
+            None => Exit::OF_WRAPPER,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Where time may have passed that no clock here counted, the command stands still until the lock was
+//! checked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::Method;
+use rustix::process::Signal;
+
+use crate::support::Treatment::{Ahead, Answer, Keep, Pass};
+use crate::support::{Cluster, Gate, Kept, LEASES, Running, on_both};
+
+/// Says who it is, and what it is asked.
+const COMMAND: &str = "exec 2>/dev/null; trap 'echo over; exit 3' USR1; \
+                       trap 'echo asked to end; exit 0' TERM; \
+                       echo $$; while :; do sleep 0.1; done";
+
+/// A command at work, on a machine that learns from the answer to a renewal that it was paused for
+/// ten seconds, and the request that the command stands still for.
+fn paused(cluster: &Cluster, node: &str) -> (Running, i32, Kept, Gate) {
+    let is_paused = Arc::new(AtomicBool::new(false));
+    let gate = cluster.gate({
+        let (is_paused, has_jumped) = (is_paused.clone(), AtomicBool::new(false));
+        move |method, path| match *method {
+            // What becomes of the Lease is seen by the check only.
+            _ if path.contains("watch") => Answer(503, None),
+            Method::PATCH if is_paused.load(Ordering::SeqCst) => {
+                has_jumped.store(true, Ordering::SeqCst);
+                Ahead(10)
+            }
+            Method::GET if has_jumped.load(Ordering::SeqCst) => Keep,
+            _ => Pass,
+        }
+    });
+    let line = [
+        "with",
+        node,
+        "--request-timeout=5s",
+        "--grace=1s",
+        "--lease-duration=11s",
+    ];
+    let mut running = cluster
+        .maint(line)
+        .args(["--", "/bin/sh", "-c", COMMAND])
+        .kubeconfig(&gate.kubeconfig)
+        .start();
+    let command = running.line().parse().expect("a process id");
+    is_paused.store(true, Ordering::SeqCst);
+    let check = gate.kept();
+    running.says("the command stands still until its lock was checked");
+    assert_eq!(state(command), "T");
+    (running, command, check, gate)
+}
+
+/// How the system has a process: `T` is one that was stopped.
+fn state(process: i32) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it lives");
+    let (_, rest) = stat.rsplit_once(')').expect("a name");
+    rest.split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn it_goes_on_where_the_lock_is_still_held() {
+    on_both("jump-held", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let (mut running, _, check, _gate) = paused(cluster, &node);
+        // What it is sent meanwhile it hears when it goes on.
+        running.is_sent(Signal::USR1);
+        assert_eq!(check.passes(), 200);
+        running.says("the command goes on");
+        assert_eq!(running.line(), "over");
+        let run = running.ends();
+        assert_eq!(run.code, 3, "{run}");
+        assert!(run.stderr.contains("released"), "{run}");
+    });
+}
+
+#[test]
+fn it_is_ended_where_the_lock_is_lost() {
+    on_both("jump-lost", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let (mut running, _, check, _gate) = paused(cluster, &node);
+        cluster.delete(&format!("{LEASES}/{node}"));
+        assert_eq!(check.passes(), 404);
+        assert_eq!(running.line(), "asked to end");
+        let run = running.ends();
+        assert_eq!(run.code, 5, "{run}");
+        assert!(run.stderr.contains("was deleted"), "{run}");
+        assert!(!run.stderr.contains("goes on"), "{run}");
+    });
+}
+
+#[test]
+fn it_is_asked_to_end_where_nobody_answers() {
+    on_both("jump-silent", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let (mut running, _, _never_passes, _gate) = paused(cluster, &node);
+        assert_eq!(running.line(), "asked to end");
+        let run = running.ends();
+        assert_eq!(run.code, 5, "{run}");
+        assert!(run.stderr.contains("could not be renewed in time"), "{run}");
+    });
+}
