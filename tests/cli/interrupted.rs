@@ -178,11 +178,33 @@ fn a_hangup_is_survived_where_that_is_wanted() {
         let run = cluster
             .maint(["acquire", &node])
             .kubeconfig(&gate.kubeconfig)
-            .without_hangups()
+            .ignoring("HUP")
             .start();
         let kept = gate.kept();
         run.is_sent(Signal::HUP);
         assert_eq!(kept.passes(), 201);
         assert_eq!(run.ends().code, 0);
+    });
+}
+
+#[test]
+fn what_is_ignored_from_the_start_interrupts_nothing() {
+    on_both("ctrl-ignored", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        for signal in [Signal::INT, Signal::TERM] {
+            let bob = |verb: &str| cluster.maint([verb, &*node]).holder("bob@laptop");
+            bob("acquire").succeeds();
+            let mut run = cluster
+                .maint(["acquire", &node, "--wait"])
+                .ignoring("INT TERM")
+                .start();
+            run.says("waiting: ");
+            run.is_sent(signal);
+            bob("release").succeeds();
+            let run = run.ends();
+            assert_eq!(run.code, 0, "{run}");
+            cluster.maint(["release", &node]).succeeds();
+        }
     });
 }

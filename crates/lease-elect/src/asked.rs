@@ -1,23 +1,28 @@
-//! Signals while it stands by: there is no daemon yet to pass them on to.
+//! Signals while it connects and stands by: there is no daemon yet to pass them on to.
 
+use std::future::pending;
 use std::io::{self, IsTerminal as _};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use supervisor::{Ignored, Signal};
+use tokio::signal::unix::{self, SignalKind, signal};
 
 use crate::exit::Code;
 
 /// Listens for being asked to end. As the first process of a container it would not be ended
-/// otherwise.
+/// otherwise. What it was started to ignore stays ignored.
 pub(crate) struct Asked {
-    interrupt: Signal,
-    quit: Signal,
-    terminate: Signal,
+    interrupt: Ear,
+    quit: Ear,
+    terminate: Ear,
     /// With a terminal: that is gone. Else, as USR1 and USR2, it is something for a daemon, such as
     /// to read its configuration again.
-    hang_up: Signal,
+    hang_up: Ear,
     has_terminal: bool,
-    _for_the_daemon: [Signal; 2],
+    _for_the_daemon: [Ear; 2],
 }
+
+/// Listens for one signal, unless that is ignored.
+struct Ear(Option<unix::Signal>);
 
 impl Asked {
     /// Begins to listen.
@@ -25,15 +30,16 @@ impl Asked {
     /// # Errors
     /// Where the system refuses.
     pub(crate) fn new() -> io::Result<Self> {
+        let ignored = Ignored::now()?;
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            quit: signal(SignalKind::quit())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
+            interrupt: Ear::new(Signal::INT, ignored)?,
+            quit: Ear::new(Signal::QUIT, ignored)?,
+            terminate: Ear::new(Signal::TERM, ignored)?,
+            hang_up: Ear::new(Signal::HUP, ignored)?,
             has_terminal: io::stdin().is_terminal(),
             _for_the_daemon: [
-                signal(SignalKind::user_defined1())?,
-                signal(SignalKind::user_defined2())?,
+                Ear::new(Signal::USR1, ignored)?,
+                Ear::new(Signal::USR2, ignored)?,
             ],
         })
     }
@@ -44,15 +50,29 @@ impl Asked {
         loop {
             tokio::select! {
                 biased;
-                _ = self.terminate.recv() => return Code::DONE,
-                _ = self.interrupt.recv() => return Code::INTERRUPTED,
-                _ = self.quit.recv() => return Code::INTERRUPTED,
-                _ = self.hang_up.recv() => {
+                () = self.terminate.hears() => return Code::DONE,
+                () = self.interrupt.hears() => return Code::INTERRUPTED,
+                () = self.quit.hears() => return Code::INTERRUPTED,
+                () = self.hang_up.hears() => {
                     if self.has_terminal {
                         return Code::INTERRUPTED;
                     }
                 }
             }
+        }
+    }
+}
+
+impl Ear {
+    fn new(wanted: Signal, ignored: Ignored) -> io::Result<Self> {
+        let listening = (!ignored.has(wanted)).then(|| signal(SignalKind::from_raw(wanted.0)));
+        listening.transpose().map(Self)
+    }
+
+    async fn hears(&mut self) {
+        match &mut self.0 {
+            Some(signal) => drop(signal.recv().await),
+            None => pending().await,
         }
     }
 }

@@ -170,11 +170,12 @@ impl Maint {
         self
     }
 
-    /// With hang-ups ignored from the start, as under `nohup`.
-    pub(crate) fn without_hangups(mut self) -> Self {
+    /// With `signals` ignored from the start, as hang-ups are under `nohup`.
+    pub(crate) fn ignoring(mut self, signals: &str) -> Self {
+        let script = format!(r#"trap "" {signals}; exec "$0" "$@""#);
         let mut shell = Command::new("/bin/sh");
         shell
-            .args(["-c", r#"trap "" HUP; exec "$0" "$@""#])
+            .args(["-c", &script])
             .arg(self.command.get_program())
             .args(self.command.get_args())
             .env_clear()

@@ -77,7 +77,7 @@ fn a_hang_up_that_is_ignored_stays_so() {
         let node = cluster.node("worker-1");
         let script = "echo on; read line; echo $line";
         let mut running = with(cluster, slice::from_ref(&node), script)
-            .without_hangups()
+            .ignoring("HUP")
             .stdin("went on\n")
             .start();
         assert_eq!(running.line(), "on");

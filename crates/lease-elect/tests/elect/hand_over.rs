@@ -10,6 +10,7 @@ tests_on_both! {
     what_the_daemon_exits_with_is_passed_on_and_the_lease_released,
     a_daemon_that_is_not_there_leads_nobody_astray,
     a_standby_that_is_asked_to_end_leaves_the_leader_alone,
+    what_a_standby_was_started_to_ignore_does_not_end_it,
     signals_are_the_daemons,
 }
 
@@ -107,4 +108,16 @@ fn signals_are_the_daemons(cluster: &Cluster) {
     a.signal(Signal::INT);
     assert_eq!(a.code(), Some(3));
     cluster.journal.wait_for("int");
+}
+
+fn what_a_standby_was_started_to_ignore_does_not_end_it(cluster: &Cluster) {
+    let a = cluster.candidate("a").with(LONG).start();
+    cluster.journal.wait_for("begin a");
+    let deaf = ["/bin/sh", "-c", r#"trap "" INT; exec "$0" "$@""#];
+    let mut b = cluster.candidate("b").by(&deaf).with(LONG).start();
+    b.says("leads");
+    b.signal(Signal::INT);
+    b.signal(Signal::TERM);
+    assert_eq!(b.code(), Some(0), "TERM was the first that it heard");
+    drop(a);
 }
