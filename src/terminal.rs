@@ -12,6 +12,7 @@ use std::fmt;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 
 use anstyle::{AnsiColor, Style};
+use connect::speaks_for_itself;
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::failure::Failure;
@@ -114,17 +115,7 @@ impl Terminal {
 
     /// Prints a problem as kubectl does: after `error: `, unless it says by itself where it is from.
     pub(crate) fn error(&self, text: &str) {
-        const SPEAKS_FOR_ITSELF: [&str; 5] = [
-            "Error from server",
-            "Error in configuration: ",
-            "Unable to connect",
-            "The connection to the server",
-            "error: ",
-        ];
-        if SPEAKS_FOR_ITSELF
-            .iter()
-            .any(|beginning| text.starts_with(beginning))
-        {
+        if speaks_for_itself(text) {
             self.stderr(format_args!("{text}"));
         } else {
             self.stderr(format_args!("{ERROR}error:{ERROR:#} {text}"));

@@ -12,6 +12,21 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use thiserror::Error;
 
+/// Whether `message` says by itself where it comes from: kubectl puts `error: ` before all others.
+#[must_use]
+pub fn speaks_for_itself(message: &str) -> bool {
+    const BEGINNINGS: [&str; 5] = [
+        "Error from server",
+        "Error in configuration: ",
+        "Unable to connect",
+        "The connection to the server",
+        "error: ",
+    ];
+    BEGINNINGS
+        .iter()
+        .any(|beginning| message.starts_with(beginning))
+}
+
 /// Why there is no connection. `Display` is kubectl's sentence, without the `error: ` that it puts before those that
 /// don't say by themselves where they come from.
 #[derive(Debug, Error)]

@@ -26,7 +26,7 @@ use http::HeaderValue;
 
 use self::credentials::Credentials;
 pub use self::environment::Environment;
-pub use self::error::ConnectError;
+pub use self::error::{ConnectError, speaks_for_itself};
 pub use self::flags::{Flags, Timeout};
 use self::tls::Identity;
 use self::transport::Options;

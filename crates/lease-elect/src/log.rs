@@ -4,6 +4,8 @@
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
 
+use connect::speaks_for_itself;
+
 use crate::failure::Failure;
 
 /// A transition.
@@ -18,7 +20,12 @@ pub(crate) fn trace(text: &str) {
 
 /// What it ends with.
 pub(crate) fn failure(failure: &Failure) {
-    let mut text = format!("error: {}\n", escape(&failure.to_string()));
+    let message = failure.to_string();
+    let prefix = match speaks_for_itself(&message) {
+        true => "",
+        false => "error: ",
+    };
+    let mut text = format!("{prefix}{}\n", escape(&message));
     if let Some(hint) = failure.hint() {
         let _ = writeln!(text, "hint: {}", escape(&hint));
     }

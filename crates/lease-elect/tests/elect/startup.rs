@@ -22,6 +22,7 @@ tests_on_both! { everywhere:
     without_a_way_to_the_server_it_fails_by_a_code_of_its_own,
     the_locks_of_nodes_are_not_led_on,
     a_namespace_that_is_not_there_is_named,
+    what_says_by_itself_where_it_comes_from_is_no_error_twice,
 }
 
 fn options_that_leave_no_time_are_refused_with_the_formula(cluster: &Cluster) {
@@ -81,6 +82,20 @@ fn a_namespace_that_is_not_there_is_named(cluster: &Cluster) {
         .run(&["true"]);
     assert_eq!(a.code(), Some(125));
     a.says("\"nowhere\" not found");
+}
+
+fn what_says_by_itself_where_it_comes_from_is_no_error_twice(cluster: &Cluster) {
+    let setup = cluster.candidate("a").with(&["--context=nowhere"]);
+    let mut a = setup.run(&["true"]);
+    assert_eq!(a.code(), Some(125));
+    assert_eq!(a.log()[0], "error: context \"nowhere\" does not exist");
+    let mut b = cluster
+        .candidate("b")
+        .with(&["-n", "nowhere"])
+        .run(&["true"]);
+    assert_eq!(b.code(), Some(125));
+    let said = b.says("\"nowhere\" not found");
+    assert!(said.starts_with("Error from server (NotFound): "), "{said}");
 }
 
 fn the_documented_rights_are_enough(cluster: &Cluster) {
