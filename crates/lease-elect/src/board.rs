@@ -19,9 +19,19 @@ pub(crate) enum Role {
     Ending,
 }
 
+/// What the election is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) namespace: String,
+    pub(crate) lease: String,
+    pub(crate) holder: String,
+}
+
 /// How the election stands.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
+    /// `None` before the way to the API server is known, and with it the namespace.
+    pub(crate) named: Option<Named>,
     pub(crate) role: Role,
     /// It can't see whether the lead becomes free.
     pub(crate) is_blind: bool,
@@ -42,6 +52,11 @@ pub(crate) struct Board(Arc<Mutex<Facts>>);
 impl Board {
     pub(crate) fn facts(&self) -> Facts {
         self.lock().clone()
+    }
+
+    /// It is known what is elected on.
+    pub(crate) fn names(&self, named: Named) {
+        self.lock().named = Some(named);
     }
 
     /// Another leads.

@@ -7,13 +7,12 @@ use maintenance_lease::{LeaderElection, Maintenance, Repository};
 
 use crate::args::Args;
 use crate::asked::Asked;
-use crate::board::Board;
+use crate::board::{Board, Named};
 use crate::campaign::{self, withdraw};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::lead::Lead;
-use crate::status::{self, Named};
-use crate::{holder, log};
+use crate::{holder, log, status};
 
 /// What the API server's logs call this program.
 const USER_AGENT: &str = concat!("lease-elect/", env!("CARGO_PKG_VERSION"));
@@ -27,13 +26,21 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
     let keep = args.keep()?;
     tokio::spawn(supervisor::reap_orphans());
     let board = Board::default();
-    let status = match args.status_address {
-        Some(address) => Some(status::listen(address).await?),
-        None => None,
-    };
+    if let Some(address) = args.status_address {
+        let listener = status::listen(address).await?;
+        tokio::spawn(status::serve(listener, board.clone()));
+    }
 
-    let environment = Environment::of_this_process();
-    let connection = connect(&args.flags(), &environment, USER_AGENT, &notices()).await?;
+    let (environment, flags, notices) = (Environment::of_this_process(), args.flags(), notices());
+    // A credential plugin may take its time, or wait for a person.
+    let connection = tokio::select! {
+        biased;
+        code = asked.heard() => {
+            log::line("asked to end");
+            return Ok(code);
+        }
+        connection = connect(&flags, &environment, USER_AGENT, &notices) => connection?,
+    };
     let holder = args.holder.clone().unwrap_or_else(holder::of_this_process);
     let namespace = connection.client.default_namespace().to_owned();
     let locks = Maintenance::builder(connection.client, holder)
@@ -43,14 +50,11 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
         .build()?;
     let election =
         LeaderElection::new(locks.clone(), &*args.lease)?.lease_duration(args.lease_duration);
-    if let Some(listener) = status {
-        let named = Named {
-            namespace: namespace.clone(),
-            lease: args.lease.clone(),
-            holder: locks.identity().to_owned(),
-        };
-        tokio::spawn(status::serve(listener, named, board.clone()));
-    }
+    board.names(Named {
+        namespace: namespace.clone(),
+        lease: args.lease.clone(),
+        holder: locks.identity().to_owned(),
+    });
 
     log::line(format_args!(
         "candidate for lease {namespace}/{} as {}",

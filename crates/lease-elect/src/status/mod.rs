@@ -30,14 +30,6 @@ const CONNECTIONS: usize = 32;
 /// A connection that asks nothing for this long is closed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the election is about.
-#[derive(Clone, Debug)]
-pub(crate) struct Named {
-    pub(crate) namespace: String,
-    pub(crate) lease: String,
-    pub(crate) holder: String,
-}
-
 /// Listens on `address`, and says where.
 ///
 /// # Errors
@@ -51,8 +43,7 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> 
 }
 
 /// Answers whoever asks, for ever.
-pub(crate) async fn serve(listener: TcpListener, named: Named, board: Board) {
-    let named = Arc::new(named);
+pub(crate) async fn serve(listener: TcpListener, board: Board) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -63,11 +54,11 @@ pub(crate) async fn serve(listener: TcpListener, named: Named, board: Board) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let (named, board) = (Arc::clone(&named), board.clone());
+        let board = board.clone();
         tokio::spawn(async move {
             let _place = place;
             let service = service_fn(|request: Request<hyper::body::Incoming>| {
-                let answer = answer(&request, &named, &board.facts(), Machine.boot());
+                let answer = answer(&request, &board.facts(), Machine.boot());
                 async { Ok::<_, Infallible>(answer) }
             });
             // Whoever asked may go at any time.
@@ -80,12 +71,7 @@ pub(crate) async fn serve(listener: TcpListener, named: Named, board: Board) {
     }
 }
 
-fn answer<B>(
-    request: &Request<B>,
-    named: &Named,
-    facts: &Facts,
-    now: BootInstant,
-) -> Response<Full<Bytes>> {
+fn answer<B>(request: &Request<B>, facts: &Facts, now: BootInstant) -> Response<Full<Bytes>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut answer = text(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -100,6 +86,10 @@ fn answer<B>(
         "/readyz" if asks_for_leader(request.uri().query()) => probes::leader(facts, now),
         "/readyz" => probes::readiness(facts, now),
         "/metrics" => {
+            let Some(named) = &facts.named else {
+                let why = "there is no way to the API server yet\n".to_owned();
+                return text(StatusCode::SERVICE_UNAVAILABLE, why);
+            };
             let mut answer = text(StatusCode::OK, metrics::render(named, facts, now));
             let kind = http::HeaderValue::from_static(metrics::CONTENT_TYPE);
             answer.headers_mut().insert(CONTENT_TYPE, kind);
@@ -130,7 +120,7 @@ fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::Role;
+    use crate::board::{Named, Role};
 
     fn ask(method: Method, target: &str, role: Role) -> u16 {
         let request = Request::builder().method(method).uri(target).body(());
@@ -140,12 +130,13 @@ mod tests {
             holder: "a".to_owned(),
         };
         let facts = Facts {
+            named: (role != Role::Starting).then_some(named),
             role,
             deadline: Some(BootInstant::from_micros(10)),
             ..Facts::default()
         };
         let now = BootInstant::from_micros(5);
-        let answer = answer(&request.expect("a request"), &named, &facts, now);
+        let answer = answer(&request.expect("a request"), &facts, now);
         answer.status().as_u16()
     }
 
@@ -164,7 +155,8 @@ mod tests {
             }
             assert_eq!(ask(Method::GET, "/readyz?follower", role), readiness);
             assert_eq!(ask(Method::GET, "/healthz", role), 200, "{role:?}");
-            assert_eq!(ask(Method::GET, "/metrics", role), 200, "{role:?}");
+            let metrics = if role == Role::Starting { 503 } else { 200 };
+            assert_eq!(ask(Method::GET, "/metrics", role), metrics, "{role:?}");
         }
     }
 

@@ -12,6 +12,7 @@ use crate::support::{eventually, tests_on_both};
 tests_on_both! {
     who_leads_and_who_stands_by_can_be_asked,
     a_standby_that_is_cut_off_is_alive_and_not_ready,
+    who_still_connects_is_alive_and_can_be_asked_to_end,
 }
 
 const SERVING: &[&str] = &["--status-address=127.0.0.1:0", "--lease-duration=1h"];
@@ -20,7 +21,8 @@ fn who_leads_and_who_stands_by_can_be_asked(cluster: &Cluster) {
     let mut a = cluster.candidate("a").with(SERVING).start();
     cluster.journal.wait_for("begin a");
     let b = cluster.candidate("b").with(SERVING).start();
-    b.says("leads");
+    // The name of its Lease has "leads" in it.
+    b.says("standing by: ");
     assert_eq!((get(&a, "/healthz").0, get(&b, "/healthz").0), (200, 200));
     assert_eq!((get(&a, "/readyz").0, get(&b, "/readyz").0), (200, 200));
     assert_eq!(
@@ -60,6 +62,20 @@ fn a_standby_that_is_cut_off_is_alive_and_not_ready(cluster: &Cluster) {
     b.says("can't be watched");
     assert_eq!((get(&b, "/healthz").0, get(&b, "/readyz").0), (200, 503));
     drop(a);
+}
+
+fn who_still_connects_is_alive_and_can_be_asked_to_end(cluster: &Cluster) {
+    let path = cluster.kubeconfig_with_slow_plugin();
+    let flag = format!("--kubeconfig={}", path.display());
+    for (signal, code) in [(Signal::TERM, 0), (Signal::INT, 130)] {
+        let setup = cluster.candidate("a").with(SERVING).with(&[&flag]);
+        let mut a = setup.run(&["true"]);
+        assert_eq!((get(&a, "/healthz").0, get(&a, "/readyz").0), (200, 503));
+        assert_eq!(get(&a, "/metrics").0, 503);
+        a.signal(signal);
+        assert_eq!(a.code(), Some(code));
+        a.says("asked to end");
+    }
 }
 
 /// Asks a candidate; returns the code and the whole answer.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use sandbox::{Sandbox, Serving};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -95,6 +95,25 @@ impl Cluster {
             context.namespace = Some(namespace.to_owned());
         }
         self.write(namespace, &serde_json::to_string(&file).expect("JSON"))
+    }
+
+    /// A kubeconfig whose credential plugin never comes to an end, unless nobody listens to it.
+    pub(crate) fn kubeconfig_with_slow_plugin(&self) -> PathBuf {
+        let plugin = json!({
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "/bin/sh",
+            "args": ["-c", "while echo; do sleep 0.1; done"],
+            "interactiveMode": "Never",
+        });
+        let file = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "slow",
+            "contexts": [{"name": "slow", "context": {"cluster": "slow", "user": "slow"}}],
+            "clusters": [{"name": "slow", "cluster": {"server": "https://127.0.0.1:1"}}],
+            "users": [{"name": "slow", "user": {"exec": plugin}}],
+        });
+        self.write("slow", &file.to_string())
     }
 
     fn kubeconfig_text(&self) -> String {
