@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -94,7 +94,7 @@ impl Credentials {
         match self {
             Self::None => Ok(None),
             Self::Fixed(header) => Ok(Some(header.clone())),
-            Self::File(file) => Ok(Some(file.header())),
+            Self::File(file) => Ok(Some(file.header().await)),
             Self::Plugin(plugin) => plugin.header().await,
         }
     }
@@ -136,14 +136,25 @@ impl TokenFile {
         })
     }
 
-    fn header(&self) -> HeaderValue {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.1.elapsed() > TOKEN_FILE_FRESH
-            && let Ok(header) = Self::read(&self.path)
-        {
-            *last = (header, Instant::now());
+    /// The latest header. It is read beside the runtime: a file system may hang, and renewals of
+    /// other leases and their deadlines must not.
+    async fn header(&self) -> HeaderValue {
+        let (last, read) = self.last().clone();
+        if read.elapsed() <= TOKEN_FILE_FRESH {
+            return last;
         }
-        last.0.clone()
+        let path = self.path.clone();
+        match tokio::task::spawn_blocking(move || Self::read(&path)).await {
+            Ok(Ok(header)) => {
+                *self.last() = (header.clone(), Instant::now());
+                header
+            }
+            _ => last,
+        }
+    }
+
+    fn last(&self) -> MutexGuard<'_, (HeaderValue, Instant)> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(path: &Path) -> Result<HeaderValue, String> {
