@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
+use maintenance_lease::Error;
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Error, LostBy};
 
 use crate::failure::Failure;
 use crate::report::verb::Verb;
@@ -23,20 +23,21 @@ impl Code {
     pub(crate) const HELD: Self = Self(3);
     /// What was waited for did not come in time.
     pub(crate) const TIMED_OUT: Self = Self(4);
-    /// The lease was lost while something worked under it.
+    /// A lease was lost while something worked under it, or while others were waited for.
     pub(crate) const LOST: Self = Self(5);
     /// Refused for safety: a confirmation is needed, or was answered with no.
     pub(crate) const UNSAFE: Self = Self(6);
     /// A failure of `with` itself, as opposed to its command's.
-    pub(crate) const WRAPPER: Self = Self(125);
+    pub(crate) const WRAPPER: Self = Self(supervisor::Exit::OF_WRAPPER);
     /// Interrupted by Ctrl-C.
     pub(crate) const INTERRUPTED: Self = Self(130);
 
     /// From the best to the worst: of several nodes, the worst counts.
-    const ORDER: [Self; 7] = [
+    const ORDER: [Self; 8] = [
         Self::DONE,
         Self::TIMED_OUT,
         Self::HELD,
+        Self::LOST,
         Self::UNSAFE,
         Self::ERROR,
         Self::USAGE,
@@ -104,8 +105,7 @@ impl Code {
                     Self::ERROR
                 }
             },
-            // It went on its way to something else: it was not worked under yet.
-            Error::Lost(lost) if lost.by != LostBy::Expiry => Self::HELD,
+            Error::Lost(_) => Self::LOST,
             Error::Invalid(_) => Self::USAGE,
             _ => Self::ERROR,
         }
@@ -144,7 +144,8 @@ mod tests {
         assert_eq!(worst(&[Code::DONE, Code::DONE]), Code::DONE);
         assert_eq!(worst(&[Code::HELD, Code::DONE]), Code::HELD);
         assert_eq!(worst(&[Code::TIMED_OUT, Code::HELD]), Code::HELD);
-        assert_eq!(worst(&[Code::HELD, Code::UNSAFE]), Code::UNSAFE);
+        assert_eq!(worst(&[Code::HELD, Code::LOST]), Code::LOST);
+        assert_eq!(worst(&[Code::LOST, Code::UNSAFE]), Code::UNSAFE);
         assert_eq!(worst(&[Code::ERROR, Code::UNSAFE, Code::HELD]), Code::ERROR);
         assert_eq!(worst(&[Code::ERROR, Code::USAGE]), Code::USAGE);
         assert_eq!(worst(&[Code::INTERRUPTED, Code::USAGE]), Code::INTERRUPTED);

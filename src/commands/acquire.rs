@@ -27,7 +27,8 @@ use crate::session::Start;
 /// Several nodes are taken all or none: what this very call took is given back where one is refused.
 /// --partial keeps what it can get. With --wait they are taken one after another in the order of
 /// their names, however they were given, so that callers who overlap never wait for each other; what
-/// is taken is renewed meanwhile, and given back on a time-out, on Ctrl-C or where it is lost.
+/// is taken is renewed meanwhile, and given back on a time-out, on Ctrl-C or where one of them is
+/// lost; exit code 5 then.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint acquire worker-1 -m \"new kernel\"

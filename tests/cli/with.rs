@@ -1,6 +1,7 @@
 //! `with`: a command on this machine, while nodes are locked.
 
 mod clocks;
+mod codes;
 mod command;
 mod ending;
 mod locking;

@@ -1,6 +1,7 @@
 //! Taking several nodes one after another, and waiting for each as long as it must.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use maintenance_lease::protocol::{Refusal, State};
@@ -8,7 +9,7 @@ use maintenance_lease::{
     Change, Error, Keep, Maintenance, NodeLease, Refused, Renew, Seen, Sight, Subject,
 };
 
-use super::{Taking, is_hold};
+use super::{Taking, is_hold, lost_to};
 use crate::cli::patience::Patience;
 use crate::commands::many::{self, Course};
 use crate::commands::targets::Target;
@@ -88,10 +89,16 @@ impl Taking<'_> {
                     results.insert(node.to_owned(), Ok(change));
                 }
                 Err(failure) => {
-                    // What is somebody else's now is not ours to give back.
-                    if !matches!(failure, Failure::Lock(Error::Refused(_))) {
-                        results.insert(node.to_owned(), Ok(taken[node].clone()));
-                    }
+                    let failure = match failure {
+                        // What is somebody else's now is not ours to give back.
+                        Failure::Lock(Error::Refused(refused)) => {
+                            Error::Lost(Arc::new(lost_to(*refused))).into()
+                        }
+                        other => {
+                            results.insert(node.to_owned(), Ok(taken[node].clone()));
+                            other
+                        }
+                    };
                     failures.push((node.to_owned(), failure));
                 }
             },

@@ -1,0 +1,89 @@
+//! Codes of its own, for scripts whose command uses those of `with`.
+
+use insta::assert_snapshot;
+
+use crate::support::{Cluster, holder_of, in_memory, on_both};
+
+/// Two nodes, the second of them bob's.
+fn nodes(cluster: &Cluster) -> [String; 2] {
+    cluster.namespace();
+    let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+    let bob = cluster.maint(["acquire", &nodes[1]]).holder("bob@laptop");
+    bob.succeeds();
+    nodes
+}
+
+#[test]
+fn none_of_them_can_pass_for_success() {
+    in_memory("codes-zero", |cluster| {
+        let line = ["with", "worker-1", "-E", "0", "--", "true"];
+        assert_snapshot!(cluster.maint(line).run(), @"
+        $ kubectl maint with worker-1 -E 0 -- true
+        -- stderr
+        error: invalid value '0' for '--conflict-exit-code <CODE>': 0 is not in 1..=255
+
+        For more information, try '--help'.
+        -- exit code 125
+        ");
+        for line in [
+            ["--conflict-exit-code", "256"],
+            ["--lost-exit-code", "0"],
+            ["--lost-exit-code", "256"],
+        ] {
+            let run = cluster.maint(["with", "worker-1"]).args(line);
+            let run = run.args(["--", "true"]).run();
+            assert_eq!((run.code, &run.stdout[..]), (125, ""), "{run}");
+            assert!(run.stderr.contains(line[0]), "{run}");
+        }
+    });
+}
+
+#[test]
+fn a_conflict_has_its_own_and_the_commands_is_left_alone() {
+    on_both("codes-conflict", |cluster| {
+        let [free, held] = nodes(cluster);
+        let with = |words: &[&str]| {
+            let line = ["with", "-q", "-E", "75", "--lost-exit-code", "76"];
+            cluster.maint(line).args(words).run().code
+        };
+        assert_eq!(with(&[&held, "--", "true"]), 75);
+        assert_eq!(with(&[&free, &held, "--", "true"]), 75);
+        assert_eq!(with(&[&held, "--wait", "--timeout=0", "--", "true"]), 75);
+        for code in ["0", "3", "4", "5", "75"] {
+            let script = format!("exit {code}");
+            let ended = with(&[&free, "--", "/bin/sh", "-c", &script]);
+            assert_eq!(ended.to_string(), code);
+        }
+        // No conflict: it is wrongly used, or can't be run.
+        assert_eq!(with(&["Worker", "--", "true"]), 125);
+        assert_eq!(with(&[&free, "--", "no-such-command"]), 127);
+    });
+}
+
+#[test]
+fn a_lock_that_is_lost_while_others_are_waited_for_is_lost() {
+    on_both("codes-lost", |cluster| {
+        let [free, held] = nodes(cluster);
+        let lost = |more: &[&str]| {
+            let line = ["with", &free, &held, "--wait"];
+            let mut run = cluster
+                .maint(line)
+                .args(more)
+                .args(["--", "echo", "ran"])
+                .start();
+            run.says("1 of 2 taken");
+            let force = ["release", &free, "--force", "--yes", "-m", "alice is away"];
+            cluster.maint(force).holder("carol@desk").succeeds();
+            let run = run.ends();
+            assert_eq!(run.stdout, "", "{run}");
+            assert!(
+                run.stderr.contains("was released by somebody else"),
+                "{run}"
+            );
+            run.code
+        };
+        assert_eq!(lost(&[]), 5);
+        assert_eq!(lost(&["--lost-exit-code", "76"]), 76);
+        assert_eq!(holder_of(cluster, &free), None);
+    });
+}
