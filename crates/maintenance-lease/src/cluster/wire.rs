@@ -5,7 +5,6 @@
 //! takes exactly six decimals.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::protocol::Instant;
@@ -27,7 +26,7 @@ pub(crate) fn print(instant: Instant) -> serde_json::Value {
         } else {
             Timestamp::MAX
         });
-    serde_json::to_value(MicroTime(time)).expect("a time prints")
+    serde_json::Value::String(format!("{time:.6}"))
 }
 
 /// Reads the `Date` header of an answer (RFC 9110, section 5.6.7; servers send the first form).

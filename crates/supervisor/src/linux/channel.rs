@@ -38,12 +38,17 @@ impl Channel {
         })
     }
 
-    /// Sends without waiting; what doesn't go out at once does during [`Channel::receive`].
+    /// Sends without waiting; what doesn't go out at once does during [`Channel::receive`]. A message
+    /// that can't be written ends the channel, as if the other end were gone.
     pub(crate) fn send(&mut self, message: &impl Serialize) {
-        let line = serde_json::to_vec(message).expect("messages are plain data");
-        self.unsent.extend(line);
-        self.unsent.push(b'\n');
-        self.flush();
+        match serde_json::to_vec(message) {
+            Ok(line) => {
+                self.unsent.extend(line);
+                self.unsent.push(b'\n');
+                self.flush();
+            }
+            Err(_) => self.ended = true,
+        }
     }
 
     fn flush(&mut self) {
