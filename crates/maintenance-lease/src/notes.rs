@@ -47,7 +47,9 @@ impl Notes {
         };
         match nonce(acquisition, transitions) {
             Some(nonce) => Self {
-                nonce: Some(nonce.to_owned()),
+                nonce: Some(nonce)
+                    .filter(|nonce| !nonce.is_empty())
+                    .map(ToOwned::to_owned),
                 ..self
             },
             None => Self {
@@ -63,7 +65,13 @@ pub(crate) fn mark(transitions: u32, nonce: &str) -> String {
     format!("{transitions}-{nonce}")
 }
 
-/// The nonce in a mark; `None` where it marks another acquisition than the one that `transitions`
+/// The value that marks the words of who released the acquisition that `transitions` counts, which
+/// are not those of the next holder: it has no nonce, since no acquisition stands there.
+pub(crate) fn mark_of_release(transitions: u32) -> String {
+    mark(transitions, "")
+}
+
+/// The nonce in a mark, empty in that of a release; `None` where it marks another acquisition than the one that `transitions`
 /// counts.
 fn nonce(mark: &str, transitions: u32) -> Option<&str> {
     mark.strip_prefix(&transitions.to_string())?
@@ -104,6 +112,17 @@ mod tests {
             assert_eq!(notes.hold_until, None, "{mark:?}");
             assert_eq!(notes.last_holder, None, "{mark:?}");
         }
+    }
+
+    #[test]
+    fn the_words_of_a_release_count_until_the_next_acquisition() {
+        let mark = mark_of_release(7);
+        let released = notes(Some(&mark)).of_count(7);
+        assert_eq!(released.reason.as_deref(), Some("new kernel"));
+        assert_eq!(released.nonce, None, "no acquisition stands there");
+        let taken = notes(Some(&mark)).of_count(8);
+        assert_eq!(taken.reason, None);
+        assert!(taken.outdated);
     }
 
     #[test]

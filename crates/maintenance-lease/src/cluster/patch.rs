@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::wire;
 use crate::bugs::{self, Bug};
 use crate::lease::NodeLease;
-use crate::notes::{annotation, mark};
+use crate::notes::{annotation, mark, mark_of_release};
 use crate::protocol::{Names, Write};
 use crate::repository::Repository;
 
@@ -160,7 +160,10 @@ fn annotations(
             note(annotation::RELEASED_AT, wire::print(at));
             note(annotation::REASON, json!(extras.reason));
             note(annotation::HOLD_UNTIL, Value::Null);
-            note(annotation::ACQUISITION, Value::Null);
+            // The words that are left are not those of who takes it next, by whatever tool.
+            let words = seen.filter(|_| extras.reason.is_some());
+            let mark = words.map(|lease| mark_of_release(lease.transitions));
+            note(annotation::ACQUISITION, json!(mark));
         }
     }
     set
