@@ -82,6 +82,7 @@ impl Code {
             Failure::Unconfirmed(_) | Failure::Declined => Self::UNSAFE,
             Failure::Interrupted | Failure::InterruptedWrite { .. } => Self::INTERRUPTED,
             Failure::TimedOut { .. } => Self::TIMED_OUT,
+            Failure::OtherLease { .. } => Self::HELD,
             Failure::NotGivenBack { cause, .. } => Self::of(cause, verb),
             Failure::Reported(code) => *code,
         }

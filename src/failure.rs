@@ -52,6 +52,13 @@ pub(crate) enum Failure {
         /// What stood in the way, where that was learnt.
         obstacle: Option<Obstacle>,
     },
+    /// The token of an acquisition is of another Lease than that of the node it was given for.
+    OtherLease {
+        /// The node.
+        node: String,
+        /// It has a Lease.
+        has_one: bool,
+    },
     /// What this command acquired, and must not keep, it could not give back.
     NotGivenBack {
         /// The node.
@@ -70,8 +77,13 @@ pub(crate) enum Failure {
 pub(crate) enum Obstacle {
     /// An acquisition would be refused.
     Refused(Box<Refused>),
-    /// The node stands otherwise than it was waited for: how.
-    Stands(String),
+    /// The node stands otherwise than it was waited for.
+    Stands {
+        /// How.
+        how: String,
+        /// What it was waited to be, such as `held`.
+        awaited: &'static str,
+    },
 }
 
 /// What is known of a node's lock after a failure.
@@ -154,6 +166,21 @@ impl fmt::Display for Failure {
                 "interrupted: the write for node/{node} was under way and may still take effect"
             ),
             Self::TimedOut { node, .. } => write!(f, "timed out waiting for node/{node}"),
+            Self::OtherLease {
+                node,
+                has_one: true,
+            } => write!(
+                f,
+                "the token is not of node/{node}'s Lease, but of another node's, or of one that was \
+                 deleted"
+            ),
+            Self::OtherLease {
+                node,
+                has_one: false,
+            } => write!(
+                f,
+                "node/{node} has no Lease: the token is of another node's, or the Lease was deleted"
+            ),
             Self::NotGivenBack { node, cause, .. } => {
                 write!(f, "node/{node} could not be given back: {cause}")
             }

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::cli::program::{self, Program};
-use crate::cli::{Cli, typed};
+use crate::cli::{Cli, misuse, typed};
 use crate::completion::Question;
 use crate::exit::Code;
 use crate::session::Start;
@@ -53,10 +53,10 @@ fn main() -> ExitCode {
                 connection: &cli.connection,
                 holder: &cli.holder,
                 environment: &environment,
-                program: &program,
+                program: &program.under(environment.get(commands::with::HOLDER)),
             },
         ),
-        Err(error) => say_usage(&typed::tame(error), &arguments),
+        Err(error) => say_usage(&typed::tame(error), &arguments, &name),
     };
     ExitCode::from(code.number())
 }
@@ -78,12 +78,17 @@ fn parse(name: &str) -> Result<(Cli, Program), clap::Error> {
 }
 
 /// Prints help to stdout and what is wrong with the arguments to stderr.
-fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
+fn say_usage(error: &clap::Error, line: &[OsString], name: &str) -> Code {
     let terminal = Terminal::default();
     let text = error.render().ansi().to_string();
     if error.use_stderr() {
-        terminal.raw_stderr(text.trim_end());
-        Code::of_usage(Cli::command(), line)
+        let code = Code::of_usage(Cli::command(), line);
+        let of_with = || misuse::of_with(error, line, name);
+        match (code == Code::WRAPPER).then(of_with).flatten() {
+            Some(failure) => commands::tell(&terminal, &failure),
+            None => terminal.raw_stderr(text.trim_end()),
+        }
+        code
     } else {
         terminal.data(text.trim_end());
         Code::DONE

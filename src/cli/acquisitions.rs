@@ -77,7 +77,12 @@ impl Acquisitions {
 pub(crate) fn not_of_one(source: &str) -> Failure {
     Failure::usage(
         format!("{source} names one acquisition of one node"),
-        format!("give that node and no other, or do without {source}"),
+        match source {
+            VARIABLE => format!(
+                "name that node and no other, or put `env -u {VARIABLE}` before the command"
+            ),
+            _ => format!("give that node and no other, or do without {source}"),
+        },
     )
 }
 

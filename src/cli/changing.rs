@@ -19,6 +19,10 @@ pub(crate) struct ChangingArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
 
+    /// Answer every confirmation with yes
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -1,10 +1,12 @@
 //! Arguments as typed, and what they mean.
 
 pub(crate) mod acquisitions;
+pub(crate) mod again;
 pub(crate) mod changing;
 pub(crate) mod connection;
 pub(crate) mod duration;
 pub(crate) mod holder;
+pub(crate) mod misuse;
 pub(crate) mod nodes;
 pub(crate) mod output;
 pub(crate) mod patience;
@@ -81,6 +83,24 @@ impl VerbArgs {
             Self::Wait(args) => args.output.quiet,
             Self::Leases(args) => args.output.quiet,
             Self::Version(_) | Self::Completion(_) | Self::Reference(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn examples_fit_a_terminal_of_80_columns() {
+        let command = Cli::command();
+        for verb in command.get_subcommands() {
+            let examples = verb.get_after_help().map(ToString::to_string);
+            for line in examples.unwrap_or_default().lines() {
+                assert!(line.chars().count() <= 80, "{}: {line}", verb.get_name());
+            }
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
+use crate::failure::Failure;
+
 /// The form of what goes to stdout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -34,6 +36,20 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
+    /// Refuses tokens of a verb that leaves no acquisition to have one.
+    ///
+    /// # Errors
+    /// Where they are asked for.
+    pub(crate) fn without_tokens(self) -> Result<(), Failure> {
+        match self.format() {
+            Format::Token => Err(Failure::usage(
+                "nothing is held afterwards, so that there is no token for -o token",
+                "-o name prints the nodes; status -o token prints the tokens of what is held",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The form asked for, else words for people.
     pub(crate) fn format(self) -> Format {
         self.format.unwrap_or_default()

@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
+use super::again::Again;
 use super::typed::for_shell;
 
 /// The flags that say where and who, and that a next command needs again where they were typed.
@@ -26,6 +27,9 @@ pub(crate) struct Program {
     name: String,
     place: String,
     holder: String,
+    again: Again,
+    /// The holder of the `with` that it runs under.
+    outer: Option<String>,
 }
 
 impl Program {
@@ -41,7 +45,32 @@ impl Program {
             name: name.to_owned(),
             place: PLACE.into_iter().filter_map(again).collect(),
             holder: again(HOLDER).unwrap_or_default(),
+            again: Again::new(matches),
+            outer: None,
         }
+    }
+
+    /// As a command of the `with` that holds as `holder`, if any.
+    pub(crate) fn under(self, holder: Option<&str>) -> Self {
+        Self {
+            outer: holder.map(ToOwned::to_owned),
+            ..self
+        }
+    }
+
+    /// Whether it runs under the lock of `holder`.
+    pub(crate) fn is_under(&self, holder: &str) -> bool {
+        self.outer.as_deref() == Some(holder)
+    }
+
+    /// What it was asked to do.
+    pub(crate) fn asked(&self) -> &Again {
+        &self.again
+    }
+
+    /// The same again, also with `flag`, for the nodes that were given, else for `node`.
+    pub(crate) fn again(&self, node: &str, flag: &str) -> String {
+        format!("{self} {}", self.again.line(node, flag))
     }
 
     /// Its name alone.
@@ -69,6 +98,7 @@ impl fmt::Display for Program {
             name,
             place,
             holder,
+            ..
         } = self;
         write!(f, "{name}{place}{holder}")
     }

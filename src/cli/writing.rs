@@ -38,10 +38,6 @@ pub(crate) struct WriteArgs {
         hide_short_help = true
     )]
     pub(crate) field_manager: String,
-
-    /// Answer every confirmation with yes
-    #[arg(short, long)]
-    pub(crate) yes: bool,
 }
 
 impl DryRunMode {

@@ -9,6 +9,7 @@ use super::work::{Report, Work};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::duration;
 use crate::cli::patience::PatienceArgs;
+use crate::cli::program::Program;
 use crate::cli::writing::reason;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -103,17 +104,28 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         taking.give_back().await;
     }
 
-    let program = session.program;
-    let then = match &nodes[..] {
-        [node] => format!(
-            "after that anyone may take it; longer: {program} renew {node}, \
-             {program} hold {node} -m WHY, or {program} with"
-        ),
-        _ => format!(
-            "after that anyone may take them; longer: {program} renew, {program} hold -m WHY, \
-             or {program} with"
-        ),
-    };
-    let report = Report::new(&work).asked_for(Some(args.duration)).then(then);
+    let report = Report::new(&work)
+        .asked_for(Some(args.duration))
+        .then(then(session.program, &nodes));
     taking.tell(report, nodes, single).await
+}
+
+/// What comes after it, and how to hold `nodes` for longer: a line each, to be copied.
+fn then(program: &Program, nodes: &[String]) -> String {
+    let (them, node) = match nodes {
+        [node] => ("it", node.as_str()),
+        _ => ("them", "NODE..."),
+    };
+    let (nodes, why) = (program.asked().nodes(node), program.asked().why());
+    let with = match nodes.starts_with('-') {
+        // It takes names only.
+        true => "NODE...",
+        false => nodes,
+    };
+    format!(
+        "after that anyone may take {them}; for longer, one of these:\n  \
+         {program} renew {nodes}\n  \
+         {program} hold {nodes} -m {why}\n  \
+         {program} with {with} --reentry -- COMMAND"
+    )
 }

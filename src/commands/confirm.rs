@@ -106,7 +106,7 @@ fn broken<'a>(identity: &str, verb: Verb, targets: &'a Targets, now: Now) -> Vec
             take_over: true,
         },
         Verb::Unhold => protocol::Verb::Unhold { another: true },
-        Verb::Acquire | Verb::Renew | Verb::With | Verb::Verify => return Vec::new(),
+        Verb::Acquire | Verb::Renew | Verb::With | Verb::Verify | Verb::Wait => return Vec::new(),
     };
     targets
         .leases()
@@ -151,7 +151,7 @@ async fn ask(
     facts: &[String],
     question: &str,
 ) -> Result<(), Failure> {
-    let yes = args.write.yes;
+    let yes = args.yes;
     if args.write.dry_run != DryRunMode::None {
         if !yes {
             session

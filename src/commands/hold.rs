@@ -77,15 +77,16 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     };
 
     let node = match &targets.nodes[..] {
-        [target] => format!(" {}", target.node),
-        _ => String::new(),
+        [target] => target.node.as_str(),
+        _ => "NODE...",
     };
     let report = Report::new(&work)
         .breaking(&confirmed)
         .because(Some(&args.message))
         .then(format!(
-            "a hold does not end by itself: {} unhold{node} ends it",
-            session.program
+            "a hold does not end by itself: {} unhold {} ends it",
+            session.program,
+            session.program.asked().nodes(node)
         ));
     if let Some(patience) = args.patience.patience().filter(|_| !work.is_dry_run()) {
         let nodes = targets.names().map(ToOwned::to_owned).collect();

@@ -22,6 +22,7 @@ mod waiting;
 pub(crate) mod with;
 mod work;
 
+pub(crate) use self::problems::tell;
 use crate::cli::{Cli, VerbArgs};
 use crate::exit::Code;
 use crate::failure::Failure;

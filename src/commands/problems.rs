@@ -105,9 +105,11 @@ impl<'a> Problems<'a> {
         if !unknown.is_empty()
             && let Ok(rows) = self.session.locks.nodes(None, RowDetail::Cells).await
         {
+            let mut is_near_any = false;
             for typed in &unknown {
                 let near = near_misses(typed, rows.iter().map(|row| row.name.as_str()));
                 if !near.is_empty() {
+                    is_near_any = true;
                     let whose = match &unknown[..] {
                         [_] => String::new(),
                         _ => format!("{typed}: "),
@@ -116,6 +118,12 @@ impl<'a> Problems<'a> {
                     let hint = format!("{whose}did you mean {near}?");
                     self.session.terminal.hint(hint);
                 }
+            }
+            if !is_near_any {
+                let program = self.session.program;
+                self.session
+                    .terminal
+                    .hint(format!("all there are: {program} status"));
             }
         }
         self.session.warn_of_clocks();
@@ -182,12 +190,18 @@ fn words(
             },
             None,
         ) => {
-            let (message, hint) = match obstacle {
-                Some(Obstacle::Refused(refused)) => refusal_words(refused, session, verb, true),
-                Some(Obstacle::Stands(how)) => (how.clone(), None),
-                None => (failure.to_string(), None),
+            let (message, hint, awaited) = match obstacle {
+                Some(Obstacle::Refused(refused)) => {
+                    let (message, hint) = refusal_words(refused, session, verb, true);
+                    (message, hint, None)
+                }
+                Some(Obstacle::Stands { how, awaited }) => (how.clone(), None, Some(*awaited)),
+                None => (failure.to_string(), None, None),
             };
-            (format!("{message}; {}", waited_words(*waited)), hint)
+            (
+                format!("{message}; {}", waited_words(*waited, awaited)),
+                hint,
+            )
         }
         (Failure::Lock(Error::MissingRight { right, source }), None) => (
             escape(&source.to_string()),
@@ -202,6 +216,13 @@ fn words(
             with_line("nothing was written; to see", format!("status {node}")),
         ),
         (Failure::InterruptedWrite { node }, None) => (failure.to_string(), to_see(node)),
+        (Failure::OtherLease { .. }, None) => (
+            failure.to_string(),
+            with_line(
+                "if another was meant",
+                "status --mine -o token; else yours is over: stop what relied on it".to_owned(),
+            ),
+        ),
         (Failure::NotGivenBack { node, token, cause }, None) => {
             let (cause, _) = words(cause, session, verb);
             let token = token
@@ -242,10 +263,17 @@ fn refusal_words(
     (message, Some(hint))
 }
 
-fn waited_words(waited: Duration) -> String {
-    match waited {
-        Duration::ZERO => "it was not waited for".to_owned(),
-        waited => format!("waited {}", time::length(waited.into())),
+/// How long it was waited for, and for what state.
+fn waited_words(waited: Duration, awaited: Option<&str>) -> String {
+    let what = awaited.map(|awaited| format!(" for it to be {awaited}"));
+    match (waited, what) {
+        (Duration::ZERO, None) => "it was not waited for".to_owned(),
+        (Duration::ZERO, Some(what)) => format!("did not wait{what}"),
+        (waited, what) => format!(
+            "waited {}{}",
+            time::length(waited.into()),
+            what.unwrap_or_default()
+        ),
     }
 }
 

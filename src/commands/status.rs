@@ -28,6 +28,7 @@ use crate::terminal::Terminal;
 ///
 /// AGE is that of the acquisition. LEFT is the time until its end, or how long ago that was.
 #[derive(Args, Debug)]
+#[command(mut_arg("quiet", |quiet| quiet.help(QUIET)))]
 #[command(after_help = "Examples:
   kubectl maint status
   kubectl maint status worker-1 -o wide
@@ -57,6 +58,9 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
+
+const QUIET: &str = "Print what was asked for and nothing else: no summary, no remarks; problems \
+                     still go to stderr";
 
 impl StatusArgs {
     /// What was meant: all nodes, where nothing narrows it.

@@ -24,8 +24,10 @@ use crate::session::Start;
 /// are those of MAINT_TOKEN.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  kubectl maint verify worker-1 --token \"$TOKEN\" && ssh worker-1 sudo systemctl reboot
-  kubectl maint with worker-1 -- sh -ec './firmware.sh; kubectl maint verify; ssh worker-1 sudo reboot'")]
+  kubectl maint verify worker-1 --token \"$TOKEN\" && \\
+      ssh worker-1 sudo systemctl reboot
+  kubectl maint with worker-1 -- sh -ec \\
+      './firmware.sh; kubectl maint verify; ssh worker-1 sudo reboot'")]
 pub(crate) struct VerifyArgs {
     /// The node, by name or as node/NAME; all that MAINT_TOKEN names where it is left away
     #[arg(value_name = "NODE", add = crate::completion::nodes())]
@@ -43,7 +45,7 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
     let locks = &session.locks;
     let reading = join_all(tokens.iter().map(|(node, token)| async move {
         let lease = locks.get(node).await?;
-        Ok(judge(node, token, lease, locks.server_time().now())?)
+        judge(node, token, lease, locks.server_time().now())
     }));
     let results = many::or_interrupted(async { Ok(reading.await) }).await?;
     let now = || locks.server_time().now();
@@ -69,16 +71,23 @@ fn judge(
     token: &Token,
     lease: Option<NodeLease>,
     now: Now,
-) -> Result<NodeLease, Error> {
-    let state = lease.as_ref().map_or(State::Free, |lease| lease.state(now));
-    let is_meant = lease.as_ref().and_then(NodeLease::token).as_ref() == Some(token);
+) -> Result<NodeLease, Failure> {
+    let lease = match lease {
+        Some(lease) if lease.uid() == token.uid() => lease,
+        other => {
+            return Err(Failure::OtherLease {
+                node: node.to_owned(),
+                has_one: other.is_some(),
+            });
+        }
+    };
+    let state = lease.state(now);
+    let is_meant = lease.token().as_ref() == Some(token);
     let (refusal, state) = match state {
         State::Held { until } if is_meant && until < now.latest => {
             (Refusal::Expired, State::Expired { since: Some(until) })
         }
-        State::Held { .. } | State::AdminHold if is_meant => {
-            return lease.ok_or_else(|| Error::NodeNotFound(node.to_owned()));
-        }
+        State::Held { .. } | State::AdminHold if is_meant => return Ok(lease),
         State::Expired { .. } if is_meant => (Refusal::Expired, state),
         State::Free => (Refusal::NotHeld, state),
         _ => (Refusal::ChangedHands, state),
@@ -87,7 +96,8 @@ fn judge(
         subject: Subject::Node,
         node: node.to_owned(),
         refusal,
-        lease,
+        lease: Some(lease),
         state,
-    })))
+    }))
+    .into())
 }

@@ -96,12 +96,15 @@ impl Condition {
 }
 
 pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    if args.condition == Condition::Free {
+        args.output.without_tokens()?;
+    }
     let selection = args.nodes.selection(false, start.terminal.stdin())?;
     let session = start.reading().await?;
-    let problems = Problems::changing(&session, Verb::Acquire);
+    let problems = Problems::changing(&session, Verb::Wait);
     let parallel = args.nodes.parallel;
     let finding = async {
-        let found = targets::find(&session, selection, true, Verb::Acquire, parallel).await?;
+        let found = targets::find(&session, selection, true, Verb::Wait, parallel).await?;
         targets::look(&session, found, true, parallel).await
     };
     let targets = match many::or_interrupted(finding).await {

@@ -6,6 +6,7 @@ mod line;
 use std::future::pending;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::select_all;
@@ -140,7 +141,8 @@ impl<'a> Waiting<'a> {
         taken: &[Taken],
     ) -> (Option<Change>, Vec<(String, Failure)>) {
         let locks = &self.session.locks;
-        let mut line = Line::new(self.session, self.verb, queue);
+        let waits = self.patience.0 != Some(Duration::ZERO);
+        let mut line = Line::new(self.session, self.verb, queue, waits);
         let (sender, mut told) = unbounded_channel();
         let tell = move |progress: Progress<'_>| {
             if let Some(told) = Told::of(&progress) {

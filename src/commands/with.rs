@@ -6,6 +6,8 @@ mod locking;
 mod telling;
 mod variables;
 
+pub(crate) use self::variables::HOLDER;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::pin::pin;
@@ -45,11 +47,11 @@ use crate::signals::asked_to_end;
 /// runs once, and the loss of any of them ends it.
 ///
 /// Where a lock is lost (somebody took it over, or it could not be renewed in time), COMMAND and
-/// everything that it started get TERM, and KILL after --grace, before anybody else can have the lock;
-/// the exit code is then 5, whatever COMMAND says. A killed or stopped `with` ends COMMAND too. What
-/// COMMAND started on another machine is out of its reach. Where the clocks show that time may have
-/// passed unnoticed (a virtual machine that was paused), COMMAND stands still until the lock was
-/// checked.
+/// everything that it started get TERM, and KILL after --grace; where it could not be renewed, before
+/// it runs out. The exit code is then 5, whatever COMMAND says. A killed or stopped `with` ends COMMAND
+/// too. What COMMAND started on another machine is out of its reach. Where the clocks show that time
+/// may have passed unnoticed (a virtual machine that was paused), COMMAND stands still until the lock
+/// was checked.
 ///
 /// INT, TERM, HUP, QUIT, USR1, USR2, TSTP and CONT to `with` are passed on to COMMAND. How long it
 /// takes to end then is for COMMAND to say: the lock is kept for it all the while, and only a loss is
@@ -72,13 +74,15 @@ use crate::signals::asked_to_end;
 /// where it was interrupted before COMMAND began, and 125 for any other failure of its own.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("yes", |yes| yes.hide(true)),
     override_usage = "kubectl maint with [OPTIONS] NODE... -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
-  kubectl maint with worker-1 -m \"new kernel\" -- ssh worker-1 sudo apt-get -y dist-upgrade
-  kubectl maint with worker-1 -m \"disk errors\" -- bash          # then: ssh worker-1
-  kubectl maint with worker-1 worker-2 -- sh -c 'for n in $MAINT_NODES; do ssh $n sudo fstrim -a; done'
-  kubectl maint with worker-1 --lost-exit-code 75 -- ssh worker-1 sudo fwupdmgr update -y"
+  kubectl maint with worker-1 -m \"new kernel\" -- \\
+      ssh worker-1 sudo apt-get -y dist-upgrade
+  kubectl maint with worker-1 -m \"disk errors\" -- bash    # then: ssh worker-1
+  kubectl maint with worker-1 worker-2 -- \\
+      sh -c 'for n in $MAINT_NODES; do ssh $n sudo fstrim -a; done'
+  kubectl maint with worker-1 --lost-exit-code 75 -- \\
+      ssh worker-1 sudo fwupdmgr update -y"
 )]
 pub(crate) struct WithArgs {
     /// Nodes to lock, by name or as node/NAME
@@ -152,6 +156,8 @@ impl WithArgs {
                 ..NodeArgs::default()
             },
             write: self.write.clone(),
+            // Nothing that it does takes a confirmation.
+            yes: false,
             output: OutputArgs {
                 format: None,
                 quiet: self.quiet,

@@ -89,17 +89,45 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     let node = &refused.node;
     let Asked { verb, program, .. } = asked;
     let holder = refused.lease.as_ref().and_then(NodeLease::holder);
-    let by_force = format!("{program} release {node} --force -m WHY");
-    let take_over = format!("to take it over: {program} hold {node} --take-over -m WHY");
+    let why = match verb {
+        Verb::Release => program.asked().why(),
+        _ => "WHY",
+    };
+    let by_force = format!("{program} release {node} --force -m {why}");
+    let waits = asked.waited || program.asked().waits();
+    // A reason to acquire with, where one was given.
+    let reason = match program.asked().why() {
+        "WHY" => String::new(),
+        why => format!(" -m {why}"),
+    };
+    let or_wait = if waits { "" } else { ", wait for it (--wait)" };
     let others = matches!(
         refused.refusal,
         Refusal::Held | Refusal::NotHolder | Refusal::AdminHold
     );
+    if let Some(holder) = holder.filter(|holder| others && program.is_under(holder)) {
+        let flag = match verb {
+            Verb::Acquire | Verb::With => "--reentry",
+            _ => "",
+        };
+        return format!(
+            "this runs under that lock of `with`; to act as its holder: {}",
+            program
+                .as_holder(identity::person(holder))
+                .again(node, flag)
+        );
+    }
     if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, asked.caller)) {
         if whose_process(holder).is_some() {
             return format!(
                 "a `with` of yours or of your namesake has it, until its command ends; to break it: \
                  {by_force}"
+            );
+        }
+        if verb == Verb::Hold {
+            return format!(
+                "if that is you on another host: {}",
+                program.as_holder(identity::person(holder)).again(node, "")
             );
         }
         if verb == Verb::With {
@@ -116,21 +144,36 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     }
     match (refused.refusal, verb) {
         (_, Verb::Verify) => "yours is over: stop what relied on it".to_owned(),
-        (Refusal::Held | Refusal::AdminHold, Verb::Hold) => take_over,
+        (Refusal::Held | Refusal::AdminHold, Verb::Hold) => format!(
+            "ask them{or_wait}, or take it over: {}",
+            program.again(node, "--take-over")
+        ),
+        (Refusal::AdminHold, Verb::Acquire | Verb::With) => {
+            format!("ask them{or_wait}, or end it after a confirmation: {program} unhold {node}")
+        }
         (Refusal::AdminHold, _) => by_unhold(asked, node),
         (Refusal::NotHolder, _) if refused.state == State::AdminHold => by_unhold(asked, node),
-        (Refusal::NotHolder, Verb::Release) => format!("to break it anyway: {by_force}"),
-        (Refusal::Held, Verb::Acquire) if !asked.waited => {
-            format!("ask them, or wait for it: {program} acquire {node} --wait")
+        (Refusal::NotHolder, Verb::Release) => {
+            format!("ask them, or break it after a confirmation: {by_force}")
+        }
+        (Refusal::Held, Verb::Acquire | Verb::With) if !waits => format!(
+            "ask them, or wait for it: {}",
+            program.again(node, "--wait")
+        ),
+        (Refusal::HeldByCaller, Verb::Wait) => {
+            format!("it is for you to give it back: {program} release {node}")
+        }
+        (Refusal::OwnHold, Verb::Wait) => {
+            format!("it is for you to end it: {program} unhold {node}")
         }
         (Refusal::Held | Refusal::NotHolder, _) => match free_from(refused, asked.now) {
             Some(from) => format!(
-                "ask them, or from {} on: {program} {}",
+                "ask them, or from {} on: {}",
                 clock(from, asked.now.latest),
-                take(verb, node)
+                take(asked, node)
             ),
             None if matches!(refused.state, State::Expired { .. }) => {
-                format!("anyone may take it: {program} {}", take(verb, node))
+                format!("anyone may take it: {}", take(asked, node))
             }
             None => format!("if nobody is at work there: {by_force}"),
         },
@@ -143,20 +186,20 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
             format!("to work under it: {}", reentry(&program, node))
         }
         (Refusal::HeldByCaller, _) => {
-            format!("{program} renew {node} extends it; acquire {node} --reentry goes on under it")
+            format!("to extend it: {program} renew {node}; --reentry goes on under it")
         }
         (Refusal::Expired, _) => {
-            format!("find out what is unfinished, then: {program} acquire {node}")
+            format!("find out what is unfinished, then: {program} acquire {node}{reason}")
         }
         (Refusal::OwnHold, Verb::Acquire) => {
-            format!("{program} unhold {node} ends it; acquire {node} --reentry goes on under it")
+            format!("to end it: {program} unhold {node}; --reentry goes on under it")
         }
         (Refusal::OwnHold, _) => format!("this is a hold: {program} unhold {node}"),
         (Refusal::ChangedHands, Verb::Renew) => "yours is over: stop what relied on it".to_owned(),
         (Refusal::ChangedHands, _) => {
             format!("the one you named or confirmed is over; to see: {program} status {node}")
         }
-        (Refusal::NotHeld, _) => format!("to take it: {program} acquire {node}"),
+        (Refusal::NotHeld, _) => format!("to take it: {program} acquire {node}{reason}"),
         (Refusal::NotAHold, _) if holder == Some(asked.caller) => {
             format!("this is a lease: {program} release {node}")
         }
@@ -170,17 +213,17 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     }
 }
 
-/// How to take a node.
-fn take(verb: Verb, node: &str) -> String {
-    match verb {
-        Verb::With => format!("with {node} -- COMMAND"),
-        _ => format!("acquire {node}"),
+/// How to take a node once it is free.
+fn take(asked: Asked<'_>, node: &str) -> String {
+    match asked.verb {
+        Verb::Acquire | Verb::With | Verb::Hold => asked.program.again(node, ""),
+        _ => format!("{} acquire {node}", asked.program),
     }
 }
 
 /// How to work under a lock that is there.
 fn reentry(program: &Program, node: &str) -> String {
-    format!("{program} with {node} --reentry -- COMMAND")
+    program.again(node, "--reentry")
 }
 
 fn by_unhold(asked: Asked<'_>, node: &str) -> String {
@@ -194,9 +237,9 @@ fn by_unhold(asked: Asked<'_>, node: &str) -> String {
 /// What to do as the holder that one is on another host.
 fn as_that_holder(verb: Verb, state: State) -> &'static str {
     match (verb, state) {
-        (Verb::Acquire | Verb::Release, State::AdminHold) => "unhold",
+        (Verb::Acquire | Verb::Release | Verb::Wait, State::AdminHold) => "unhold",
         (Verb::Acquire, _) => "renew",
-        (Verb::Hold, _) => "hold -m WHY",
+        (Verb::Wait, _) => "release",
         (verb, _) => verb.name(),
     }
 }

@@ -30,11 +30,15 @@ pub(crate) fn span(span: Span) -> String {
     }
 }
 
-/// A length as people set one: `1h` and `2h` where those are exact, else as [`span`].
+/// A length as people set one: `1h` and `2h` where those are exact, `250ms` below a second, else as
+/// [`span`].
 pub(crate) fn length(length: Span) -> String {
-    match length.as_micros() / 1_000_000 {
-        seconds if seconds > 0 && seconds % 3600 == 0 => format!("{}h", seconds / 3600),
-        60 => "1m".to_owned(),
+    match length.as_micros() {
+        micros @ 1..1000 => format!("{micros}us"),
+        micros @ 1000..1_000_000 => format!("{}ms", micros / 1000),
+        micros if micros > 0 && micros % 3_600_000_000 == 0 => {
+            format!("{}h", micros / 3_600_000_000)
+        }
         _ => span(length),
     }
 }
@@ -125,8 +129,11 @@ mod tests {
             assert_eq!(span(Span::seconds(seconds)), words, "{seconds} s");
         }
         assert_eq!(span(Span::micros(-1_000_000)), "0s");
-        for (seconds, words) in [(60, "1m"), (90, "90s"), (1800, "30m"), (3600, "1h")] {
+        for (seconds, words) in [(60, "60s"), (90, "90s"), (1800, "30m"), (3600, "1h")] {
             assert_eq!(length(Span::seconds(seconds)), words, "{seconds} s");
+        }
+        for (micros, words) in [(0, "0s"), (1, "1us"), (1000, "1ms"), (250_000, "250ms")] {
+            assert_eq!(length(Span::micros(micros)), words, "{micros} microseconds");
         }
     }
 

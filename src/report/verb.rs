@@ -10,6 +10,7 @@ pub(crate) enum Verb {
     Unhold,
     With,
     Verify,
+    Wait,
 }
 
 /// The nodes of a command by what became of them, each in the order of the nodes.
@@ -37,6 +38,7 @@ impl Verb {
             Self::Unhold => "unhold",
             Self::With => "with",
             Self::Verify => "verify",
+            Self::Wait => "wait",
         }
     }
 
@@ -50,6 +52,7 @@ impl Verb {
             Self::Unhold => "taken off hold",
             Self::With => "locked",
             Self::Verify => "verified",
+            Self::Wait => "waited for",
         }
     }
 
@@ -58,7 +61,7 @@ impl Verb {
         match self {
             Self::Acquire | Self::Renew | Self::With | Self::Verify => "held",
             Self::Hold => "on hold",
-            Self::Release | Self::Unhold => "free",
+            Self::Release | Self::Unhold | Self::Wait => "free",
         }
     }
 
@@ -67,7 +70,7 @@ impl Verb {
         match self {
             Self::Hold => format!("Take node/{node} from {person}?"),
             Self::Unhold => format!("End the hold of {person} on node/{node}?"),
-            Self::Acquire | Self::Renew | Self::Release | Self::With | Self::Verify => {
+            _ => {
                 format!("Break the lease of {person} on node/{node}?")
             }
         }
@@ -78,7 +81,7 @@ impl Verb {
         match self {
             Self::Hold => format!("Take these {nodes} nodes from their holders?"),
             Self::Unhold => format!("End these {nodes} holds?"),
-            Self::Acquire | Self::Renew | Self::Release | Self::With | Self::Verify => {
+            _ => {
                 format!("Break these {nodes} leases?")
             }
         }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use maintenance_lease::{Change, Done};
 
+use super::refusal::{person, why};
 use crate::cli::typed::for_shell;
 
 /// How many characters of the command are shown.
@@ -21,7 +22,7 @@ impl With<'_> {
     pub(crate) fn begins(self) -> String {
         format!(
             "{}; running on this machine: {}",
-            self.nodes("locked until released"),
+            self.nodes(&format!("locked until released{}", self.by())),
             self.command()
         )
     }
@@ -33,6 +34,18 @@ impl With<'_> {
             self.nodes("would be locked"),
             self.command()
         )
+    }
+
+    /// Who has what was taken, and why.
+    fn by(self) -> String {
+        let taken = self
+            .changes
+            .iter()
+            .find(|change| change.done == Done::Acquired);
+        let lease = taken.and_then(|change| change.lease.as_ref());
+        lease.map_or_else(String::new, |lease| {
+            format!(", by {}{}", person(lease), why(lease))
+        })
     }
 
     fn nodes(self, locked: &str) -> String {

@@ -18,7 +18,10 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m 'new kernel'
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#
         );
@@ -45,7 +48,7 @@ fn who_has_it_already_is_told_how_to_go_on() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left)
-        hint: kubectl maint renew worker-1 extends it; acquire worker-1 --reentry goes on under it
+        hint: to extend it: kubectl maint renew worker-1; --reentry goes on under it
         -- exit code 3
         ");
         assert_snapshot!(
@@ -84,14 +87,17 @@ fn a_line_of_a_hint_goes_where_this_one_went() {
         $ kubectl maint acquire worker-1 --reason "new kernel" --context [context] --holder "our ops"
         node/worker-1 acquired by our ops until [time] (30m)
         -- stderr
-        after that anyone may take it; longer: kubectl maint --context [context] --holder 'our ops' renew worker-1, kubectl maint --context [context] --holder 'our ops' hold worker-1 -m WHY, or kubectl maint --context [context] --holder 'our ops' with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint --context [context] --holder 'our ops' renew worker-1
+          kubectl maint --context [context] --holder 'our ops' hold worker-1 -m 'new kernel'
+          kubectl maint --context [context] --holder 'our ops' with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
         assert_snapshot!(maint(&["acquire", &node], "our ops"), @r#"
         $ kubectl maint acquire worker-1 --context [context] --holder "our ops"
         -- stderr
         error: node/worker-1 is held already by our ops, you or your namesake: "new kernel" (since [time], until [time], [length] left)
-        hint: kubectl maint --context [context] --holder 'our ops' renew worker-1 extends it; acquire worker-1 --reentry goes on under it
+        hint: to extend it: kubectl maint --context [context] --holder 'our ops' renew worker-1; --reentry goes on under it
         -- exit code 3
         "#);
         assert_snapshot!(maint(&["renew", &node], "ops@laptop"), @r#"
@@ -114,7 +120,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: node/worker-1 is on your own hold: "disk" (since [time])
-        hint: kubectl maint unhold worker-1 ends it; acquire worker-1 --reentry goes on under it
+        hint: to end it: kubectl maint unhold worker-1; --reentry goes on under it
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["acquire", &node, "--reentry"]).run(), @r"
@@ -128,7 +134,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: node/worker-1 is on hold by alice@bastion: "disk" (since [time])
-        hint: ask them, or end it after a confirmation: kubectl maint unhold worker-1
+        hint: ask them, wait for it (--wait), or end it after a confirmation: kubectl maint unhold worker-1
         -- exit code 3
         "#
         );
@@ -152,7 +158,10 @@ fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/worker-1 was left unfinished by bob@laptop (since [time], expired at [time], [length] ago); the node is still cordoned
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });
@@ -313,7 +322,7 @@ fn of_several_nodes_all_are_taken_or_none() {
         $ kubectl maint acquire worker-3 worker-1 worker-2
         -- stderr
         error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-2 --wait
+        hint: ask them, or wait for it: kubectl maint acquire worker-3 worker-1 worker-2 --wait
         none of the 3 nodes was acquired
         -- exit code 3
         ");
@@ -332,8 +341,11 @@ fn of_several_nodes_all_are_taken_or_none() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-2 --wait
-        after that anyone may take them; longer: kubectl maint renew, kubectl maint hold -m WHY, or kubectl maint with
+        hint: ask them, or wait for it: kubectl maint acquire worker-3 worker-1 worker-2 --wait
+        after that anyone may take them; for longer, one of these:
+          kubectl maint renew worker-3 worker-1 worker-2
+          kubectl maint hold worker-3 worker-1 worker-2 -m WHY
+          kubectl maint with worker-3 worker-1 worker-2 --reentry -- COMMAND
         held now, 2 of 3 nodes: worker-3, worker-1
         -- exit code 3
         "
@@ -349,7 +361,10 @@ fn of_several_nodes_all_are_taken_or_none() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take them; longer: kubectl maint renew, kubectl maint hold -m WHY, or kubectl maint with
+        after that anyone may take them; for longer, one of these:
+          kubectl maint renew worker-3 worker-1 worker-2
+          kubectl maint hold worker-3 worker-1 worker-2 -m WHY
+          kubectl maint with worker-3 worker-1 worker-2 --reentry -- COMMAND
         all 3 nodes are held now
         -- exit code 0
         ");
@@ -387,7 +402,7 @@ fn all_or_none_holds_for_who_may_not_list() {
                 $ kubectl maint acquire worker-1 worker-2
                 -- stderr
                 error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-                hint: ask them, or wait for it: kubectl maint acquire worker-2 --wait
+                hint: ask them, or wait for it: kubectl maint acquire worker-1 worker-2 --wait
                 none of the 2 nodes was acquired
                 -- exit code 3
                 ");
@@ -518,4 +533,61 @@ fn expired_lease() -> serde_json::Value {
         "leaseDurationSeconds": 1800,
         "leaseTransitions": 4,
     })
+}
+
+#[test]
+fn a_next_command_is_for_all_that_was_asked_for() {
+    on_both("acquire-next", |cluster| {
+        cluster.namespace();
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let bob = cluster.maint(["acquire", &nodes[1]]).holder("bob@laptop");
+        bob.succeeds();
+        let [one, two] = &nodes;
+        let asked = ["acquire", one, two, "-m", "new kernel", "--duration", "1h"];
+        assert_snapshot!(cluster.maint(asked).run(), @r#"
+        $ kubectl maint acquire worker-1 worker-2 -m "new kernel" --duration 1h
+        -- stderr
+        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
+        hint: ask them, or wait for it: kubectl maint acquire worker-1 worker-2 -m 'new kernel' --duration 1h --wait
+        none of the 2 nodes was acquired
+        -- exit code 3
+        "#);
+        // Who waits already is not told to.
+        let waits = ["acquire", two, "--wait", "--dry-run"];
+        assert_snapshot!(cluster.maint(waits).run(), @"
+        $ kubectl maint acquire worker-2 --wait --dry-run
+        -- stderr
+        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
+        hint: ask them, or from [time] on: kubectl maint acquire worker-2
+        -- exit code 3
+        ");
+        let hold = ["hold", one, two, "-m", "rack moves"];
+        assert_snapshot!(cluster.maint(hold).run(), @r#"
+        $ kubectl maint hold worker-1 worker-2 -m "rack moves"
+        node/worker-1 on hold by alice@bastion
+        -- stderr
+        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
+        hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-1 worker-2 -m 'rack moves' --take-over
+        lease/worker-1 created
+        a hold does not end by itself: kubectl maint unhold worker-1 worker-2 ends it
+        on hold now, 1 of 2 nodes: worker-1
+        -- exit code 3
+        "#);
+        let with = ["with", two, "-m", "disk", "--", "bash"];
+        assert_snapshot!(cluster.maint(with).run(), @"
+        $ kubectl maint with worker-2 -m disk -- bash
+        -- stderr
+        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
+        hint: ask them, or wait for it: kubectl maint with worker-2 -m disk --wait -- bash
+        -- exit code 3
+        ");
+        let released = ["release", two, "-m", "he is away"];
+        assert_snapshot!(cluster.maint(released).run(), @r#"
+        $ kubectl maint release worker-2 -m "he is away"
+        -- stderr
+        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
+        hint: ask them, or break it after a confirmation: kubectl maint release worker-2 --force -m 'he is away'
+        -- exit code 3
+        "#);
+    });
 }

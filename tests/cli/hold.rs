@@ -67,7 +67,7 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         $ kubectl maint hold worker-1 -m fire
         -- stderr
         error: node/worker-1 is held by bob@laptop: "kernel" (since [time], until [time], [length] left)
-        hint: to take it over: kubectl maint hold worker-1 --take-over -m WHY
+        hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-1 -m fire --take-over
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "fire", "--take-over"]).run(), @r#"
@@ -111,7 +111,7 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         $ kubectl maint hold worker-1 -m flood
         -- stderr
         error: node/worker-1 is on hold by alice@bastion: "fire" (since [time])
-        hint: to take it over: kubectl maint hold worker-1 --take-over -m WHY
+        hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-1 -m flood --take-over
         -- exit code 3
         "#
         );

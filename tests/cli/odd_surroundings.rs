@@ -26,7 +26,10 @@ fn a_local_clock_that_is_off() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         Warning: the local clock is 10s behind the API server's; the server's counts
         -- exit code 0
         ");
@@ -71,7 +74,10 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/worker-1 can't be read with your rights: it may not exist, and then its Lease stays behind
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
         assert_snapshot!(run(&["acquire", one, two, "--reentry"]), @"
@@ -80,7 +86,10 @@ fn nodes_that_may_not_be_read() {
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/worker-1 and 1 more can't be read with your rights: it may not exist, and then its Lease stays behind
-        after that anyone may take them; longer: kubectl maint renew, kubectl maint hold -m WHY, or kubectl maint with
+        after that anyone may take them; for longer, one of these:
+          kubectl maint renew worker-1 worker-2
+          kubectl maint hold worker-1 worker-2 -m WHY
+          kubectl maint with worker-1 worker-2 --reentry -- COMMAND
         all 2 nodes are held now
         -- exit code 0
         ");
@@ -90,7 +99,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-2 on hold by alice@bastion, instead of your lease until [time]
         -- stderr
         Warning: node/worker-1 and 1 more can't be read with your rights: it may not exist, and then its Lease stays behind
-        a hold does not end by itself: kubectl maint unhold ends it
+        a hold does not end by itself: kubectl maint unhold worker-1 worker-2 ends it
         all 2 nodes are on hold now
         -- exit code 0
         "#);

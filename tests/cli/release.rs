@@ -1,9 +1,9 @@
 //! `release`.
 
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{LEASES, events_of, holder_of, on_both, on_real, requests};
+use crate::support::{Cluster, LEASES, ago, events_of, holder_of, on_both, on_real, requests};
 
 #[test]
 fn it_is_made_for_cleanup_traps() {
@@ -29,7 +29,7 @@ fn it_is_made_for_cleanup_traps() {
         $ kubectl maint release worker-1
         -- stderr
         error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
-        hint: to break it anyway: kubectl maint release worker-1 --force -m WHY
+        hint: ask them, or break it after a confirmation: kubectl maint release worker-1 --force -m WHY
         -- exit code 3
         ");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
@@ -44,14 +44,79 @@ fn a_node_that_is_gone_has_to_be_expected() {
         $ kubectl maint release decommissioned
         -- stderr
         Error from server (NotFound): nodes "decommissioned" not found
+        hint: all there are: kubectl maint status
         -- exit code 1
         "#);
-        assert_snapshot!(cluster.maint(["release", &gone, "--ignore-not-found"]).run(), @r"
+        assert_snapshot!(cluster.maint(["release", &gone, "--ignore-not-found"]).run(), @"
         $ kubectl maint release decommissioned --ignore-not-found
         node/decommissioned already free
         -- exit code 0
         ");
     });
+}
+
+#[test]
+fn the_words_of_a_release_are_not_those_of_who_takes_it_next() {
+    on_both("release-words", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node, "-m", "disk"]).succeeds();
+        let words = ["release", &node, "-m", "fsck is left to do"];
+        cluster.maint(words).succeeds();
+        let status = || {
+            let run = cluster.maint(["status", &node, "-o", "json"]).succeeds();
+            serde_json::from_str::<Value>(&run.stdout).expect("JSON")
+        };
+        assert_eq!(status()["lastReason"], "fsck is left to do");
+        // As client-go's leader election does, which leaves annotations alone.
+        let taken = json!({"spec": {
+            "holderIdentity": "operator",
+            "acquireTime": ago(0),
+            "renewTime": ago(0),
+            "leaseDurationSeconds": 60,
+            "leaseTransitions": 2,
+        }});
+        cluster.patch(&format!("{LEASES}/{node}"), &taken);
+        let status = status();
+        assert_eq!(status["holder"], "operator");
+        assert!(status["reason"].is_null(), "{status}");
+        assert!(status["lastReason"].is_null(), "{status}");
+    });
+}
+
+#[test]
+fn what_is_given_back_has_no_token() {
+    let cluster = Cluster::nowhere();
+    assert_snapshot!(cluster.maint(["release", "worker-1", "-o", "token"]).run(), @"
+    $ kubectl maint release worker-1 -o token
+    -- stderr
+    error: nothing is held afterwards, so that there is no token for -o token
+    hint: -o name prints the nodes; status -o token prints the tokens of what is held
+    -- exit code 2
+    ");
+    assert_eq!(
+        cluster
+            .maint(["unhold", "worker-1", "-o", "token"])
+            .run()
+            .code,
+        2
+    );
+}
+
+#[test]
+fn all_that_one_holds_is_not_meant_by_a_token() {
+    let cluster = Cluster::nowhere();
+    let token = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
+    let run = cluster
+        .maint(["release", "--mine"])
+        .env("MAINT_TOKEN", token);
+    assert_snapshot!(run.run(), @"
+    $ kubectl maint release --mine
+    -- stderr
+    error: MAINT_TOKEN names one acquisition of one node
+    hint: name that node and no other, or put `env -u MAINT_TOKEN` before the command
+    -- exit code 2
+    ");
 }
 
 #[test]

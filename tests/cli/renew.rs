@@ -30,7 +30,7 @@ fn ones_own_lease_is_extended_and_never_shortened() {
         $ kubectl maint renew worker-1 --duration 1m
         node/worker-1 stays held by alice@bastion until [time] (1h)
         -- stderr
-        node/worker-1: 1m from now would be earlier; to end it now: kubectl maint release worker-1
+        node/worker-1: 60s from now would be earlier; to end it now: kubectl maint release worker-1
         -- exit code 0
         ");
         let duration = cluster.lease_of(&node)["spec"]["leaseDurationSeconds"].as_u64();
@@ -55,6 +55,7 @@ fn what_is_not_ones_own_is_refused() {
         $ kubectl maint renew decommissioned
         -- stderr
         Error from server (NotFound): nodes "decommissioned" not found
+        hint: all there are: kubectl maint status
         -- exit code 1
         "#);
         cluster

@@ -60,7 +60,10 @@ fn a_storm_that_passes_ends_in_the_acquisition() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
         assert_eq!(cluster.lease_of(&node)["spec"]["leaseTransitions"], 1);

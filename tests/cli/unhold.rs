@@ -37,6 +37,7 @@ fn a_node_that_does_not_exist_is_not_free() {
         $ kubectl maint unhold decommissioned
         -- stderr
         Error from server (NotFound): nodes "decommissioned" not found
+        hint: all there are: kubectl maint status
         -- exit code 1
         "#);
     });

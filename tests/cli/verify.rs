@@ -67,6 +67,30 @@ fn one_that_is_over_does_not() {
 }
 
 #[test]
+fn a_token_is_of_one_node() {
+    on_both("verify-other", |cluster| {
+        cluster.namespace();
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let [token, _] = nodes.each_ref().map(|node| acquire(cluster, node));
+        let verify = |node: &str| cluster.maint(["verify", node, "--token", &token]).run();
+        assert_snapshot!(verify(&nodes[1]), @"
+        $ kubectl maint verify worker-2 --token [token]
+        -- stderr
+        error: the token is not of node/worker-2's Lease, but of another node's, or of one that was deleted
+        hint: if another was meant: kubectl maint status --mine -o token; else yours is over: stop what relied on it
+        -- exit code 3
+        ");
+        assert_snapshot!(verify(&cluster.name("wroker-1")), @"
+        $ kubectl maint verify wroker-1 --token [token]
+        -- stderr
+        error: node/wroker-1 has no Lease: the token is of another node's, or the Lease was deleted
+        hint: if another was meant: kubectl maint status --mine -o token; else yours is over: stop what relied on it
+        -- exit code 3
+        ");
+    });
+}
+
+#[test]
 fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
     on_both("verify-expired", |cluster| {
         cluster.namespace();

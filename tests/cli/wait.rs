@@ -88,7 +88,7 @@ fn a_time_out_says_how_it_stands() {
         assert_snapshot!(cluster.maint(hold).run(), @r#"
         $ kubectl maint wait worker-1 --for=hold --timeout=0
         -- stderr
-        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); it was not waited for
+        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); did not wait for it to be on hold
         -- exit code 4
         "#);
         let free = free(cluster, "worker-2");
@@ -96,7 +96,7 @@ fn a_time_out_says_how_it_stands() {
         assert_snapshot!(cluster.maint(held).run(), @"
         $ kubectl maint wait worker-2 --for=held --timeout=1s -q
         -- stderr
-        error: node/worker-2 is free; waited 1s
+        error: node/worker-2 is free; waited 1s for it to be held
         -- exit code 4
         ");
     });
@@ -133,9 +133,34 @@ fn ones_own_lock_is_not_free() {
     on_both("for-own", |cluster| {
         let node = free(cluster, "worker-1");
         cluster.maint(["acquire", &node]).succeeds();
-        let run = cluster.maint(["wait", &node, "--timeout=0"]).run();
-        assert_eq!(run.code, 4, "{run}");
+        assert_snapshot!(cluster.maint(["wait", &node, "--timeout=0"]).run(), @"
+        $ kubectl maint wait worker-1 --timeout=0
+        -- stderr
+        error: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left); it was not waited for
+        hint: it is for you to give it back: kubectl maint release worker-1
+        -- exit code 4
+        ");
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        assert_snapshot!(cluster.maint(["wait", &node, "--timeout=0"]).run(), @r#"
+        $ kubectl maint wait worker-1 --timeout=0
+        -- stderr
+        error: node/worker-1 is on your own hold: "disk" (since [time]); it was not waited for
+        hint: it is for you to end it: kubectl maint unhold worker-1
+        -- exit code 4
+        "#);
     });
+}
+
+#[test]
+fn what_is_free_has_no_token() {
+    let cluster = Cluster::nowhere();
+    assert_snapshot!(cluster.maint(["wait", "worker-1", "-o", "token"]).run(), @"
+    $ kubectl maint wait worker-1 -o token
+    -- stderr
+    error: nothing is held afterwards, so that there is no token for -o token
+    hint: -o name prints the nodes; status -o token prints the tokens of what is held
+    -- exit code 2
+    ");
 }
 
 #[test]

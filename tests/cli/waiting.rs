@@ -50,7 +50,10 @@ fn a_released_node_is_acquired() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
@@ -84,7 +87,10 @@ fn a_free_node_is_acquired_at_once() {
         $ kubectl maint acquire worker-1 --wait --timeout=0
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });
@@ -103,9 +109,10 @@ fn a_time_out_says_who_has_it() {
         hint: ask them, or from [time] on: kubectl maint acquire worker-1
         -- exit code 4
         "#);
-        let run = cluster.maint(["acquire", &node, "--wait", "--timeout", "0", "-q"]);
+        // Who looks once waits for nobody.
+        let run = cluster.maint(["acquire", &node, "--wait", "--timeout", "0"]);
         assert_snapshot!(run.run(), @r#"
-        $ kubectl maint acquire worker-1 --wait --timeout 0 -q
+        $ kubectl maint acquire worker-1 --wait --timeout 0
         -- stderr
         error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); it was not waited for
         hint: ask them, or from [time] on: kubectl maint acquire worker-1
@@ -148,7 +155,10 @@ fn another_holder_is_something_new() {
         -- stderr
         waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
         waiting: node/worker-1 is on hold by carol@desk: "fire" (since [time]); free when the hold is ended
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
     });
@@ -201,7 +211,7 @@ fn a_dry_run_waits_for_nobody() {
         $ kubectl maint acquire worker-1 --wait --dry-run
         -- stderr
         error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-1 --wait
+        hint: ask them, or from [time] on: kubectl maint acquire worker-1
         -- exit code 3
         "#);
     });

@@ -6,6 +6,7 @@ mod command;
 mod ending;
 mod locking;
 mod loss;
+mod outside;
 mod terminal;
 
 use crate::support::{Cluster, Maint};

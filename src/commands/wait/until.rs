@@ -289,7 +289,10 @@ impl<'a> Wait<'a> {
         let free = self.args.condition == Condition::Free;
         match self.session.locks.check_acquire(seen, &Acquire::new()) {
             Err(Error::Refused(refused)) if free => Obstacle::Refused(refused),
-            _ => Obstacle::Stands(awaited::stands(node, seen.lease.as_ref(), self.now())),
+            _ => Obstacle::Stands {
+                how: awaited::stands(node, seen.lease.as_ref(), self.now()),
+                awaited: self.args.condition.state(),
+            },
         }
     }
 }

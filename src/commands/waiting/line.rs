@@ -37,15 +37,18 @@ pub(super) struct Line<'a> {
     session: &'a Session<'a>,
     verb: Verb,
     queue: Queue,
+    /// It is told: somebody who only looks once waits for nobody.
+    is_told: bool,
     blocked: Option<Blocked>,
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn new(session: &'a Session<'a>, verb: Verb, queue: Queue) -> Self {
+    pub(super) fn new(session: &'a Session<'a>, verb: Verb, queue: Queue, is_told: bool) -> Self {
         Self {
             session,
             verb,
             queue,
+            is_told,
             blocked: None,
         }
     }
@@ -63,6 +66,7 @@ impl<'a> Line<'a> {
                 if terminal.live_width().is_some() {
                     self.show();
                 } else if let Some(blocked) = self.blocked()
+                    && self.is_told
                     && !known.is_some_and(|known| blocked.is_still(&known))
                 {
                     let asked = Asked {
@@ -94,7 +98,8 @@ impl<'a> Line<'a> {
     /// Shows it, where it can be shown.
     pub(super) fn show(&self) {
         let terminal = self.session.terminal;
-        if let Some((blocked, width)) = self.blocked().zip(terminal.live_width()) {
+        let blocked = self.blocked().filter(|_| self.is_told);
+        if let Some((blocked, width)) = blocked.zip(terminal.live_width()) {
             let now = self.session.locks.server_time().now();
             terminal.live(&waiting::short(blocked, self.queue, now, width));
         }

@@ -11,7 +11,8 @@ pub(super) fn tell(session: &Session<'_>, news: News<'_>) {
     match news {
         News::Lost(lost, stage) => {
             let now = session.locks.server_time().now();
-            let (message, hint) = loss::lines(lost, stage, now, session.program);
+            let caller = session.locks.identity();
+            let (message, hint) = loss::lines(lost, caller, stage, now, session.program);
             terminal.error(&message);
             terminal.hint(hint);
         }

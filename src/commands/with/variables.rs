@@ -7,7 +7,7 @@ use supervisor::Command;
 /// The nodes, separated by spaces.
 pub(super) const NODES: &str = "MAINT_NODES";
 /// Who holds them.
-pub(super) const HOLDER: &str = "MAINT_HOLDER";
+pub(crate) const HOLDER: &str = "MAINT_HOLDER";
 /// The acquisition, or NODE=TOKEN of each where there are several.
 pub(super) const TOKEN: &str = "MAINT_TOKEN";
 /// The node, where it is one; and of its Lease:

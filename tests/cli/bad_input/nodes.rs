@@ -106,6 +106,7 @@ fn an_unknown_node_has_near_misses() {
         $ kubectl maint acquire xyz
         -- stderr
         Error from server (NotFound): nodes "xyz" not found
+        hint: all there are: kubectl maint status
         -- exit code 1
         "#);
         // Of several, the unknown ones, and nothing is taken.
@@ -197,7 +198,10 @@ fn a_megabyte_of_one_node() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });
@@ -236,6 +240,7 @@ fn a_megabyte_of_unknown_nodes() {
         Error from server (NotFound): nodes "worker-00019" not found
         none of the 80000 nodes was acquired
         error: 79980 more nodes not found
+        hint: all there are: kubectl maint status
         -- exit code 1
         "#);
     });

@@ -14,7 +14,10 @@ fn nobody_reads_stdout() {
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
         lease/worker-1 and 1 more created
-        after that anyone may take them; longer: kubectl maint renew, kubectl maint hold -m WHY, or kubectl maint with
+        after that anyone may take them; for longer, one of these:
+          kubectl maint renew worker-1 worker-2
+          kubectl maint hold worker-1 worker-2 -m WHY
+          kubectl maint with worker-1 worker-2 --reentry -- COMMAND
         all 2 nodes are held now
         -- exit code 0
         ");

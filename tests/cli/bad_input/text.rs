@@ -30,7 +30,10 @@ fn control_characters_in_a_reason() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
         let reason =
@@ -102,7 +105,7 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         $ kubectl maint release held
         -- stderr
         error: node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left); you are alice@bastion
-        hint: to break it anyway: kubectl maint release held --force -m WHY
+        hint: ask them, or break it after a confirmation: kubectl maint release held --force -m WHY
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release", &held, "--force"]).run(), @r#"
@@ -126,7 +129,10 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         node/expired acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/expired was left unfinished by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], expired at [time], [length] ago)
-        after that anyone may take it; longer: kubectl maint renew expired, kubectl maint hold expired -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew expired
+          kubectl maint hold expired -m WHY
+          kubectl maint with expired --reentry -- COMMAND
         -- exit code 0
         "#);
     });
@@ -143,7 +149,10 @@ fn a_reason_may_have_a_kibibyte() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m 'éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé'
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
         // One more is refused without asking the server, which isn't even there.
@@ -201,7 +210,10 @@ fn empty_arguments() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
         // Nor is it in the variable.

@@ -154,3 +154,59 @@ fn tokens() {
     -- exit code 2
     ");
 }
+
+#[test]
+fn a_command_of_with_that_is_not_behind_its_dashes() {
+    let cluster = Cluster::nowhere();
+    let with = |words: &[&str]| cluster.maint(["with"]).args(words).run();
+    assert_snapshot!(with(&["worker-1", "ssh", "worker-1"]), @"
+    $ kubectl maint with worker-1 ssh worker-1
+    -- stderr
+    error: there is no `--` with a command behind it
+    hint: put `--` before the command: kubectl maint with NODE... -- COMMAND
+    -- exit code 125
+    ");
+    assert_snapshot!(with(&["worker-1", "ssh", "-t", "worker-1"]), @"
+    $ kubectl maint with worker-1 ssh -t worker-1
+    -- stderr
+    error: with has no -t
+    hint: if it is the command's, put `--` before the command: kubectl maint with NODE... -- COMMAND
+    -- exit code 125
+    ");
+    assert_snapshot!(with(&["worker-1", "--"]), @"
+    $ kubectl maint with worker-1 --
+    -- stderr
+    error: there is no command behind the `--`
+    hint: say what to run on this machine: kubectl maint with NODE... -- COMMAND
+    -- exit code 125
+    ");
+    assert_snapshot!(with(&["--", "ssh", "worker-1"]), @"
+    $ kubectl maint with -- ssh worker-1
+    -- stderr
+    error: no nodes given
+    hint: name them before the `--`: kubectl maint with NODE... -- COMMAND
+    -- exit code 125
+    ");
+    // What other verbs have, and it has not.
+    assert_snapshot!(with(&["-l", "pool=gpu", "--", "uptime"]), @"
+    $ kubectl maint with -l pool=gpu -- uptime
+    -- stderr
+    error: with takes NODE arguments only, not -l
+    hint: name the nodes: kubectl maint with NODE... -- COMMAND
+    -- exit code 125
+    ");
+    assert_snapshot!(with(&["--all", "--", "uptime"]), @"
+    $ kubectl maint with --all -- uptime
+    -- stderr
+    error: with takes NODE arguments only, not --all
+    hint: name the nodes: kubectl maint with NODE... -- COMMAND
+    -- exit code 125
+    ");
+    assert_snapshot!(with(&["worker-1", "-o", "json", "--", "uptime"]), @"
+    $ kubectl maint with worker-1 -o json -- uptime
+    -- stderr
+    error: with has no -o: what it prints is its command's
+    hint: its command learns of the lock by MAINT_TOKEN, MAINT_NODE and others
+    -- exit code 125
+    ");
+}

@@ -77,7 +77,10 @@ fn writes_are_throttled() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });
@@ -112,7 +115,10 @@ fn the_server_is_unavailable() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });

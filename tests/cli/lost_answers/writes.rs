@@ -28,7 +28,10 @@ fn an_acquisition_whose_answer_was_lost_is_one() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         node/worker-1: the server's answer was lost; another read shows that it was done
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
         let spec = &cluster.lease_of(&node)["spec"];
@@ -49,7 +52,10 @@ fn a_created_lease_whose_answer_was_lost_is_ours() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         node/worker-1: the server's answer was lost; another read shows that it was done
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
         assert_eq!(cluster.lease_of(&node)["spec"]["leaseTransitions"], 1);
@@ -163,9 +169,12 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
         // The very same write, sent again, gets through: of the two only one can land.
         assert_snapshot!(through(&gate, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=1s
-        node/worker-1 acquired by alice@bastion until [time] (29m)
+        node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take it; longer: kubectl maint renew worker-1, kubectl maint hold worker-1 -m WHY, or kubectl maint with
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
         let landed = cluster.lease_of(&node);

@@ -32,7 +32,10 @@ fn they_are_taken_in_the_order_of_their_names() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        after that anyone may take them; longer: kubectl maint renew, kubectl maint hold -m WHY, or kubectl maint with
+        after that anyone may take them; for longer, one of these:
+          kubectl maint renew worker-2 worker-1
+          kubectl maint hold worker-2 worker-1 -m WHY
+          kubectl maint with worker-2 worker-1 --reentry -- COMMAND
         all 2 nodes are held now
         -- exit code 0
         "#);
@@ -92,7 +95,7 @@ fn a_time_out_gives_back_what_was_taken() {
         -- stderr
         waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
         error: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
-        hint: ask them, or from [time] on: kubectl maint acquire worker-2
+        hint: ask them, or from [time] on: kubectl maint acquire worker-1 worker-2
         none of the 2 nodes was acquired
         -- exit code 4
         "#);
@@ -104,7 +107,7 @@ fn a_time_out_gives_back_what_was_taken() {
         $ kubectl maint hold -m rack --wait --timeout 1s -q worker-1 worker-2
         -- stderr
         error: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
-        hint: to take it over: kubectl maint hold worker-2 --take-over -m WHY
+        hint: ask them, or take it over: kubectl maint hold worker-1 worker-2 -m rack --take-over
         -- exit code 4
         "#);
         assert_eq!(holder_of(cluster, &first), None);

@@ -35,7 +35,7 @@ fn waiting(cluster: &Cluster, node: &str) -> PtySession {
 
 /// The next line that is shown in place.
 fn next_line(terminal: &mut PtySession) -> String {
-    let line = r"waiting: [^\x1b\r\n]*(on release|ended)";
+    let line = r"waiting: [^\x1b\r\n]*(at the earliest|ended)";
     let (_, line) = terminal.exp_regex(line).expect("a line");
     // It is read byte by byte.
     let bytes = line.chars().map(|c| u8::try_from(c).expect("a byte"));
@@ -50,7 +50,7 @@ fn one_line_counts_down_in_place() {
         let line = next_line(&mut terminal);
         assert!(line.chars().count() < 80, "{line}");
         let expected = format!(
-            r#"^waiting: node/{node}, bob@laptop, "disk"; free in (30:0[0-3]|29:\d\d) or on release$"#
+            r#"^waiting: node/{node}, bob@laptop, "disk"; free in (30:0[0-3]|29:\d\d) at the earliest$"#
         );
         let expected = Regex::new(&expected).expect("a pattern");
         assert!(expected.is_match(&line), "{line}");
@@ -82,6 +82,25 @@ fn a_long_reason_is_cut_so_that_the_line_stays_one() {
         assert!(last.ends_with(" interrupted\r\n"), "{rest:?}");
         assert!(!last.contains("waiting"), "{rest:?}");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn a_long_name_leaves_room_for_the_reason() {
+    on_real("tty-name", |cluster| {
+        let node = held_by_bob(cluster, "w1.eu-central-1.compute.internal.example.org");
+        let mut terminal = waiting(cluster, &node);
+        let line = next_line(&mut terminal);
+        assert!(line.chars().count() < 80, "{line}");
+        let beginning = format!("waiting: node/{}", &node[..12]);
+        assert!(line.starts_with(&beginning), "{line}");
+        assert!(
+            line.contains(r#"…, bob@laptop, "disk"; free in "#),
+            "{line}"
+        );
+        terminal.send("\x03").expect("it listens");
+        terminal.flush().expect("it listens");
+        terminal.exp_eof().expect("it ends");
     });
 }
 

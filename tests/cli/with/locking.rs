@@ -19,7 +19,7 @@ fn a_node_of_somebody_else_is_left_alone() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: node/worker-1 is held by bob@laptop: "disk errors" (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint with worker-1 -- COMMAND
+        hint: ask them, or wait for it: kubectl maint with worker-1 --wait -- /bin/sh -c 'echo ran'
         -- exit code 3
         "#);
         let run = cluster
@@ -41,7 +41,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left)
-        hint: to work under it: kubectl maint with worker-1 --reentry -- COMMAND
+        hint: to work under it: kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'
         -- exit code 3
         "#);
         cluster.maint(["hold", &node, "-m", "bad DIMM"]).succeeds();
@@ -49,7 +49,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: node/worker-1 is on your own hold: "bad DIMM" (since [time])
-        hint: to work under it: kubectl maint with worker-1 --reentry -- COMMAND
+        hint: to work under it: kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'
         -- exit code 3
         "#);
     });
@@ -128,7 +128,7 @@ fn several_nodes_are_locked_all_or_none() {
         $ kubectl maint with worker-1 worker-2 worker-3 -- /bin/sh -c "echo ran"
         -- stderr
         error: node/worker-3 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint with worker-3 -- COMMAND
+        hint: ask them, or wait for it: kubectl maint with worker-1 worker-2 worker-3 --wait -- /bin/sh -c 'echo ran'
         -- exit code 3
         "#);
         assert_eq!(holder_of(cluster, &nodes[0]), None);
@@ -137,7 +137,7 @@ fn several_nodes_are_locked_all_or_none() {
         $ kubectl maint with worker-1 worker-2 -- /bin/sh -c "echo ran for $MAINT_NODES"
         ran for worker-1 worker-2
         -- stderr
-        node/worker-1, node/worker-2 locked until released; running on this machine: /bin/sh -c 'echo ran for $MAINT_NODES'
+        node/worker-1, node/worker-2 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'echo ran for $MAINT_NODES'
         lease/worker-1 and 1 more created
         node/worker-1, node/worker-2 released
         -- exit code 0
@@ -175,24 +175,15 @@ fn what_cannot_be_meant_has_a_code_of_its_own() {
     assert_snapshot!(cluster.maint(["with", "worker-1"]).run(), @"
     $ kubectl maint with worker-1
     -- stderr
-    error: the following required arguments were not provided:
-      <COMMAND>...
-
-    Usage: kubectl maint with [OPTIONS] NODE... -- COMMAND [ARGUMENT]...
-
-    For more information, try '--help'.
+    error: there is no `--` with a command behind it
+    hint: put `--` before the command: kubectl maint with NODE... -- COMMAND
     -- exit code 125
     ");
     assert_snapshot!(cluster.maint(["with", "-l", "a=b", "--", "true"]).run(), @"
     $ kubectl maint with -l a=b -- true
     -- stderr
-    error: unexpected argument '-l' found
-
-      tip: to pass '-l' as a value, use '-- -l'
-
-    Usage: kubectl maint with [OPTIONS] NODE... -- COMMAND [ARGUMENT]...
-
-    For more information, try '--help'.
+    error: with takes NODE arguments only, not -l
+    hint: name the nodes: kubectl maint with NODE... -- COMMAND
     -- exit code 125
     ");
     assert_snapshot!(cluster.maint(["with", "Worker", "--", "true"]).run(), @r#"
@@ -234,7 +225,7 @@ fn a_node_that_is_released_is_waited_for() {
         ran
         -- stderr
         waiting: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        node/worker-1 locked until released; running on this machine: echo ran
+        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: echo ran
         node/worker-1 released
         -- exit code 0
         ");
@@ -262,9 +253,8 @@ fn a_wait_can_be_in_vain() {
         assert_snapshot!(run(&[]), @"
         $ kubectl maint with worker-1 --wait --timeout 0 -- echo ran
         -- stderr
-        waiting: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
         error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); it was not waited for
-        hint: ask them, or from [time] on: kubectl maint with worker-1 -- COMMAND
+        hint: ask them, or from [time] on: kubectl maint with worker-1 -- echo ran
         -- exit code 4
         ");
         assert_eq!(run(&["-E", "75"]).code, 75);
@@ -282,7 +272,7 @@ fn ones_own_lock_is_not_waited_for() {
         $ kubectl maint with worker-1 --wait -- echo ran
         -- stderr
         error: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left)
-        hint: to work under it: kubectl maint with worker-1 --reentry -- COMMAND
+        hint: to work under it: kubectl maint with worker-1 --reentry -- echo ran
         -- exit code 3
         ");
         cluster.maint(["release", &node]).succeeds();
@@ -291,9 +281,9 @@ fn ones_own_lock_is_not_waited_for() {
         assert_snapshot!(with(cluster, slice::from_ref(&node), &inner).run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "$PLUGIN with worker-1 --wait -- echo ran"
         -- stderr
-        node/worker-1 locked until released; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
+        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
         error: node/worker-1 is held already by alice@bastion/with-[process], you or your namesake (since [time], until [time], [length] left)
-        hint: to work under it: kubectl maint --holder alice@bastion/with-[process] with worker-1 --reentry -- COMMAND
+        hint: to work under it: kubectl maint --holder alice@bastion/with-[process] with worker-1 --reentry -- echo ran
         node/worker-1 released
         -- exit code 3
         "#);

@@ -1,0 +1,194 @@
+//! What was asked of which nodes, as a next command needs it again.
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use super::typed::for_shell;
+use crate::terminal::escape;
+
+/// The options of verbs that a next command of the same kind needs again where they were typed.
+const OPTIONS: [(&str, &str); 7] = [
+    ("message", "-m"),
+    ("duration", "--duration"),
+    ("until", "--until"),
+    ("lease_duration", "--lease-duration"),
+    ("grace", "--grace"),
+    ("conflict_exit_code", "-E"),
+    ("lost_exit_code", "--lost-exit-code"),
+];
+const SWITCHES: [(&str, &str); 2] = [("reentry", "--reentry"), ("free_only", "--free-only")];
+
+/// More nodes, or a longer command, make a line that nobody reads any more.
+const MOST_NODES: usize = 10;
+const LONGEST_COMMAND: usize = 60;
+
+/// A verb that was typed, with its nodes and options.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Again {
+    verb: String,
+    /// `None` where they are too many, or came from standard input.
+    nodes: Option<String>,
+    options: String,
+    why: Option<String>,
+    /// That of `with`.
+    command: Option<String>,
+    waits: bool,
+}
+
+impl Again {
+    /// What was typed behind the verb.
+    pub(crate) fn new(matches: &ArgMatches) -> Self {
+        let Some((verb, matches)) = matches.subcommand() else {
+            return Self::default();
+        };
+        let typed = Typed(matches);
+        let options = OPTIONS.into_iter().filter_map(|(id, flag)| {
+            let value = typed.values(id)?.pop()?;
+            Some(format!(" {flag} {value}"))
+        });
+        let switches = SWITCHES.into_iter();
+        let switches = switches.filter(|(id, _)| typed.is_set(id));
+        let command = typed.values("command").map(|words| words.join(" "));
+        Self {
+            verb: verb.to_owned(),
+            nodes: typed.nodes(),
+            options: options
+                .chain(switches.map(|(_, flag)| format!(" {flag}")))
+                .collect(),
+            why: typed.reason(),
+            command: command.map(|command| match command.chars().count() {
+                0..=LONGEST_COMMAND => command,
+                _ => "COMMAND".to_owned(),
+            }),
+            waits: typed.is_set("wait"),
+        }
+    }
+
+    /// The same again, also with `flag`, for the nodes that were given, else for `node`.
+    pub(crate) fn line(&self, node: &str, flag: &str) -> String {
+        let Self { verb, options, .. } = self;
+        let nodes = self.nodes(node);
+        let is_there = flag.is_empty() || options.split(' ').any(|option| option == flag);
+        let flag = if is_there {
+            String::new()
+        } else {
+            format!(" {flag}")
+        };
+        let command = self.command.as_deref();
+        let command = command.map(|command| format!(" -- {command}"));
+        format!(
+            "{verb} {nodes}{options}{flag}{}",
+            command.unwrap_or_default()
+        )
+    }
+
+    /// The nodes as they were given, else `node`.
+    pub(crate) fn nodes<'a>(&'a self, node: &'a str) -> &'a str {
+        self.nodes.as_deref().unwrap_or(node)
+    }
+
+    /// The reason that was given, else a word that stands for one.
+    pub(crate) fn why(&self) -> &str {
+        self.why.as_deref().unwrap_or("WHY")
+    }
+
+    /// Waiting was asked for already.
+    pub(crate) fn waits(&self) -> bool {
+        self.waits
+    }
+}
+
+/// The arguments of a verb, of which each has some and lacks others.
+struct Typed<'a>(&'a ArgMatches);
+
+impl Typed<'_> {
+    fn is_typed(&self, id: &str) -> bool {
+        self.0.try_contains_id(id).unwrap_or(false)
+            && self.0.value_source(id) == Some(ValueSource::CommandLine)
+    }
+
+    /// The values of an argument, as a shell takes them.
+    fn values(&self, id: &str) -> Option<Vec<String>> {
+        let is_typed = self.is_typed(id);
+        let values = is_typed.then(|| self.0.get_raw(id)).flatten()?;
+        Some(
+            values
+                .map(|value| for_shell(&value.to_string_lossy()))
+                .collect(),
+        )
+    }
+
+    /// A reason that can be given again as it is.
+    fn reason(&self) -> Option<String> {
+        let typed = self.is_typed("message");
+        let reason = typed.then(|| self.0.get_one::<String>("message"));
+        let reason = reason.flatten().filter(|reason| !reason.is_empty())?;
+        (escape(reason) == *reason).then(|| for_shell(reason))
+    }
+
+    fn is_set(&self, id: &str) -> bool {
+        self.is_typed(id) && self.0.try_get_one::<bool>(id).ok().flatten() == Some(&true)
+    }
+
+    fn nodes(&self) -> Option<String> {
+        let one = |id, flag| Some(format!("{flag} {}", self.values(id)?.pop()?));
+        let named = self
+            .values("nodes")
+            .filter(|nodes| nodes.len() <= MOST_NODES);
+        named
+            .map(|nodes| nodes.join(" "))
+            .or_else(|| one("selector", "-l"))
+            .or_else(|| one("nodes_from", "--nodes-from").filter(|from| !from.ends_with(" -")))
+            .or_else(|| self.is_set("all").then(|| "--all".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn again(line: &str) -> Again {
+        let line = std::iter::once("kubectl-maint").chain(line.split(' '));
+        let matches = Cli::command().try_get_matches_from(line);
+        Again::new(&matches.expect("a line"))
+    }
+
+    #[test]
+    fn nodes_and_options_are_repeated() {
+        let acquire = again("--context prod acquire a node/b -m it's --duration 1h -o json -v6");
+        assert_eq!(
+            acquire.line("a", "--wait"),
+            r"acquire a node/b -m 'it'\''s' --duration 1h --wait"
+        );
+        assert_eq!(acquire.why(), r"'it'\''s'");
+        assert!(!acquire.waits());
+        let selected = again("hold -l rack=7,zone!=a -m x --wait");
+        assert_eq!(selected.line("a", ""), "hold -l 'rack=7,zone!=a' -m x");
+        assert!(selected.waits());
+        let with = again("with a --reentry -- ssh a sudo $(reboot)");
+        assert_eq!(
+            with.line("a", "--wait"),
+            "with a --reentry --wait -- ssh a sudo '$(reboot)'"
+        );
+    }
+
+    #[test]
+    fn a_flag_is_given_once() {
+        let with = again("with a --reentry -- bash");
+        assert_eq!(with.line("a", "--reentry"), "with a --reentry -- bash");
+    }
+
+    #[test]
+    fn what_nobody_would_read_is_left_away() {
+        let many = "acquire 0 1 2 3 4 5 6 7 8 9 10";
+        assert_eq!(again(many).line("3", ""), "acquire 3");
+        assert_eq!(again("acquire --nodes-from -").line("a", ""), "acquire a");
+        assert_eq!(again("status").why(), "WHY");
+        assert_eq!(again("acquire a -m=").why(), "WHY");
+        let long = format!("with a -- echo {}", "x".repeat(100));
+        assert_eq!(again(&long).line("a", ""), "with a -- COMMAND");
+    }
+}
