@@ -7,7 +7,7 @@ use maintenance_lease::protocol::Span;
 pub const HEARTBEAT_FRESH: Span = Span::seconds(40);
 
 /// Where kubelets renew their heartbeats (`NamespaceNodeLease`).
-pub const HEARTBEATS: &str = "kube-node-lease";
+pub const HEARTBEATS: &str = maintenance_lease::HEARTBEATS;
 
 /// Says that a node was shut down and nothing runs on it any more (`TaintNodeOutOfService`, KEP-2268):
 /// pods are then deleted by force and volumes detached.

@@ -18,6 +18,7 @@ pub mod fencing;
 pub mod known;
 pub mod node;
 pub mod report;
+pub mod stranded;
 pub mod wire;
 pub mod words;
 

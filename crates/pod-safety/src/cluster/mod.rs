@@ -6,6 +6,7 @@ mod gather;
 pub mod pods;
 pub mod reader;
 mod rights;
+mod stranded;
 
 pub use aftermath::Aftermath;
 pub use pods::{Deletion, Exactly};

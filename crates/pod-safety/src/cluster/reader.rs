@@ -1,11 +1,13 @@
 //! Typed reads: one object, or a list page by page, always from a quorum.
 
+use std::collections::HashMap;
+
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Accept, ApiError, Call, Requests, escape};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::constants::HEARTBEATS;
 use crate::wire::micro_instant;
@@ -31,6 +33,25 @@ struct Page<T> {
 struct PageMetadata {
     #[serde(rename = "continue", default)]
     next: String,
+}
+
+/// A heartbeat, read so that one odd time spoils no list.
+#[derive(Deserialize)]
+struct Heartbeat {
+    metadata: HeartbeatMetadata,
+    #[serde(default)]
+    spec: HeartbeatSpec,
+}
+
+#[derive(Deserialize)]
+struct HeartbeatMetadata {
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+struct HeartbeatSpec {
+    #[serde(rename = "renewTime", default)]
+    renew_time: Option<serde_json::Value>,
 }
 
 impl Reader {
@@ -93,6 +114,53 @@ impl Reader {
             }
             next = format!("&continue={}", escape(&page.metadata.next));
         }
+    }
+
+    /// Hands every object of the collection at `path` that `query` selects to `each`, as the pages come
+    /// in: none is kept.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub async fn each<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &str,
+        mut each: impl FnMut(T) + Send,
+    ) -> Result<(), ApiError> {
+        let joint = if query.is_empty() { "" } else { "&" };
+        let first = format!("{path}?limit={PAGE}{joint}{query}");
+        let mut next = String::new();
+        loop {
+            let call = Call::get(format!("{first}{next}"), Accept::Json);
+            let listed = self.requests.list(&call, "items", |object, _| {
+                each(read(object)?);
+                Ok(())
+            });
+            let around: Page<IgnoredAny> = read(&listed.await?)?;
+            if around.metadata.next.is_empty() {
+                return Ok(());
+            }
+            next = format!("&continue={}", escape(&around.metadata.next));
+        }
+    }
+
+    /// When each node's kubelet last renewed its heartbeat, by node; one whose time can't be read is
+    /// [`Instant::UNREADABLE`].
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{HEARTBEATS}/leases");
+        let mut heartbeats = HashMap::new();
+        self.each(&path, "", |lease: Heartbeat| {
+            let renewed = lease.spec.renew_time.map(|time| {
+                serde_json::from_value(time)
+                    .map_or(Instant::UNREADABLE, |time| micro_instant(&time))
+            });
+            heartbeats.extend(renewed.map(|renewed| (lease.metadata.name, renewed)));
+        })
+        .await?;
+        Ok(heartbeats)
     }
 
     /// The Node; `None` where there is none.

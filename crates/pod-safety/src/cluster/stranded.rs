@@ -1,0 +1,275 @@
+//! Gathers what is stranded on nodes that are not well: a request a kind of object and page, however many
+//! nodes and pods there are.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use futures::join;
+use k8s_openapi::api::core::v1::{self as core, Namespace, Node, PersistentVolume};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use maintenance_lease::protocol::Instant;
+use maintenance_lease::{ApiError, escape};
+
+use super::Reader;
+use crate::known::{Known, Why};
+use crate::node::{Health, Signs};
+use crate::stranded::{
+    Attachment, NoExecute, Orphan, Place, Pod, Stranded, StrandedPod, StrandedVolume, blocked,
+    fate, orphan,
+};
+use crate::wire::instant;
+
+const PODS: &str = "/api/v1/pods";
+const ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";
+
+/// The nodes of a cluster.
+struct Nodes {
+    /// Those that are not well.
+    ill: HashMap<String, Place>,
+    /// Those that are.
+    well: HashSet<String>,
+}
+
+impl Nodes {
+    fn of(signs: Vec<(String, Signs, Vec<NoExecute>)>, health: impl Fn(&Signs) -> Health) -> Self {
+        let mut nodes = Self {
+            ill: HashMap::new(),
+            well: HashSet::new(),
+        };
+        for (name, signs, taints) in signs {
+            match health(&signs) {
+                Health::Ready => {
+                    nodes.well.insert(name);
+                }
+                health => {
+                    nodes.ill.insert(name, Place { health, taints });
+                }
+            }
+        }
+        nodes
+    }
+
+    /// The node of this name, where it is not well; of a Node that is missing, its place.
+    fn place(&self, name: &str) -> Option<Place> {
+        if self.well.contains(name) {
+            return None;
+        }
+        Some(self.ill.get(name).cloned().unwrap_or(Place::gone()))
+    }
+}
+
+impl Reader {
+    /// What is stranded on `node`, or on all nodes that are not well and on those that are gone. A node
+    /// that is well has nothing stranded.
+    ///
+    /// # Errors
+    /// Where Nodes or pods can't be read; what is known of heartbeats, volumes and namespaces may be
+    /// missing.
+    pub async fn stranded(&self, node: Option<&str>) -> Result<Stranded, ApiError> {
+        let (nodes, pods, attachments, namespaces) = match node {
+            Some(name) => {
+                let on_node = format!("fieldSelector={}", escape(&format!("spec.nodeName={name}")));
+                let (nodes, pods, attachments, namespaces) = join!(
+                    self.one_node(name),
+                    self.stranded_pods(&on_node, |_| true),
+                    self.attachments(|attachment| attachment.node == name),
+                    self.ending_namespaces(),
+                );
+                (nodes?, pods?, attachments, namespaces)
+            }
+            None => {
+                let (nodes, attachments, namespaces) = join!(
+                    self.all_nodes(),
+                    self.attachments(|_| true),
+                    self.ending_namespaces()
+                );
+                let nodes = nodes?;
+                let is_ill = |pod: &Pod| !nodes.well.contains(&pod.node);
+                let pods = self.stranded_pods("", is_ill).await?;
+                (nodes, pods, attachments, namespaces)
+            }
+        };
+        let volumes = match attachments {
+            Known::Yes(attachments) => Known::Yes(self.orphans(attachments, &nodes, &pods).await),
+            Known::Unknown(why) => Known::Unknown(why),
+        };
+        let now = self.now();
+        let stranded = pods.into_iter().filter_map(|pod| {
+            let place = nodes.place(&pod.node)?;
+            Some(StrandedPod {
+                fate: fate(&pod, &place, now)?,
+                health: place.health,
+                pod,
+            })
+        });
+        let mut pods: Vec<StrandedPod> = stranded.collect();
+        pods.sort_by(|a, b| a.pod.key().cmp(&b.pod.key()));
+        let of_ill = nodes
+            .ill
+            .iter()
+            .map(|(name, place)| (name.clone(), place.health.clone()));
+        let of_pods = pods
+            .iter()
+            .map(|pod| (pod.pod.node.clone(), pod.health.clone()));
+        let of_volumes = volumes.yes().into_iter().flatten();
+        let of_volumes =
+            of_volumes.map(|volume| (volume.attachment.node.clone(), volume.health.clone()));
+        let all: BTreeMap<String, Health> = of_ill.chain(of_pods).chain(of_volumes).collect();
+        Ok(Stranded {
+            namespaces: namespaces.map(|namespaces| blocked(namespaces, &pods)),
+            nodes: all,
+            pods,
+            volumes,
+        })
+    }
+
+    async fn one_node(&self, name: &str) -> Result<Nodes, ApiError> {
+        let (node, heartbeat) = join!(self.node(name), self.heartbeat(name));
+        let Some(node) = node? else {
+            return Ok(Nodes {
+                ill: HashMap::from([(name.to_owned(), Place::gone())]),
+                well: HashSet::new(),
+            });
+        };
+        let heartbeat = Known::of(heartbeat, || "get heartbeats".to_owned());
+        let signs = Signs::of(&node, heartbeat);
+        let now = self.now();
+        Ok(Nodes::of(
+            vec![(name.to_owned(), signs, NoExecute::of(&node))],
+            |signs| signs.health(now),
+        ))
+    }
+
+    async fn all_nodes(&self) -> Result<Nodes, ApiError> {
+        let mut signs = Vec::new();
+        let unread = || Known::Unknown(Why::NotRead);
+        let nodes = self.each("/api/v1/nodes", "", |node: Node| {
+            let name = node.metadata.name.clone().unwrap_or_default();
+            signs.push((name, Signs::of(&node, unread()), NoExecute::of(&node)));
+        });
+        let (nodes, heartbeats) = join!(nodes, self.heartbeats());
+        nodes?;
+        let heartbeats = Known::of(heartbeats, || "list heartbeats".to_owned());
+        for (name, signs, _) in &mut signs {
+            signs.heartbeat = heartbeats.as_ref().map(|beats| beats.get(name).copied());
+        }
+        let now = self.now();
+        Ok(Nodes::of(signs, |signs| signs.health(now)))
+    }
+
+    /// The pods that `query` selects and that are `wanted`.
+    async fn stranded_pods(
+        &self,
+        query: &str,
+        wanted: impl Fn(&Pod) -> bool + Send + Sync,
+    ) -> Result<Vec<Pod>, ApiError> {
+        let mut pods = Vec::new();
+        self.each(PODS, query, |pod: core::Pod| {
+            pods.extend(Pod::of(pod).filter(&wanted));
+        })
+        .await?;
+        Ok(pods)
+    }
+
+    async fn attachments(
+        &self,
+        wanted: impl Fn(&Attachment) -> bool + Send + Sync,
+    ) -> Known<Vec<Attachment>> {
+        let mut attachments = Vec::new();
+        let listed = self.each(ATTACHMENTS, "", |attachment: VolumeAttachment| {
+            attachments.extend(Some(Attachment::from(attachment)).filter(&wanted));
+        });
+        let listed = listed.await.map(|()| attachments);
+        Known::of(listed, || {
+            "list volumeattachments.storage.k8s.io".to_owned()
+        })
+    }
+
+    /// The namespaces that are being deleted, and since when.
+    async fn ending_namespaces(&self) -> Known<Vec<(String, Instant)>> {
+        let mut ending = Vec::new();
+        let query = "fieldSelector=status.phase%3DTerminating";
+        let listed = self.each("/api/v1/namespaces", query, |namespace: Namespace| {
+            let since = namespace.metadata.deletion_timestamp.as_ref().map(instant);
+            ending.extend(namespace.metadata.name.zip(since));
+        });
+        let listed = listed.await.map(|()| ending);
+        Known::of(listed, || "list namespaces".to_owned())
+    }
+
+    /// The attachments that nobody needs. Which claims volumes are of is read only where a node that is
+    /// not well has some.
+    async fn orphans(
+        &self,
+        attachments: Vec<Attachment>,
+        nodes: &Nodes,
+        pods: &[Pod],
+    ) -> Vec<StrandedVolume> {
+        let places = attachments.into_iter();
+        let ill = places.filter_map(|attachment| {
+            let place = nodes.place(&attachment.node)?;
+            Some((attachment, place.health))
+        });
+        let ill: Vec<(Attachment, Health)> = ill.collect();
+        let open = |(attachment, health): &(Attachment, Health)| {
+            attachment.volume.is_some()
+                && orphan(attachment, health, &Known::Unknown(Why::NotRead)).is_none()
+        };
+        let claims = if ill.iter().any(open) {
+            self.claims().await
+        } else {
+            Known::Unknown(Why::NotRead)
+        };
+        let is_used = |attachment: &Attachment| match &attachment.volume {
+            None => Known::Unknown(Why::NotRead),
+            Some(volume) => claims.as_ref().map(|claims| {
+                claims.get(volume).is_some_and(|(namespace, claim)| {
+                    pods.iter().any(|pod| {
+                        !pod.finished
+                            && pod.node == attachment.node
+                            && pod.namespace == *namespace
+                            && pod.claims.contains(claim)
+                    })
+                })
+            }),
+        };
+        let orphaned = ill.into_iter().filter_map(|(attachment, health)| {
+            let orphan: Orphan = orphan(&attachment, &health, &is_used(&attachment))?;
+            Some(StrandedVolume {
+                attachment,
+                health,
+                orphan,
+            })
+        });
+        let mut orphaned: Vec<StrandedVolume> = orphaned.collect();
+        orphaned.sort_by(|a, b| a.attachment.key().cmp(&b.attachment.key()));
+        orphaned
+    }
+
+    /// The namespace and name of the claim that each PersistentVolume is of.
+    async fn claims(&self) -> Known<HashMap<String, (String, String)>> {
+        let mut claims = HashMap::new();
+        let listed = self.each(
+            "/api/v1/persistentvolumes",
+            "",
+            |volume: PersistentVolume| {
+                let claim = volume.spec.and_then(|spec| spec.claim_ref);
+                let claim = claim.and_then(|claim| claim.namespace.zip(claim.name));
+                claims.extend(volume.metadata.name.zip(claim));
+            },
+        );
+        let listed = listed.await.map(|()| claims);
+        Known::of(listed, || "list persistentvolumes".to_owned())
+    }
+}
+
+impl Pod {
+    fn key(&self) -> (&str, &str, &str) {
+        (&self.node, &self.namespace, &self.name)
+    }
+}
+
+impl Attachment {
+    fn key(&self) -> (&str, &str) {
+        (&self.node, &self.name)
+    }
+}

@@ -1,0 +1,300 @@
+//! What becomes of a pod on a node that is not well.
+
+use k8s_openapi::api::core::v1::{Node, Taint, Toleration};
+use maintenance_lease::protocol::{Instant, Now, Span};
+
+use super::Place;
+use super::pod::Pod;
+use crate::node::Health;
+use crate::wire::instant;
+
+/// The effect of a taint that evicts pods which run already.
+const NO_EXECUTE: &str = "NoExecute";
+
+/// What becomes of a pod on a node that is not well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was told to end and has time until then.
+    Ending {
+        /// The end of its grace.
+        until: Instant,
+    },
+    /// It should have ended, and nobody confirms that it did.
+    Terminating {
+        /// The end of its grace.
+        since: Instant,
+        /// Its controller can't replace it before it is gone.
+        name_held: bool,
+    },
+    /// It has ended, and the object stays for others to agree.
+    HeldByFinalizer {
+        /// Who must agree.
+        finalizers: Vec<String>,
+    },
+    /// It is told to end at this time, about: the eviction counts from when the controller saw the taint.
+    Evicted {
+        /// Then; it may have passed.
+        at: Instant,
+    },
+    /// It tolerates that for ever.
+    NeverEvicted,
+    /// No taint evicts anything from the node.
+    Unevicted,
+    /// Its Node is gone: PodGC deletes it.
+    Collected,
+}
+
+/// A taint that evicts pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoExecute {
+    /// Its key.
+    pub key: String,
+    /// Its value; empty where it has none.
+    pub value: String,
+    /// Since when the node has it.
+    pub added: Option<Instant>,
+}
+
+impl NoExecute {
+    /// Those of `node`.
+    #[must_use]
+    pub fn of(node: &Node) -> Vec<Self> {
+        let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
+        let evicting = |taint: &&Taint| taint.effect == NO_EXECUTE;
+        let taints = taints.unwrap_or_default().iter().filter(evicting);
+        taints
+            .map(|taint| Self {
+                key: taint.key.clone(),
+                value: taint.value.clone().unwrap_or_default(),
+                added: taint.time_added.as_ref().map(instant),
+            })
+            .collect()
+    }
+
+    /// As `Toleration.ToleratesTaint` of k8s.io/api has it.
+    fn is_tolerated_by(&self, toleration: &Toleration) -> bool {
+        let is = |wanted: &Option<String>, value: &str| {
+            wanted
+                .as_deref()
+                .is_none_or(|wanted| wanted.is_empty() || wanted == value)
+        };
+        is(&toleration.effect, NO_EXECUTE)
+            && is(&toleration.key, &self.key)
+            && match toleration.operator.as_deref() {
+                Some("Exists") => true,
+                None | Some("" | "Equal") => {
+                    toleration.value.as_deref().unwrap_or_default() == self.value
+                }
+                Some(_) => false,
+            }
+    }
+}
+
+/// What becomes of `pod`, whose node is `place`, seen at `now`; `None` where it ended long ago and is in
+/// nobody's way.
+#[must_use]
+pub fn fate(pod: &Pod, place: &Place, now: Now) -> Option<Fate> {
+    Some(match pod.deletion {
+        Some(deletion) if deletion.confirmed && !pod.finalizers.is_empty() => {
+            Fate::HeldByFinalizer {
+                finalizers: pod.finalizers.clone(),
+            }
+        }
+        Some(deletion) if now.earliest < deletion.at => Fate::Ending { until: deletion.at },
+        Some(deletion) => Fate::Terminating {
+            since: deletion.at,
+            name_held: pod.holds_its_name(),
+        },
+        None if pod.finished => return None,
+        None if place.health == Health::Gone => Fate::Collected,
+        None if place.taints.is_empty() => Fate::Unevicted,
+        None => eviction(pod, &place.taints, now),
+    })
+}
+
+/// When the taint-eviction controller tells the pod to end: at once for a taint that it does not
+/// tolerate, else after the shortest time that one of the tolerations used sets.
+fn eviction(pod: &Pod, taints: &[NoExecute], now: Now) -> Fate {
+    let ends = taints.iter().filter_map(|taint| {
+        let added = taint.added.unwrap_or(now.latest);
+        let mut used = pod
+            .tolerations
+            .iter()
+            .filter(|toleration| taint.is_tolerated_by(toleration));
+        match used.next() {
+            None => Some(added),
+            Some(toleration) => {
+                let seconds = toleration.toleration_seconds?.max(0);
+                Some(added + Span::micros(seconds.saturating_mul(1_000_000)))
+            }
+        }
+    });
+    ends.min()
+        .map_or(Fate::NeverEvicted, |at| Fate::Evicted { at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stranded::pod::Deletion;
+
+    const NOW: Instant = Instant::from_micros(1_000_000_000);
+    const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+
+    fn ago(seconds: u32) -> Instant {
+        NOW - Span::seconds(seconds)
+    }
+
+    fn pod() -> Pod {
+        Pod {
+            namespace: "apps".to_owned(),
+            name: "web-0".to_owned(),
+            node: "worker-1".to_owned(),
+            deletion: None,
+            finalizers: Vec::new(),
+            owner: Some("StatefulSet/web".to_owned()),
+            tolerations: Vec::new(),
+            claims: Vec::new(),
+            finished: false,
+        }
+    }
+
+    fn silent(taints: &[(&str, u32)]) -> Place {
+        Place {
+            health: Health::Partitioned { since: None },
+            taints: taints
+                .iter()
+                .map(|&(key, added)| NoExecute {
+                    key: key.to_owned(),
+                    value: String::new(),
+                    added: Some(ago(added)),
+                })
+                .collect(),
+        }
+    }
+
+    fn tolerates(key: &str, seconds: Option<i64>) -> Toleration {
+        Toleration {
+            key: (!key.is_empty()).then(|| key.to_owned()),
+            operator: Some("Exists".to_owned()),
+            effect: Some(NO_EXECUTE.to_owned()),
+            toleration_seconds: seconds,
+            ..Toleration::default()
+        }
+    }
+
+    fn at(pod: &Pod, place: &Place) -> Option<Fate> {
+        fate(pod, place, Now::at(NOW))
+    }
+
+    #[test]
+    fn a_toleration_says_when_it_is_evicted() {
+        let evicted = |seconds: i64| Fate::Evicted {
+            at: NOW + Span::micros(seconds * 1_000_000),
+        };
+        let down = silent(&[(UNREACHABLE, 108)]);
+        let both = silent(&[(UNREACHABLE, 108), ("example.com/other", 50)]);
+        for (tolerations, place, expected) in [
+            (vec![], &down, evicted(-108)),
+            (vec![tolerates(UNREACHABLE, Some(300))], &down, evicted(192)),
+            (vec![tolerates(UNREACHABLE, Some(60))], &down, evicted(-48)),
+            (vec![tolerates(UNREACHABLE, Some(-5))], &down, evicted(-108)),
+            (
+                vec![tolerates(UNREACHABLE, None)],
+                &down,
+                Fate::NeverEvicted,
+            ),
+            (vec![tolerates("", None)], &both, Fate::NeverEvicted),
+            // The first that tolerates a taint counts, as in Kubernetes.
+            (
+                vec![tolerates("", None), tolerates(UNREACHABLE, Some(300))],
+                &down,
+                Fate::NeverEvicted,
+            ),
+            (vec![tolerates("other", None)], &down, evicted(-108)),
+            // Every taint is to be tolerated.
+            (vec![tolerates(UNREACHABLE, Some(300))], &both, evicted(-50)),
+            (vec![], &silent(&[]), Fate::Unevicted),
+        ] {
+            let pod = Pod {
+                tolerations,
+                ..pod()
+            };
+            assert_eq!(at(&pod, place), Some(expected), "{:?}", pod.tolerations);
+        }
+    }
+
+    #[test]
+    fn a_toleration_is_of_one_value_and_effect() {
+        let taint = NoExecute {
+            key: "node.kubernetes.io/out-of-service".to_owned(),
+            value: "nodeshutdown".to_owned(),
+            added: None,
+        };
+        let toleration = |operator: &str, value: &str, effect: &str| Toleration {
+            key: Some(taint.key.clone()),
+            operator: (!operator.is_empty()).then(|| operator.to_owned()),
+            value: Some(value.to_owned()),
+            effect: (!effect.is_empty()).then(|| effect.to_owned()),
+            toleration_seconds: None,
+        };
+        for (operator, value, effect, tolerated) in [
+            ("", "nodeshutdown", "", true),
+            ("Equal", "nodeshutdown", "NoExecute", true),
+            ("Equal", "other", "", false),
+            ("Exists", "", "", true),
+            ("Exists", "", "NoSchedule", false),
+            ("Gt", "nodeshutdown", "", false),
+        ] {
+            let toleration = toleration(operator, value, effect);
+            assert_eq!(
+                taint.is_tolerated_by(&toleration),
+                tolerated,
+                "{toleration:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_deletion_is_told_by_how_far_it_came() {
+        let deleted = |at, confirmed| Pod {
+            deletion: Some(Deletion { at, confirmed }),
+            ..pod()
+        };
+        let down = silent(&[(UNREACHABLE, 900)]);
+        let soon = NOW + Span::seconds(20);
+        assert_eq!(
+            at(&deleted(soon, false), &down),
+            Some(Fate::Ending { until: soon })
+        );
+        let stuck = |name_held| Fate::Terminating {
+            since: ago(540),
+            name_held,
+        };
+        assert_eq!(at(&deleted(ago(540), false), &down), Some(stuck(true)));
+        let mut replaced = deleted(ago(540), false);
+        replaced.owner = Some("ReplicaSet/web-7d4".to_owned());
+        assert_eq!(at(&replaced, &down), Some(stuck(false)));
+        let finalizers = vec!["example.com/backup".to_owned()];
+        let mut held = deleted(ago(540), true);
+        held.finalizers.clone_from(&finalizers);
+        assert_eq!(at(&held, &down), Some(Fate::HeldByFinalizer { finalizers }));
+        // Before its end is confirmed, the finalizer is not what it waits for.
+        held.deletion = deleted(ago(540), false).deletion;
+        assert_eq!(at(&held, &down), Some(stuck(true)));
+    }
+
+    #[test]
+    fn where_the_node_is_gone_it_is_collected() {
+        assert_eq!(at(&pod(), &Place::gone()), Some(Fate::Collected));
+    }
+
+    #[test]
+    fn what_has_finished_is_in_nobodys_way() {
+        let finished = Pod {
+            finished: true,
+            ..pod()
+        };
+        assert_eq!(at(&finished, &silent(&[(UNREACHABLE, 9)])), None);
+    }
+}
