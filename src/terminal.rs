@@ -19,6 +19,8 @@ use crate::failure::Failure;
 use crate::signals::asked_to_end;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
+/// For what nobody may overlook in a table.
+pub(crate) const ALARM: Style = ERROR;
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 

@@ -2,7 +2,9 @@
 
 mod follow;
 mod picture;
+mod pods;
 mod read;
+mod whole;
 
 use clap::Args;
 use maintenance_lease::protocol::identity::hold_identity;
@@ -27,6 +29,15 @@ use crate::terminal::Terminal;
 /// node, after a look at what is left to do. The exit code is 0 whether nodes are held or not.
 ///
 /// AGE is that of the acquisition. LEFT is the time until its end, or how long ago that was.
+///
+/// STATUS says more than kubectl of nodes that are not well: NotReady (reporting) has a kubelet that is
+/// alive, nobody hears of Partitioned ones, and somebody asserts that nothing runs on OutOfService
+/// ones. MisFenced is a node of which that is asserted although its kubelet is alive. To be sure of a
+/// node that looks ready, name it, or use --check-taints.
+///
+/// --pods shows the pods on such nodes, or on one: when they are evicted, which keep their name from a
+/// replacement, which wait for a finalizer; volumes that stay attached for nobody; and namespaces that
+/// can't go before such pods do.
 #[derive(Args, Debug)]
 #[command(mut_arg("quiet", |quiet| quiet.help(QUIET)))]
 #[command(after_help = "Examples:
@@ -34,7 +45,8 @@ use crate::terminal::Terminal;
   kubectl maint status worker-1 -o wide
   kubectl maint status -l pool=gpu --locked
   kubectl maint status --mine -o token
-  kubectl maint status -w")]
+  kubectl maint status -w
+  kubectl maint status --pods worker-1")]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
@@ -50,6 +62,16 @@ pub(crate) struct StatusArgs {
     /// Only nodes that you hold, by lease or by hold
     #[arg(long)]
     pub(crate) mine: bool,
+
+    /// Look at every node's taints: a fence on a node that is alive may show nowhere else
+    #[arg(long, conflicts_with = "mine")]
+    pub(crate) check_taints: bool,
+
+    /// Show pods on nodes that are not well instead, and what they keep from going on
+    #[arg(long, conflicts_with_all = [
+        "watch", "locked", "mine", "check_taints", "selector", "all", "nodes_from",
+    ])]
+    pub(crate) pods: bool,
 
     /// Leave the headers of the table away
     #[arg(long)]
@@ -83,12 +105,16 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
         Err(Failure::NothingFound { .. }) => Selection::Named(Vec::new()),
         selection => selection?,
     };
+    if args.pods {
+        return pods::run(args, &selection, start).await;
+    }
     let session = start.reading().await?;
     let identity = session.locks.identity();
     let wanted = Wanted {
         own: [identity.to_owned(), hold_identity(identity)],
         selection,
         locked: args.locked,
+        check_taints: args.check_taints,
     };
     let report = Report {
         session: &session,
@@ -141,13 +167,8 @@ impl Report<'_> {
             session, wanted, ..
         } = self;
         let terminal = session.terminal;
-        let picture = read::once(
-            session,
-            &wanted.selection,
-            self.with_heartbeats(),
-            args.nodes.parallel,
-        )
-        .await?;
+        let picture =
+            read::once(session, wanted, self.with_heartbeats(), args.nodes.parallel).await?;
         let now = session.locks.server_time().now();
         let nodes = wanted.nodes(&picture);
         let views: Vec<View<'_>> = nodes.iter().map(|node| picture.view(node)).collect();

@@ -13,6 +13,13 @@ pub(crate) struct Cell {
     style: Style,
 }
 
+impl Cell {
+    /// The same in a style, for terminals that have any.
+    pub(crate) fn styled(self, style: Style) -> Self {
+        Self { style, ..self }
+    }
+}
+
 impl From<String> for Cell {
     fn from(text: String) -> Self {
         Self {
@@ -148,7 +155,21 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use anstyle::AnsiColor;
+
     use super::*;
+
+    #[test]
+    fn a_style_takes_no_room() {
+        let red = AnsiColor::Red.on_default();
+        let mut grid = Grid::new(&["A", "B"], true, None, Vec::new());
+        let text = grid.rows(vec![
+            vec![Cell::from("bad").styled(red), "x".into()],
+            vec!["good".into(), "y".into()],
+        ]);
+        let (start, end) = (red.render(), red.render_reset());
+        assert_eq!(text, format!("A      B\n{start}bad{end}    x\ngood   y"));
+    }
 
     #[test]
     fn cuts_come_in_their_order_and_stop_at_the_least() {

@@ -3,8 +3,10 @@
 
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{Change, NodeLease, NodeRow, Sight};
+use pod_safety::node::Health;
 use serde::Serialize;
 
+use super::health;
 use super::status::last_reason;
 use super::time::rfc3339;
 
@@ -59,6 +61,18 @@ pub(crate) struct Item {
     /// There is no such Node any more: only its Lease is left.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     node_gone: bool,
+    /// How the node is: Ready, NotReady, Partitioned, OutOfService, MisFenced or Gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_health: Option<&'static str>,
+    /// The node is not ready, and its kubelet says so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    node_reporting: bool,
+    /// Since when nobody hears of the node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    silent_since: Option<String>,
+    /// Who asserts that nothing runs on the node any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asserted_by: Option<String>,
     /// When the node's kubelet last renewed its heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) heartbeat_at: Option<String>,
@@ -119,11 +133,30 @@ impl Item {
             flags: held.map(|lease| flag_names(lease, now)).unwrap_or_default(),
             node_status: row.row().map(|row: &NodeRow| row.status.clone()),
             node_gone: *row == Sight::Missing,
+            node_health: None,
+            node_reporting: false,
+            silent_since: None,
+            asserted_by: None,
             heartbeat_at: None,
             token: held
                 .and_then(NodeLease::token)
                 .map(|token| token.to_string()),
             fencing_number: None,
+        }
+    }
+
+    /// The same with what is known of the node's health.
+    pub(crate) fn with_health(self, health: Option<&Health>) -> Self {
+        let Some(health) = health else {
+            return self;
+        };
+        let since = health::silent_since(health);
+        Self {
+            node_health: Some(health::word(health)),
+            node_reporting: *health == Health::NotReady { reporting: true },
+            silent_since: since.and_then(Instant::to_chrono).map(rfc3339),
+            asserted_by: health::asserted_by(health).map(ToOwned::to_owned),
+            ..self
         }
     }
 

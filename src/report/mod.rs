@@ -3,10 +3,12 @@
 pub(crate) mod awaited;
 pub(crate) mod change;
 pub(crate) mod grid;
+pub(crate) mod health;
 pub(crate) mod item;
 pub(crate) mod leases;
 pub(crate) mod loss;
 pub(crate) mod near;
+pub(crate) mod pods;
 pub(crate) mod print;
 pub(crate) mod refusal;
 pub(crate) mod status;

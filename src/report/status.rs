@@ -7,9 +7,11 @@ mod tests;
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, State, identity};
 use maintenance_lease::{LONGEST_REASON, NodeLease, Sight};
+use pod_safety::node::Health;
 
 pub(crate) use self::table::Table;
 use super::grid::cut;
+use super::health;
 use super::time::{remaining, span};
 use crate::terminal::escape;
 
@@ -24,6 +26,8 @@ pub(crate) struct View<'a> {
     pub(crate) lease: Option<&'a NodeLease>,
     pub(crate) row: &'a Sight,
     pub(crate) heartbeat: Heartbeat,
+    /// `None`: no more is known than the row says.
+    pub(crate) health: Option<&'a Health>,
 }
 
 /// When a node's kubelet last renewed its heartbeat.
@@ -115,6 +119,11 @@ impl Column {
         }
     }
 
+    /// Whether it tells of something that nobody may overlook.
+    fn alarms(self, view: &View<'_>) -> bool {
+        self == Self::Status && matches!(view.health, Some(Health::MisFenced { .. }))
+    }
+
     fn cell(self, view: &View<'_>, now: Now) -> String {
         let held = view.lease.filter(|lease| lease.holder().is_some());
         match self {
@@ -130,8 +139,8 @@ impl Column {
             },
             Self::Left => held.map_or_else(none, |lease| left(lease, now)),
             Self::Status => match view.row {
-                Sight::Row(row) => escape(&row.status),
-                Sight::Missing => "<gone>".to_owned(),
+                Sight::Row(row) => health::status(row, view.health, now),
+                Sight::Missing => health::words(&Health::Gone, now),
                 Sight::Forbidden | Sight::Unread => unknown(),
             },
             Self::Heartbeat => match view.heartbeat {

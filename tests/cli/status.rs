@@ -105,12 +105,12 @@ fn lists_are_read_side_by_side_and_never_more_than_needed() {
         for (arguments, expected) in [
             (vec!["status", &one], 2),
             (vec!["status", &one, "-o", "wide"], 3),
-            (vec!["status", &one, &two], 2),
-            (vec!["status", "-l", label], 2),
-            (vec!["status", "-l", label, "-o", "name"], 2),
-            (vec!["status", "-l", label, "-o", "wide"], 3),
-            (vec!["status", "-l", label, "-o", "json"], 3),
-            (vec!["status"], 2),
+            (vec!["status", &one, &two], 3),
+            // The Nodes of both holds, besides: a node that was fenced is on hold.
+            (vec!["status", "-l", label], 2 + 2),
+            (vec!["status", "-l", label, "-o", "name"], 2 + 2),
+            (vec!["status", "-l", label, "-o", "wide"], 3 + 2),
+            (vec!["status", "-l", label, "-o", "json"], 3 + 2),
             (vec!["status", "--mine"], 1),
         ] {
             let run = cluster.maint(&arguments).arg("-v6").succeeds();
@@ -118,8 +118,8 @@ fn lists_are_read_side_by_side_and_never_more_than_needed() {
             let whole_nodes = run
                 .stderr
                 .lines()
-                .find(|line| line.contains("/api/v1/nodes") && !line.contains("includeObject="));
-            assert_eq!(whole_nodes, None, "rows, not nodes");
+                .find(|line| line.contains("/api/v1/nodes?") && !line.contains("includeObject="));
+            assert_eq!(whole_nodes, None, "a list has rows, not nodes");
         }
     });
 }
@@ -145,7 +145,8 @@ fn json_has_the_documented_shape() {
           "until": "[time]",
           "durationSeconds": 3600,
           "transitions": 1,
-          "nodeStatus": "Ready"
+          "nodeStatus": "Ready",
+          "nodeHealth": "Ready"
         }
         -- exit code 0
         "#);
@@ -187,6 +188,7 @@ fn json_has_the_documented_shape() {
         node: a-free
         state: Free
         nodeStatus: Ready
+        nodeHealth: Ready
         -- exit code 0
         ");
     });
@@ -323,7 +325,7 @@ fn a_lease_outlives_its_node_in_sight() {
         assert_snapshot!(cluster.maint(["status", &gone, &there]).run(), @"
         $ kubectl maint status gone there
         NODE                STATE   HOLDER          REASON   AGE      LEFT     STATUS
-        gone    Held    alice@bastion   <none>   30m      30m      <gone>
+        gone    Held    alice@bastion   <none>   30m      30m      Gone
         there   Free    <none>          <none>   <none>   <none>   Ready
         -- stderr
         2 nodes: 1 free, 1 held
@@ -517,9 +519,35 @@ fn a_watch_shows_what_changes_by_writes_and_by_time() {
             format!("one Expired alice@bastion <none> {cordoned}")
         );
         cluster.delete(&path);
-        while !watch.row().ends_with("<gone>") {
+        while !watch.row().ends_with("Gone") {
             // The Lease may be collected before the news of its Node is there.
         }
+        assert_eq!(watch.interrupt(), Some(130));
+    });
+}
+
+#[test]
+fn a_watch_tells_how_a_node_is_that_is_not_well() {
+    on_both("status-watch-ill", |cluster| {
+        let label = json!({"status-watch-ill": ""});
+        let node = cluster.node_with("one", &label, &json!({}));
+        cluster.namespace();
+        let mut watch = Watch::start(cluster, &["status", "-l", "status-watch-ill", "-w"]);
+        assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
+        assert_eq!(watch.row(), "one Free <none> <none> Ready");
+        let at = ago(740);
+        let at = format!("{}Z", at.split('.').next().expect("seconds"));
+        let silent = json!([{
+            "type": "Ready",
+            "status": "Unknown",
+            "reason": "NodeStatusUnknown",
+            "message": "Kubelet stopped posting node status.",
+            "lastHeartbeatTime": at,
+            "lastTransitionTime": at,
+        }]);
+        let path = format!("/api/v1/nodes/{node}/status");
+        cluster.patch(&path, &json!({"status": {"conditions": silent}}));
+        assert_eq!(watch.row(), "one Free <none> <none> Partitioned 12m");
         assert_eq!(watch.interrupt(), Some(130));
     });
 }

@@ -152,7 +152,8 @@ impl Stage {
         let cells: Vec<&str> = row.split("   ").map(str::trim).collect();
         let cells: Vec<&str> = cells.into_iter().filter(|cell| !cell.is_empty()).collect();
         match cells[..] {
-            [_, state, .., node] => format!("{state} {node}"),
+            // How long ago the kubelet was heard is no part of the story.
+            [_, state, .., node] => format!("{state} {}", node.replace(" (reporting)", "")),
             _ => panic!("{row}"),
         }
     }

@@ -12,7 +12,7 @@ use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{ApiError, Error, LeaseEvent, NodeRowEvent, Sight, WatchEvent};
 
 use super::picture::{Picture, Wanted};
-use super::read::heartbeats;
+use super::read::{heartbeats, look_closer};
 use crate::cli::nodes::Selection;
 use crate::commands::many::interrupt;
 use crate::commands::problems::Problems;
@@ -87,6 +87,7 @@ impl<'a> Follower<'a> {
             rows: HashMap::new(),
             other_rows: Sight::Unread,
             heartbeats: heartbeats?,
+            healths: HashMap::new(),
         };
         if let Some(event) = first_leases {
             picture.take_lease(event?);
@@ -102,6 +103,7 @@ impl<'a> Follower<'a> {
             }
             Some(Err(error)) => return Err(error.into()),
         }
+        look_closer(session, wanted, &mut picture, None).await?;
         Ok(Self {
             session,
             wanted,
@@ -168,6 +170,8 @@ impl<'a> Follower<'a> {
                 },
                 News::Due => self.shown.due(self.now()),
             };
+            // Where that fails, the row alone is better than none.
+            let _ = look_closer(self.session, self.wanted, &mut self.picture, Some(&touched)).await;
             let now = self.now();
             let changed: Vec<Item> = touched
                 .iter()
@@ -289,6 +293,7 @@ impl Picture {
             WatchEvent::Listed(rows) => {
                 let (rows, other_rows) = Self::listed(rows.into_values());
                 self.other_rows = other_rows;
+                self.healths.clear();
                 let before = std::mem::replace(&mut self.rows, rows);
                 before
                     .into_keys()
@@ -297,11 +302,13 @@ impl Picture {
             }
             WatchEvent::Changed(row) => {
                 let node = row.name.clone();
+                self.healths.remove(&node);
                 self.rows.insert(node.clone(), Sight::Row(row));
                 BTreeSet::from([node])
             }
             WatchEvent::Deleted(row) => {
                 self.rows.remove(&row.name);
+                self.healths.remove(&row.name);
                 BTreeSet::from([row.name])
             }
         }

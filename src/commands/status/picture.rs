@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeRow, Sight};
+use pod_safety::constants::HEARTBEAT_FRESH;
+use pod_safety::node::Health;
 
 use crate::cli::nodes::Selection;
 use crate::report::item::Item;
@@ -19,6 +21,8 @@ pub(super) struct Picture {
     pub(super) other_rows: Sight,
     /// `None`: they may not be read, or nobody asked.
     pub(super) heartbeats: Option<HashMap<String, Instant>>,
+    /// How the Nodes are that were looked at whole.
+    pub(super) healths: HashMap<String, Health>,
 }
 
 /// Which nodes are to be shown.
@@ -29,6 +33,8 @@ pub(super) struct Wanted {
     pub(super) locked: bool,
     /// Who the caller's leases and holds are written as.
     pub(super) own: [String; 2],
+    /// All Nodes are to be looked at whole.
+    pub(super) check_taints: bool,
 }
 
 impl Picture {
@@ -43,8 +49,50 @@ impl Picture {
         (rows, Sight::Missing)
     }
 
+    /// What is known of some Leases, and of no Node yet.
+    pub(super) fn of_leases(
+        leases: impl Iterator<Item = NodeLease>,
+        heartbeats: Option<HashMap<String, Instant>>,
+    ) -> Self {
+        Self {
+            leases: leases
+                .map(|lease| (lease.node().to_owned(), lease))
+                .collect(),
+            rows: HashMap::new(),
+            other_rows: Sight::Unread,
+            heartbeats,
+            healths: HashMap::new(),
+        }
+    }
+
     pub(super) fn row(&self, node: &str) -> &Sight {
         self.rows.get(node).unwrap_or(&self.other_rows)
+    }
+
+    /// How `node` is, as far as is known.
+    fn health(&self, node: &str) -> Option<&Health> {
+        match self.row(node) {
+            Sight::Missing => Some(&Health::Gone),
+            Sight::Row(row) => {
+                let by_row = row.is_ready().then_some(&Health::Ready);
+                self.healths.get(node).or(by_row)
+            }
+            Sight::Forbidden | Sight::Unread => None,
+        }
+    }
+
+    /// Whether the Node may be otherwise than its row says: it is not ready, its heartbeat is old, or it
+    /// is on hold, as one that was fenced is.
+    fn is_suspicious(&self, node: &str, now: Now) -> bool {
+        let Sight::Row(row) = self.row(node) else {
+            return false;
+        };
+        let heartbeats = self.heartbeats.as_ref();
+        let heartbeat = heartbeats.and_then(|heartbeats| heartbeats.get(node));
+        let lease = self.leases.get(node);
+        !row.is_ready()
+            || heartbeat.is_some_and(|&heartbeat| now.earliest - heartbeat >= HEARTBEAT_FRESH)
+            || lease.is_some_and(|lease| lease.state(now) == State::AdminHold)
     }
 
     pub(super) fn view<'a>(&'a self, node: &'a str) -> View<'a> {
@@ -58,12 +106,13 @@ impl Picture {
                     .get(node)
                     .map_or(Heartbeat::Missing, |&at| Heartbeat::At(at)),
             },
+            health: self.health(node),
         }
     }
 
     /// What is known of `node`, less the heartbeat: that comes every few seconds, and is no change.
     pub(super) fn facts(&self, node: &str, now: Now) -> Item {
-        Item::new(node, self.leases.get(node), self.row(node), now)
+        Item::new(node, self.leases.get(node), self.row(node), now).with_health(self.health(node))
     }
 
     pub(super) fn item(&self, node: &str, now: Now) -> Item {
@@ -122,6 +171,24 @@ impl Wanted {
                 .is_some_and(|holder| self.own.iter().any(|own| own == holder)),
         };
         selected && (!self.locked || picture.is_locked(node))
+    }
+
+    /// Those of `nodes` that are shown and to be looked at whole: all that were named, else those that are
+    /// suspicious, but for those that were looked at already.
+    pub(super) fn to_look_at<'a>(
+        &self,
+        picture: &Picture,
+        nodes: impl IntoIterator<Item = &'a str>,
+        now: Now,
+    ) -> BTreeSet<String> {
+        let all = self.check_taints || matches!(self.selection, Selection::Named(_));
+        let nodes = nodes.into_iter().filter(|node| {
+            picture.row(node).row().is_some()
+                && !picture.healths.contains_key(*node)
+                && self.includes(picture, node)
+                && (all || picture.is_suspicious(node, now))
+        });
+        nodes.map(ToOwned::to_owned).collect()
     }
 
     /// The nodes that were named and do not exist.

@@ -1,36 +1,65 @@
 //! Reads what a status is about, once: as few requests as the selection allows, side by side.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use futures::{StreamExt as _, TryStreamExt as _, join};
 use maintenance_lease::protocol::Instant;
-use maintenance_lease::{ApiError, Error, RowDetail, Seen, Sight};
+use maintenance_lease::{ApiError, Error, NodeLease, RowDetail, Sight};
 
-use super::picture::Picture;
+use super::picture::{Picture, Wanted};
+use super::whole::Nodes;
 use crate::cli::nodes::Selection;
 use crate::failure::Failure;
 use crate::session::Session;
 
-/// Reads the Leases, the Nodes and, where `wide`, the heartbeats of a selection: by name where it is
-/// one node, in lists otherwise, and by name again where lists are forbidden and names are given.
+/// Reads the Leases, the Nodes and, where `wide`, the heartbeats of what is wanted: by name where it is
+/// one node, in lists otherwise, and by name again where lists are forbidden and names are given. Whole
+/// Nodes are read of those that are named and of those that need a closer look.
 ///
 /// # Errors
 /// Where the Leases can't be read, or the Nodes or heartbeats for another cause than a missing right.
 pub(super) async fn once(
     session: &Session<'_>,
-    selection: &Selection,
+    wanted: &Wanted,
     wide: bool,
     parallel: u16,
 ) -> Result<Picture, Failure> {
-    match selection {
-        Selection::Mine => mine(session).await,
-        Selection::All => listed(session, None, wide).await,
-        Selection::Labelled(selector) => listed(session, Some(selector), wide).await,
+    let mut picture = match &wanted.selection {
+        Selection::Mine => mine(session).await?,
+        Selection::All => listed(session, None, wide).await?,
+        Selection::Labelled(selector) => listed(session, Some(selector), wide).await?,
         Selection::Named(names) => match &names[..] {
-            [node] => one(session, node, wide).await,
-            names => named(session, names, wide, parallel).await,
+            [node] => one(session, node, wide).await?,
+            names => named(session, names, wide, parallel).await?,
         },
+    };
+    look_closer(session, wanted, &mut picture, None).await?;
+    Ok(picture)
+}
+
+/// Looks at the whole Nodes of those to be shown, or of `among` them, whose rows don't tell how they are.
+///
+/// # Errors
+/// Where one can't be read for another cause than a missing right.
+pub(super) async fn look_closer(
+    session: &Session<'_>,
+    wanted: &Wanted,
+    picture: &mut Picture,
+    among: Option<&BTreeSet<String>>,
+) -> Result<(), ApiError> {
+    let now = session.locks.server_time().now();
+    let nodes = match among {
+        Some(among) => wanted.to_look_at(picture, among.iter().map(String::as_str), now),
+        None => wanted.to_look_at(picture, picture.known(), now),
+    };
+    if nodes.is_empty() {
+        return Ok(());
     }
+    let looks = Nodes::new(session, picture.heartbeats.as_ref())
+        .look(&nodes)
+        .await?;
+    picture.take_looks(looks);
+    Ok(())
 }
 
 async fn mine(session: &Session<'_>) -> Result<Picture, Failure> {
@@ -39,6 +68,7 @@ async fn mine(session: &Session<'_>) -> Result<Picture, Failure> {
         rows: HashMap::new(),
         other_rows: Sight::Unread,
         heartbeats: None,
+        healths: HashMap::new(),
     })
 }
 
@@ -64,6 +94,7 @@ async fn listed(
         rows,
         other_rows,
         heartbeats: heartbeats?,
+        healths: HashMap::new(),
     })
 }
 
@@ -75,14 +106,17 @@ async fn one(session: &Session<'_>, node: &str, wide: bool) -> Result<Picture, F
             Ok(None)
         }
     };
-    let (seen, heartbeat) = join!(session.locks.see(node, true), heartbeat);
+    let nodes = Nodes::new(session, None);
+    let (lease, look, heartbeat) = join!(session.locks.get(node), nodes.one(node), heartbeat);
     let heartbeats = heartbeat?.map(|heartbeat| {
         heartbeat
             .map(|heartbeat| (node.to_owned(), heartbeat))
             .into_iter()
             .collect()
     });
-    Ok(of_seen([seen?], heartbeats))
+    let mut picture = Picture::of_leases(lease?.into_iter(), heartbeats);
+    picture.take_looks([(node.to_owned(), look?)]);
+    Ok(picture)
 }
 
 async fn named(
@@ -92,51 +126,25 @@ async fn named(
     parallel: u16,
 ) -> Result<Picture, Failure> {
     let locks = &session.locks;
-    let (leases, rows, heartbeats) = join!(
-        locks.list(),
-        locks.nodes(None, RowDetail::Cells),
-        heartbeats(session, wide),
-    );
-    let heartbeats = heartbeats?;
-    match (leases, rows) {
-        (Ok(leases), Ok(rows)) => {
-            let (rows, other_rows) = Picture::listed(rows);
-            Ok(Picture {
-                leases,
-                rows,
-                other_rows,
-                heartbeats,
-            })
-        }
-        (Err(Error::MissingRight { .. }), _) | (_, Err(Error::MissingRight { .. })) => {
-            let seen: Vec<Seen> = futures::stream::iter(names)
-                .map(|node| locks.see(node, true))
+    let nodes = Nodes::new(session, None);
+    let all: BTreeSet<String> = names.iter().cloned().collect();
+    let (leases, looks, heartbeats) =
+        join!(locks.list(), nodes.look(&all), heartbeats(session, wide),);
+    let leases: Vec<NodeLease> = match leases {
+        Ok(leases) => leases.into_values().collect(),
+        Err(Error::MissingRight { .. }) => {
+            let leases: Vec<Option<NodeLease>> = futures::stream::iter(names)
+                .map(|node| locks.get(node))
                 .buffer_unordered(usize::from(parallel))
                 .try_collect()
                 .await?;
-            Ok(of_seen(seen, heartbeats))
+            leases.into_iter().flatten().collect()
         }
-        (Err(error), _) | (_, Err(error)) => Err(error.into()),
-    }
-}
-
-fn of_seen(
-    seen: impl IntoIterator<Item = Seen>,
-    heartbeats: Option<HashMap<String, Instant>>,
-) -> Picture {
-    let mut picture = Picture {
-        leases: HashMap::new(),
-        rows: HashMap::new(),
-        other_rows: Sight::Unread,
-        heartbeats,
+        Err(error) => return Err(error.into()),
     };
-    for Seen { node, row, lease } in seen {
-        if let Some(lease) = lease {
-            picture.leases.insert(node.clone(), lease);
-        }
-        picture.rows.insert(node, row);
-    }
-    picture
+    let mut picture = Picture::of_leases(leases.into_iter(), heartbeats?);
+    picture.take_looks(looks?);
+    Ok(picture)
 }
 
 /// All heartbeats, where `wide`; `None` also where they may not be read.

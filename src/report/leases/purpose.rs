@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use maintenance_lease::{AnyLease, HEARTBEATS, NAMESPACE};
+use pod_safety::constants::MEDIK8S_LEASES;
 
 /// What kube-apiserver marks the Leases with by which API servers know of each other
 /// (`k8s.io/apiserver/pkg/storage/…/identity`, `controlplane.IdentityLeaseComponentLabelKey`).
@@ -10,9 +11,6 @@ const IDENTITY: &str = "apiserver.kubernetes.io/identity";
 
 /// What a node, or an object that is of one, is labelled with.
 const HOSTNAME: &str = "kubernetes.io/hostname";
-
-/// Where medik8s' operators agree on who remediates a node (`github.com/medik8s/common/pkg/lease`).
-const MEDIK8S: &str = "medik8s-leases";
 
 /// What of a Lease tells its use.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +75,7 @@ impl Purpose {
             _ if namespace == HEARTBEATS => Self::Heartbeat { node: name },
             _ if namespace == NAMESPACE => Self::Maintenance { node: name },
             // It names its Leases after the kind and the name of what they are about.
-            _ if namespace == MEDIK8S => match name.strip_prefix("node-") {
+            _ if namespace == MEDIK8S_LEASES => match name.strip_prefix("node-") {
                 Some(node) => Self::Remediation { node: node.into() },
                 None => Self::Lock,
             },

@@ -3,17 +3,19 @@
 use maintenance_lease::protocol::Now;
 
 use super::{Column, View};
-use crate::report::grid::Grid;
+use crate::report::grid::{Cell, Grid};
+use crate::terminal::ALARM;
 
 /// What is cut where a terminal is too narrow, in this order, and to how much at the least: anybody's
 /// texts. Reasons come first, but an absurdly long holder of one node costs no other node its reason.
-const CUTS: [(Column, usize); 6] = [
+const CUTS: [(Column, usize); 7] = [
     (Column::Holder, 32),
     (Column::LastHolder, 32),
     (Column::Reason, 10),
     (Column::LastReason, 10),
     (Column::Holder, 12),
     (Column::LastHolder, 12),
+    (Column::Status, 24),
 ];
 
 /// In a wide table nothing is cut to less: it is wider than most terminals anyway.
@@ -91,8 +93,14 @@ impl Table {
     /// The text of some rows, after the headers where they are the first.
     pub(crate) fn rows(&mut self, views: &[View<'_>], now: Now) -> String {
         let cells = |view| {
-            let cells = self.columns.iter().map(|column| column.cell(view, now));
-            cells.map(Into::into).collect()
+            let cells = self.columns.iter().map(|column| {
+                let cell = Cell::from(column.cell(view, now));
+                match column.alarms(view) {
+                    true => cell.styled(ALARM),
+                    false => cell,
+                }
+            });
+            cells.collect()
         };
         let rows = views.iter().map(cells).collect();
         self.grid.rows(rows)

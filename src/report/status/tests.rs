@@ -135,6 +135,7 @@ fn views<'a>(leases: &'a HashMap<String, NodeLease>, row: &'a Sight) -> Vec<View
             lease: leases.get(node),
             row,
             heartbeat: Heartbeat::At(noon().latest - Span::seconds(4)),
+            health: None,
         })
         .collect()
 }
@@ -172,10 +173,10 @@ async fn wide_tells_more() {
     let mut table = Table::new(true, true, true, None);
     assert_snapshot!(table.rows(&[&views[..3], &views[10..]].concat(), noon()), @"
     NODE         STATE     HOLDER          REASON       AGE      LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON
-    a-free       Free      <none>          <none>       <none>   <none>    <gone>   <unknown>   <none>                 <none>                 <none>        <none>        <none>
-    b-held       Held      alice@bastion   new kernel   30m      15m       <gone>   <none>      2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             <none>        <none>
-    c-expired    Expired   bob@laptop      drivers      30m      12m ago   <gone>   4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             <none>        <none>
-    k-released   Free      <none>          <none>       <none>   <none>    <gone>   4s          <none>                 <none>                 3             bob@laptop    all fine, rebooted
+    a-free       Free      <none>          <none>       <none>   <none>    Gone     <unknown>   <none>                 <none>                 <none>        <none>        <none>
+    b-held       Held      alice@bastion   new kernel   30m      15m       Gone     <none>      2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             <none>        <none>
+    c-expired    Expired   bob@laptop      drivers      30m      12m ago   Gone     4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             <none>        <none>
+    k-released   Free      <none>          <none>       <none>   <none>    Gone     4s          <none>                 <none>                 3             bob@laptop    all fine, rebooted
     ");
 }
 

@@ -1,33 +1,10 @@
 //! What somebody sees who waits at a terminal.
 
-use std::process::Command;
-
 use regex::Regex;
-use rexpect::session::{PtySession, spawn_command};
+use rexpect::session::PtySession;
 
 use super::{bob, held_by_bob};
-use crate::support::{Cluster, Maint, holder_of, on_real};
-
-/// How long a line may be in coming, in milliseconds.
-const LIMIT: u64 = 60_000;
-
-/// A run at a terminal of 80 columns.
-fn at_a_terminal(maint: Maint) -> PtySession {
-    let maint = maint.env("TERM", "xterm").command();
-    let mut shell = Command::new("/bin/sh");
-    shell
-        .args(["-c", r#"stty cols 80; exec "$0" "$@""#])
-        .arg(maint.get_program())
-        .args(maint.get_args())
-        .env_clear()
-        .envs(
-            maint
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .env("PATH", "/usr/bin:/bin");
-    spawn_command(shell, Some(LIMIT)).expect("a terminal")
-}
+use crate::support::{Cluster, as_text, at_a_terminal, holder_of, on_real};
 
 fn waiting(cluster: &Cluster, node: &str) -> PtySession {
     at_a_terminal(cluster.maint(["acquire", node, "--wait"]))
@@ -37,9 +14,7 @@ fn waiting(cluster: &Cluster, node: &str) -> PtySession {
 fn next_line(terminal: &mut PtySession) -> String {
     let line = r"waiting: [^\x1b\r\n]*(at the earliest|ended)";
     let (_, line) = terminal.exp_regex(line).expect("a line");
-    // It is read byte by byte.
-    let bytes = line.chars().map(|c| u8::try_from(c).expect("a byte"));
-    String::from_utf8(bytes.collect()).expect("output is UTF-8")
+    as_text(&line)
 }
 
 #[test]

@@ -1,0 +1,87 @@
+//! `status --pods`: what is stranded on nodes that are not well.
+
+use maintenance_lease::Error;
+use pod_safety::cluster::Reader;
+use pod_safety::stranded::Stranded;
+
+use super::StatusArgs;
+use crate::cli::nodes::Selection;
+use crate::cli::output::Format;
+use crate::commands::problems::Problems;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::pods::{self, Layout};
+use crate::report::print;
+use crate::session::{Session, Start};
+
+pub(super) async fn run(
+    args: &StatusArgs,
+    selection: &Selection,
+    start: &Start<'_>,
+) -> Result<Code, Failure> {
+    let format = args.output.format();
+    let node = match selection {
+        Selection::All => None,
+        Selection::Named(names) if names.len() == 1 => Some(names[0].as_str()),
+        _ => {
+            return Err(Failure::usage(
+                "--pods is about one node or all",
+                "name one, or none for all that are not well",
+            ));
+        }
+    };
+    if format == Format::Token {
+        return Err(Failure::usage(
+            "-o token is for maintenance locks",
+            "--pods shows pods",
+        ));
+    }
+    let session = start.reading().await?;
+    let reader = Reader::new(session.locks.requests().clone());
+    let stranded = reader.stranded(node).await?;
+    print(args, format, &session, &stranded)?;
+    let problems = Problems::new(&session);
+    match node {
+        Some(node) if stranded.is_of_nothing(node) => {
+            problems.tell(&Error::NodeNotFound(node.to_owned()).into());
+        }
+        _ => {
+            session.terminal.remark(match node {
+                Some(node) if stranded.nodes.is_empty() => {
+                    format!("node/{node} is well: nothing is stranded there")
+                }
+                _ => pods::summary(&stranded),
+            });
+        }
+    }
+    for line in pods::unknown(&stranded) {
+        session.terminal.warn(line);
+    }
+    Ok(problems.end().await)
+}
+
+fn print(
+    args: &StatusArgs,
+    format: Format,
+    session: &Session<'_>,
+    stranded: &Stranded,
+) -> Result<(), Failure> {
+    let terminal = session.terminal;
+    let text = match format {
+        Format::Text | Format::Wide | Format::Token => {
+            let layout = Layout {
+                wide: format == Format::Wide,
+                headers: !args.no_headers,
+                fit: terminal.width(),
+            };
+            pods::table(stranded, layout, session.locks.server_time().now())
+        }
+        Format::Name => pods::names(stranded),
+        Format::Json => Some(print::json(&pods::records(stranded))?),
+        Format::Yaml => Some(print::yaml(&pods::records(stranded))?),
+    };
+    if let Some(text) = text {
+        terminal.data(text);
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! Looks at whole Nodes, where their rows don't tell how they are.
+
+use std::collections::{BTreeSet, HashMap};
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::Node;
+use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::{ApiError, NodeRow, Sight};
+use pod_safety::cluster::Reader;
+use pod_safety::node::{Health, Signs, Status};
+use pod_safety::{Known, Why};
+
+use super::picture::Picture;
+use crate::session::Session;
+
+/// More Nodes are read by a list: whole, each has as many bytes as a hundred rows.
+const MOST_BY_NAME: usize = 128;
+
+/// So many requests are under way at once.
+const PARALLEL: usize = 32;
+
+/// What is known of a Node that was looked at.
+pub(super) struct Look {
+    pub(super) row: Sight,
+    /// `None`: it could not be seen.
+    pub(super) health: Option<Health>,
+}
+
+impl Look {
+    const MISSING: Self = Self {
+        row: Sight::Missing,
+        health: Some(Health::Gone),
+    };
+
+    const FORBIDDEN: Self = Self {
+        row: Sight::Forbidden,
+        health: None,
+    };
+}
+
+/// Whole Nodes and the heartbeats of their kubelets.
+pub(super) struct Nodes<'a> {
+    reader: Reader,
+    /// Those that were read already.
+    heartbeats: Option<&'a HashMap<String, Instant>>,
+}
+
+impl<'a> Nodes<'a> {
+    pub(super) fn new(
+        session: &Session<'_>,
+        heartbeats: Option<&'a HashMap<String, Instant>>,
+    ) -> Self {
+        Self {
+            reader: Reader::new(session.locks.requests().clone()),
+            heartbeats,
+        }
+    }
+
+    /// Looks at these.
+    ///
+    /// # Errors
+    /// Where one can't be read for another cause than a missing right.
+    pub(super) async fn look(
+        &self,
+        names: &BTreeSet<String>,
+    ) -> Result<Vec<(String, Look)>, ApiError> {
+        if names.len() <= MOST_BY_NAME {
+            return self.by_name(names).await;
+        }
+        match self.listed(names).await {
+            Err(error) if error.is_forbidden() => self.by_name(names).await,
+            listed => listed,
+        }
+    }
+
+    async fn by_name(&self, names: &BTreeSet<String>) -> Result<Vec<(String, Look)>, ApiError> {
+        futures::stream::iter(names)
+            .map(|name| async move { Ok((name.clone(), self.one(name).await?)) })
+            .buffer_unordered(PARALLEL)
+            .try_collect()
+            .await
+    }
+
+    /// Looks at one. The heartbeat of a Node that is ready tells nothing more.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    pub(super) async fn one(&self, name: &str) -> Result<Look, ApiError> {
+        let node = match self.reader.node(name).await {
+            Ok(Some(node)) => node,
+            Ok(None) => return Ok(Look::MISSING),
+            Err(error) if error.is_forbidden() => return Ok(Look::FORBIDDEN),
+            Err(error) => return Err(error),
+        };
+        let mut signs = Signs::of(&node, self.heartbeat(name));
+        if !is_ready(&signs) && self.heartbeats.is_none() {
+            let read = self.reader.heartbeat(name).await;
+            signs.heartbeat = Known::of(read, right_on_heartbeats);
+        }
+        Ok(seen(name, &node, &signs, self.reader.now()))
+    }
+
+    async fn listed(&self, names: &BTreeSet<String>) -> Result<Vec<(String, Look)>, ApiError> {
+        let mut nodes = HashMap::new();
+        let listed = self.reader.each("/api/v1/nodes", "", |node: Node| {
+            let name = node.metadata.name.clone().unwrap_or_default();
+            if names.contains(&name) {
+                let signs = Signs::of(&node, self.heartbeat(&name));
+                nodes.insert(name, (node, signs));
+            }
+        });
+        listed.await?;
+        if self.heartbeats.is_none() && nodes.values().any(|(_, signs)| !is_ready(signs)) {
+            let heartbeats = self.reader.heartbeats().await;
+            let heartbeats = Known::of(heartbeats, right_on_heartbeats);
+            for (name, (_, signs)) in &mut nodes {
+                signs.heartbeat = heartbeats.as_ref().map(|all| all.get(name).copied());
+            }
+        }
+        let now = self.reader.now();
+        let looks = names.iter().map(|name| match nodes.get(name) {
+            Some((node, signs)) => (name.clone(), seen(name, node, signs, now)),
+            None => (name.clone(), Look::MISSING),
+        });
+        Ok(looks.collect())
+    }
+
+    fn heartbeat(&self, name: &str) -> Known<Option<Instant>> {
+        match self.heartbeats {
+            Some(heartbeats) => Known::Yes(heartbeats.get(name).copied()),
+            None => Known::Unknown(Why::NotRead),
+        }
+    }
+}
+
+fn right_on_heartbeats() -> String {
+    "get heartbeats".to_owned()
+}
+
+fn is_ready(signs: &Signs) -> bool {
+    signs
+        .ready
+        .is_some_and(|ready| ready.status == Status::True)
+}
+
+fn seen(name: &str, node: &Node, signs: &Signs, now: Now) -> Look {
+    Look {
+        row: Sight::Row(row(name, node, signs)),
+        health: Some(signs.health(now)),
+    }
+}
+
+/// The row that kubectl prints of a Node.
+fn row(name: &str, node: &Node, signs: &Signs) -> NodeRow {
+    let mut status = match signs.ready {
+        Some(ready) if ready.status == Status::True => "Ready",
+        Some(_) => "NotReady",
+        None => "Unknown",
+    }
+    .to_owned();
+    let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable);
+    if cordoned == Some(true) {
+        status.push_str(",SchedulingDisabled");
+    }
+    NodeRow {
+        name: name.to_owned(),
+        status,
+        uid: node.metadata.uid.clone().unwrap_or_default(),
+        deleting: node.metadata.deletion_timestamp.is_some(),
+    }
+}
+
+impl Picture {
+    /// Takes in what was seen of Nodes. Of one that could not be seen, what is known stays.
+    pub(super) fn take_looks(&mut self, looks: impl IntoIterator<Item = (String, Look)>) {
+        for (name, Look { row, health }) in looks {
+            match health {
+                Some(health) => {
+                    self.healths.insert(name.clone(), health);
+                    self.rows.insert(name, row);
+                }
+                None => {
+                    self.rows.entry(name).or_insert(row);
+                }
+            }
+        }
+    }
+}

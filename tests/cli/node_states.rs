@@ -1,0 +1,267 @@
+//! `status` of nodes that are not well.
+
+use insta::assert_snapshot;
+use pod_safety::fencing::record::ANNOTATION;
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, ago, as_text, at_a_terminal, in_memory, on_both, requests};
+
+const HEARTBEATS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+
+/// A Ready condition for so many seconds.
+fn ready(status: &str, seconds: i64) -> Value {
+    let at = ago(seconds);
+    let at = format!("{}Z", at.split('.').next().expect("seconds"));
+    json!([{
+        "type": "Ready",
+        "status": status,
+        "reason": "Told",
+        "message": "as the test says",
+        "lastHeartbeatTime": at,
+        "lastTransitionTime": at,
+    }])
+}
+
+/// Says that nothing runs on a node any more.
+fn fence() -> Value {
+    json!([{
+        "key": "node.kubernetes.io/out-of-service",
+        "value": "nodeshutdown",
+        "effect": "NoExecute",
+    }])
+}
+
+/// Makes a node with conditions and taints, labelled with the test's name, whose kubelet renewed its
+/// heartbeat so many seconds ago.
+fn node(
+    cluster: &Cluster,
+    short: &str,
+    conditions: &Value,
+    taints: &Value,
+    heartbeat: i64,
+) -> String {
+    let name = cluster.name(short);
+    let label = cluster.name("all");
+    cluster.create(
+        "/api/v1/nodes",
+        &json!({
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {label: ""}},
+            "spec": {"taints": taints},
+            "status": {"conditions": conditions},
+        }),
+    );
+    cluster.create(
+        HEARTBEATS,
+        &json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name},
+            "spec": {
+                "holderIdentity": name,
+                "renewTime": ago(heartbeat),
+                "leaseDurationSeconds": 40,
+            },
+        }),
+    );
+    name
+}
+
+/// A node in each state, by name; the last is no more.
+fn all_states(cluster: &Cluster) -> Vec<String> {
+    let none = json!([]);
+    let silent = || ready("Unknown", 740);
+    let fenced = node(cluster, "d-fenced", &silent(), &fence(), 790);
+    let record = json!({
+        "who": "carol@desk",
+        "when": ago(700),
+        "how": "power switched off",
+        "nodeUid": "uid",
+    });
+    let annotations = json!({ANNOTATION: record.to_string()});
+    cluster.patch(
+        &format!("/api/v1/nodes/{fenced}"),
+        &json!({"metadata": {"annotations": annotations}}),
+    );
+    let gone = cluster.name("g-gone");
+    cluster.lease(
+        &gone,
+        &json!({
+            "holderIdentity": "alice@bastion",
+            "acquireTime": ago(1805),
+            "renewTime": ago(1805),
+            "leaseDurationSeconds": 3600,
+        }),
+    );
+    vec![
+        node(cluster, "a-ready", &ready("True", 9000), &none, 5),
+        node(cluster, "b-reports", &ready("False", 740), &none, 5),
+        node(cluster, "c-silent", &silent(), &none, 790),
+        fenced,
+        node(cluster, "e-tainted", &silent(), &fence(), 790),
+        node(cluster, "f-alive", &ready("True", 9000), &fence(), 5),
+        gone,
+    ]
+}
+
+#[test]
+fn every_state_of_a_node_is_told() {
+    on_both("node-states", |cluster| {
+        let nodes = all_states(cluster);
+        let named = std::iter::once("status").chain(nodes.iter().map(String::as_str));
+        assert_snapshot!(cluster.maint(named).run(), @"
+        $ kubectl maint status a-ready b-reports c-silent d-fenced e-tainted f-alive g-gone
+        NODE                    STATE   HOLDER          REASON   AGE      LEFT     STATUS
+        a-ready     Free    <none>          <none>   <none>   <none>   Ready
+        b-reports   Free    <none>          <none>   <none>   <none>   NotReady (reporting)
+        c-silent    Free    <none>          <none>   <none>   <none>   Partitioned 12m
+        d-fenced    Free    <none>          <none>   <none>   <none>   OutOfService (asserted by carol@desk)
+        e-tainted   Free    <none>          <none>   <none>   <none>   OutOfService (asserted by a taint alone)
+        f-alive     Free    <none>          <none>   <none>   <none>   MisFenced (taint on a live node)
+        g-gone      Held    alice@bastion   <none>   30m      30m      Gone
+        -- stderr
+        7 nodes: 6 free, 1 held
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_fence_on_a_node_that_looks_ready_is_found_when_asked_for() {
+    on_both("node-taints", |cluster| {
+        let none = json!([]);
+        node(cluster, "a-ready", &ready("True", 9000), &none, 5);
+        let alive = node(cluster, "b-alive", &ready("True", 9000), &fence(), 5);
+        let label = cluster.name("all");
+        let status = |more: &[&str]| {
+            let arguments = ["status", "-l", &label, "-v6"];
+            cluster.maint(arguments).args(more).succeeds()
+        };
+        let word = |stdout: &str| {
+            let row = stdout.lines().last().expect("a row");
+            row.rsplit("   ").next().map(ToOwned::to_owned)
+        };
+        let rows = status(&[]);
+        assert_eq!(word(&rows.stdout).as_deref(), Some("Ready"), "{rows}");
+        assert_eq!(requests(&rows), ["GET"; 2], "two lists, and no Node");
+        let all = status(&["--check-taints"]);
+        let misfenced = "MisFenced (taint on a live node)";
+        assert_eq!(word(&all.stdout).as_deref(), Some(misfenced), "{all}");
+        assert_eq!(requests(&all), ["GET"; 4], "both Nodes");
+        // Whoever fences holds: a hold is reason enough to look.
+        cluster.lease(&alive, &json!({"holderIdentity": "kubeadm:carol@desk"}));
+        let held = status(&[]);
+        assert_eq!(word(&held.stdout).as_deref(), Some(misfenced), "{held}");
+        assert_eq!(requests(&held), ["GET"; 3], "the Node on hold");
+    });
+}
+
+#[test]
+fn only_suspicious_nodes_are_read_whole() {
+    on_both("node-requests", |cluster| {
+        let none = json!([]);
+        node(cluster, "a-ready", &ready("True", 9000), &none, 5);
+        node(cluster, "b-ready", &ready("True", 9000), &none, 5);
+        let silent = node(cluster, "c-silent", &ready("Unknown", 740), &none, 790);
+        let late = node(cluster, "d-late", &ready("True", 9000), &none, 790);
+        let label = cluster.name("all");
+        let wholes = |arguments: &[&str]| -> (usize, Vec<String>) {
+            let run = cluster.maint(arguments).arg("-v6").succeeds();
+            let nodes = run.stderr.lines().filter_map(|line| {
+                let name = line.split_once("/api/v1/nodes/")?.1;
+                let name = name.split(['?', '"', ' ']).next()?;
+                (!line.contains("includeObject")).then(|| name.to_owned())
+            });
+            let mut nodes: Vec<String> = nodes.collect();
+            nodes.sort_unstable();
+            (requests(&run).len(), nodes)
+        };
+        let both = vec![silent.clone(), late.clone()];
+        // The two lists, the Node and its heartbeat; heartbeats are listed where they are shown.
+        assert_eq!(wholes(&["status", "-l", &label]), (4, vec![silent.clone()]));
+        assert_eq!(wholes(&["status", "-l", &label, "-o", "wide"]), (5, both));
+        assert_eq!(wholes(&["status", &silent]), (3, vec![silent]));
+        assert_eq!(wholes(&["status", &late]), (2, vec![late]));
+    });
+}
+
+#[test]
+fn many_nodes_are_read_whole_by_a_list() {
+    in_memory("node-many", |cluster| {
+        for number in 0..127 {
+            cluster.node(&format!("well-{number:03}"));
+        }
+        let none = json!([]);
+        node(cluster, "alive", &ready("True", 9000), &fence(), 5);
+        node(cluster, "silent", &ready("Unknown", 740), &none, 790);
+        let arguments = ["status", "--check-taints", "-v6"];
+        let run = cluster.maint(arguments).succeeds();
+        assert_eq!(
+            requests(&run),
+            ["GET"; 4],
+            "Leases, rows, Nodes and, since one is not ready, heartbeats"
+        );
+        for told in ["MisFenced (taint on a live node)", "Partitioned 12m"] {
+            assert!(run.stdout.contains(told), "{run}");
+        }
+        assert_eq!(run.stdout.matches("   Ready\n").count(), 127, "{run}");
+    });
+}
+
+#[test]
+fn the_states_are_data_too() {
+    on_both("node-json", |cluster| {
+        all_states(cluster);
+        let label = cluster.name("all");
+        let arguments = ["status", "-l", &label, "--check-taints", "-o", "json"];
+        let run = cluster.maint(arguments).succeeds();
+        let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let items = list["items"].as_array().expect("items");
+        let documented = include_str!("../../docs/json.md");
+        for item in items {
+            for field in item.as_object().expect("an object").keys() {
+                assert!(documented.contains(&format!("| `{field}` |")), "{field}");
+            }
+        }
+        let health: Vec<&Value> = items.iter().map(|item| &item["nodeHealth"]).collect();
+        assert_eq!(
+            health,
+            [
+                "Ready",
+                "NotReady",
+                "Partitioned",
+                "OutOfService",
+                "OutOfService",
+                "MisFenced"
+            ]
+        );
+        assert_eq!(items[1]["nodeReporting"], true);
+        assert!(items[2]["silentSince"].is_string(), "{run}");
+        assert_eq!(items[3]["assertedBy"], "carol@desk");
+        assert_eq!(items[4].get("assertedBy"), None, "a taint says nobody");
+    });
+}
+
+#[test]
+fn a_terminal_shows_a_misfenced_node_in_red_and_cuts_what_does_not_fit() {
+    on_both("red", |cluster| {
+        let node = node(cluster, "alive", &ready("True", 9000), &fence(), 5);
+        let status = || cluster.maint(["status", &node]);
+        let shown = |maint| as_text(&at_a_terminal(maint).exp_eof().expect("it ends"));
+        let red = "\u{1b}[1m\u{1b}[31mMisFenced (taint on a l";
+        let coloured = shown(status());
+        assert!(coloured.contains(red), "{coloured:?}");
+        let plain = shown(status().env("NO_COLOR", "1"));
+        assert!(!plain.contains('\u{1b}'), "{plain:?}");
+        assert!(plain.contains("MisFenced (taint on a l"), "{plain:?}");
+        for line in plain.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        let piped = status().succeeds();
+        assert!(
+            piped.stdout.ends_with("MisFenced (taint on a live node)\n"),
+            "{piped}"
+        );
+    });
+}

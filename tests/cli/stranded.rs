@@ -1,0 +1,236 @@
+//! `status --pods`.
+
+use std::sync::LazyLock;
+
+use insta::assert_snapshot;
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, Run, ago, on_real, requests};
+
+/// Makes a node of which nobody has heard for a while; its taint evicts what does not tolerate it.
+fn silent_node(cluster: &Cluster, short: &str) -> String {
+    let name = cluster.name(short);
+    let seconds = |time: String| format!("{}Z", time.split('.').next().expect("seconds"));
+    let (silent, tainted) = (seconds(ago(740)), seconds(ago(108)));
+    cluster.create(
+        "/api/v1/nodes",
+        &json!({
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name},
+            "spec": {"taints": [{
+                "key": "node.kubernetes.io/unreachable",
+                "effect": "NoExecute",
+                "timeAdded": tainted,
+            }]},
+            "status": {"conditions": [{
+                "type": "Ready",
+                "status": "Unknown",
+                "reason": "NodeStatusUnknown",
+                "message": "Kubelet stopped posting node status.",
+                "lastHeartbeatTime": silent,
+                "lastTransitionTime": silent,
+            }]},
+        }),
+    );
+    name
+}
+
+fn namespace(cluster: &Cluster) -> String {
+    let name = cluster.name("apps");
+    cluster.create(
+        "/api/v1/namespaces",
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
+    );
+    name
+}
+
+/// Makes a pod on `node`; `change` is merged into it.
+fn pod(cluster: &Cluster, namespace: &str, name: &str, node: &str, change: &Value) {
+    let mut pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "main", "image": "example.com/main"}],
+        },
+    });
+    for part in ["metadata", "spec"] {
+        for (field, value) in change[part].as_object().into_iter().flatten() {
+            pod[part][field] = value.clone();
+        }
+    }
+    cluster.create(&format!("/api/v1/namespaces/{namespace}/pods"), &pod);
+}
+
+fn owned_by(kind: &str, name: &str) -> Value {
+    let owner = json!({
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "name": name,
+        "uid": "2f4c9a5e-8f0b-4a94-9d53-0d7c6a1b2c3d",
+        "controller": true,
+    });
+    json!([owner])
+}
+
+/// Runs until no pod has any grace left.
+fn after_its_grace(run: impl Fn() -> Run) -> Run {
+    for _ in 0..600 {
+        let run = run();
+        if !run.stdout.contains("of grace left") {
+            return run;
+        }
+    }
+    panic!("a second of grace does not end");
+}
+
+/// A run with what its lengths of time are made equal.
+fn shown(run: &Run) -> String {
+    static LENGTHS: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(in |\+|Terminating, |Terminating )(\d+[dhms]){1,2}").expect("a pattern")
+    });
+    LENGTHS
+        .replace_all(&run.to_string(), "${1}[length]")
+        .into_owned()
+}
+
+#[test]
+fn pods_on_a_silent_node_are_told_in_words() {
+    on_real("stranded", |cluster| {
+        let node = silent_node(cluster, "worker-1");
+        let namespace = namespace(cluster);
+        let forever = json!([{"operator": "Exists"}]);
+        let make = |name: &str, change: &Value| pod(cluster, &namespace, name, &node, change);
+        make("web-1", &json!({}));
+        make("logs-1", &json!({"spec": {"tolerations": forever}}));
+        make(
+            "db-0",
+            &json!({"metadata": {"ownerReferences": owned_by("StatefulSet", "db")}}),
+        );
+        make(
+            "held-0",
+            &json!({"metadata": {"finalizers": ["example.com/backup"]}}),
+        );
+        let pods = format!("/api/v1/namespaces/{namespace}/pods");
+        cluster.delete(&format!("{pods}/held-0?gracePeriodSeconds=0"));
+        cluster.delete(&format!("{pods}/db-0?gracePeriodSeconds=1"));
+        let volume = cluster.name("csi-1");
+        cluster.create(
+            "/apis/storage.k8s.io/v1/volumeattachments",
+            &json!({
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "VolumeAttachment",
+                "metadata": {"name": volume, "finalizers": ["example.com/attached"]},
+                "spec": {
+                    "attacher": "csi.example.com",
+                    "nodeName": node,
+                    "source": {"persistentVolumeName": "none-such"},
+                },
+            }),
+        );
+        let run = after_its_grace(|| cluster.maint(["status", "--pods", &node]).run());
+        assert_snapshot!(shown(&run), @"
+        $ kubectl maint status --pods worker-1
+        NAMESPACE       NAME                              NODE                STATE
+        apps   pod/db-0                          worker-1   Terminating +[length], name held
+        apps   pod/held-0                        worker-1   Held by finalizer example.com/backup
+        apps   pod/logs-1                        worker-1   NodeDown, never evicted
+        apps   pod/web-1                         worker-1   NodeDown, evicted in [length]
+        <none>          volumeattachment/csi-1   worker-1   Orphan, no pod there uses it
+        -- stderr
+        1 node not well: 4 pods, 1 orphaned volume
+        -- exit code 0
+        ");
+        let counted = cluster.maint(["status", "--pods", &node, "-v6"]).run();
+        assert_eq!(
+            requests(&counted),
+            ["GET"; 6],
+            "a list a kind: node, heartbeat, pods, attachments, namespaces, volumes"
+        );
+        let all = cluster.maint(["status", "--pods", "-o", "name"]).succeeds();
+        for name in ["pod/web-1", "pod/held-0"] {
+            assert!(all.stdout.lines().any(|line| line == name), "{all}");
+        }
+        cluster.delete(&format!("/api/v1/namespaces/{namespace}"));
+        let run = cluster.maint(["status", "--pods", &node]).run();
+        let blocked = run.stdout.lines().last().expect("a row").to_owned();
+        assert!(
+            blocked.contains(&format!("namespace/{namespace} ")),
+            "{run}"
+        );
+        assert!(blocked.ends_with("blocked by 4 pods"), "{run}");
+        let run = cluster
+            .maint(["status", "--pods", &node, "-o", "json"])
+            .succeeds();
+        let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let items = list["items"].as_array().expect("items");
+        let held = items.iter().find(|item| item["name"] == "held-0");
+        let held = held.expect("it is there");
+        assert_eq!(held["fate"], "HeldByFinalizer");
+        assert_eq!(held["nodeHealth"], "Partitioned");
+        for item in items {
+            if item["kind"] == "StrandedPod" {
+                let name = item["name"].as_str().expect("a name");
+                let none = json!({"metadata": {"finalizers": null}});
+                cluster.patch(&format!("{pods}/{name}"), &none);
+            }
+        }
+        let none = json!({"metadata": {"finalizers": null}});
+        cluster.patch(
+            &format!("/apis/storage.k8s.io/v1/volumeattachments/{volume}"),
+            &none,
+        );
+    });
+}
+
+#[test]
+fn pods_of_a_node_that_is_gone_are_found() {
+    on_real("stranded-gone", |cluster| {
+        let namespace = namespace(cluster);
+        let gone = cluster.name("gone");
+        pod(cluster, &namespace, "left-0", &gone, &json!({}));
+        assert_snapshot!(cluster.maint(["status", "--pods", &gone]).run(), @"
+        $ kubectl maint status --pods gone
+        NAMESPACE            NAME         NODE                 STATE
+        apps   pod/left-0   gone   NodeGone, deleted by PodGC soon
+        -- stderr
+        1 node not well: 1 pod
+        -- exit code 0
+        ");
+        let all = cluster.maint(["status", "--pods"]).succeeds();
+        assert!(all.stdout.contains("pod/left-0"), "{all}");
+    });
+}
+
+#[test]
+fn nothing_is_stranded_where_all_is_well() {
+    on_real("stranded-well", |cluster| {
+        let node = cluster.node("worker-1");
+        let namespace = namespace(cluster);
+        pod(cluster, &namespace, "web-1", &node, &json!({}));
+        assert_snapshot!(cluster.maint(["status", "--pods", &node]).run(), @"
+        $ kubectl maint status --pods worker-1
+        -- stderr
+        node/worker-1 is well: nothing is stranded there
+        -- exit code 0
+        ");
+        let unknown = cluster.name("wroker-1");
+        assert_snapshot!(cluster.maint(["status", "--pods", &unknown]).run(), @r#"
+        $ kubectl maint status --pods wroker-1
+        -- stderr
+        Error from server (NotFound): nodes "wroker-1" not found
+        hint: did you mean worker-1?
+        -- exit code 1
+        "#);
+        assert_snapshot!(cluster.maint(["status", "--pods", &node, &unknown]).run(), @"
+        $ kubectl maint status --pods worker-1 wroker-1
+        -- stderr
+        error: --pods is about one node or all
+        hint: name one, or none for all that are not well
+        -- exit code 2
+        ");
+    });
+}
