@@ -189,7 +189,7 @@ fn only_suspicious_nodes_are_read_whole() {
 #[test]
 fn many_nodes_are_read_whole_by_a_list() {
     in_memory("node-many", |cluster| {
-        for number in 0..127 {
+        for number in 0..500 {
             cluster.node(&format!("well-{number:03}"));
         }
         let none = json!([]);
@@ -199,13 +199,13 @@ fn many_nodes_are_read_whole_by_a_list() {
         let run = cluster.maint(arguments).succeeds();
         assert_eq!(
             requests(&run),
-            ["GET"; 4],
-            "Leases, rows, Nodes and, since one is not ready, heartbeats"
+            ["GET"; 5],
+            "Leases, rows, two pages of Nodes and, since one is not ready, heartbeats"
         );
         for told in ["MisFenced (taint on a live node)", "Partitioned 12m"] {
             assert!(run.stdout.contains(told), "{run}");
         }
-        assert_eq!(run.stdout.matches("   Ready\n").count(), 127, "{run}");
+        assert_eq!(run.stdout.matches("   Ready\n").count(), 500, "{run}");
     });
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use control_plane::Rule;
 use insta::assert_snapshot;
 use regex::Regex;
 use serde_json::{Value, json};
@@ -231,6 +232,40 @@ fn nothing_is_stranded_where_all_is_well() {
         error: --pods is about one node or all
         hint: name one, or none for all that are not well
         -- exit code 2
+        ");
+    });
+}
+
+#[test]
+fn what_may_not_be_read_is_not_taken_for_well() {
+    on_real("stranded-rights", |cluster| {
+        let node = silent_node(cluster, "worker-1");
+        let namespace = namespace(cluster);
+        pod(cluster, &namespace, "web-1", &node, &json!({}));
+        let plane = cluster.plane();
+        let user = cluster.name("user");
+        let kubeconfig = plane.user(&user, &[]).expect("a user");
+        let status = || {
+            let arguments = ["status", "--pods", &node];
+            cluster.maint(arguments).kubeconfig(&kubeconfig).run()
+        };
+        let refused = status();
+        assert_eq!(refused.code, 1, "{refused}");
+        assert_eq!(refused.stdout, "", "{refused}");
+        let rights = [
+            Rule::new("", &["nodes"], &["get"]),
+            Rule::new("", &["pods"], &["list"]),
+        ];
+        plane.grant(&user, &rights).expect("rights");
+        assert_snapshot!(shown(&status()), @"
+        $ kubectl maint status --pods worker-1
+        NAMESPACE              NAME        NODE                       STATE
+        apps   pod/web-1   worker-1   NodeDown, evicted in [length]
+        -- stderr
+        1 node not well: 1 pod
+        Warning: orphaned volumes unknown: you may not list volumeattachments.storage.k8s.io
+        Warning: blocked namespaces unknown: you may not list namespaces
+        -- exit code 0
         ");
     });
 }
