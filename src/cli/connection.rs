@@ -24,8 +24,8 @@ pub(crate) struct ConnectionArgs {
     pub(crate) token: TokenArgs,
 }
 
-const NAMESPACE: &str = "Namespace that leases looks in. Elsewhere accepted as kubectl accepts it: nodes have no \
-                         namespace, and the Leases that lock them never leave theirs";
+const NAMESPACE: &str = "Namespace of pods for force-delete, and of Leases for leases. Elsewhere accepted as kubectl accepts it: \
+                         nodes have no namespace, and the Leases that lock them never leave theirs";
 
 impl ConnectionArgs {
     /// What was typed, the bearer token included.

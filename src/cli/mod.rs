@@ -63,6 +63,7 @@ pub(crate) enum VerbArgs {
     Status(commands::status::StatusArgs),
     Wait(commands::wait::WaitArgs),
     Leases(commands::leases::LeasesArgs),
+    ForceDelete(commands::force_delete::ForceDeleteArgs),
     Version(commands::version::VersionArgs),
     Completion(commands::completion::CompletionArgs),
     Reference(commands::reference::ReferenceArgs),
@@ -82,6 +83,7 @@ impl VerbArgs {
             Self::Status(args) => args.output.quiet,
             Self::Wait(args) => args.output.quiet,
             Self::Leases(args) => args.output.quiet,
+            Self::ForceDelete(args) => args.output.quiet,
             Self::Version(_) | Self::Completion(_) | Self::Reference(_) => false,
         }
     }

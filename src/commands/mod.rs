@@ -4,6 +4,7 @@ pub(crate) mod acquire;
 pub(crate) mod completion;
 mod confirm;
 mod events;
+pub(crate) mod force_delete;
 pub(crate) mod hold;
 pub(crate) mod leases;
 mod many;
@@ -60,6 +61,7 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Status(args) => status::run(args, start).await,
         VerbArgs::Leases(args) => leases::run(args, start).await,
         VerbArgs::Wait(args) => wait::run(args, start).await,
+        VerbArgs::ForceDelete(args) => force_delete::run(args, start).await,
         VerbArgs::Version(args) => version::run(args, start).await,
         VerbArgs::Completion(args) => completion::run(args, start),
         VerbArgs::Reference(args) => reference::run(args, start),

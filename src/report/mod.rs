@@ -11,6 +11,7 @@ pub(crate) mod near;
 pub(crate) mod pods;
 pub(crate) mod print;
 pub(crate) mod refusal;
+pub(crate) mod safety;
 pub(crate) mod status;
 pub(crate) mod time;
 pub(crate) mod verb;

@@ -73,20 +73,28 @@ impl Consent {
         (!goes_on).then_some(missing)
     }
 
-    /// The same, bound to what `report` shows: whatever appears later was not confirmed.
+    /// The same where nothing was shown: whatever appears was not confirmed, unless it was named.
     #[must_use]
-    pub fn bound_to(&self, report: &Report) -> Self {
+    pub fn bound_to_nothing(&self) -> Self {
+        self.bound_to_ids(BTreeSet::new())
+    }
+
+    fn bound_to_ids(&self, ids: BTreeSet<String>) -> Self {
         let confirmed = match &self.confirmed {
-            Confirmed::All => {
-                let shown = report.to_confirm().into_iter().map(ToOwned::to_owned);
-                Confirmed::These(shown.collect())
-            }
+            Confirmed::All => Confirmed::These(ids),
             other => other.clone(),
         };
         Self {
             confirmed,
             overridden: self.overridden.clone(),
         }
+    }
+
+    /// The same, bound to what `report` shows: whatever appears later was not confirmed.
+    #[must_use]
+    pub fn bound_to(&self, report: &Report) -> Self {
+        let shown = report.to_confirm().into_iter().map(ToOwned::to_owned);
+        self.bound_to_ids(shown.collect())
     }
 }
 

@@ -82,7 +82,11 @@ impl Cluster {
     }
 
     fn real(prefix: &str) -> Self {
-        let plane = control_plane::shared();
+        Self::of_plane(prefix, control_plane::shared())
+    }
+
+    /// A real cluster of the test's choice.
+    pub(crate) fn of_plane(prefix: &str, plane: &'static ControlPlane) -> Self {
         let kubeconfig = plane.admin_kubeconfig().to_owned();
         Self::new(prefix, kubeconfig, directory(), Some(plane), None)
     }

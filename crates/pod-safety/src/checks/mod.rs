@@ -47,9 +47,13 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
     let mut verdicts = vec![target::check(&facts.pod, first)];
     verdicts.extend(mirror::check(&facts.pod));
     verdicts.extend(grace::check(&facts.pod, now));
-    verdicts.extend(node::check(&facts.node, Some(&facts.pod.told), now));
-    verdicts.push(mass_loss::check(&facts.zone));
-    verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
+    if facts.pod.node.is_empty() {
+        verdicts.push(node::none());
+    } else {
+        verdicts.extend(node::check(&facts.node, Some(&facts.pod.told), now));
+        verdicts.push(mass_loss::check(&facts.zone));
+        verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
+    }
     verdicts.extend(on_workload(facts));
     verdicts.push(rights::check("delete pods", &facts.may_delete));
     lowered_where_fenced(verdicts, &facts.node)

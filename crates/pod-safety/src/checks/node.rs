@@ -29,6 +29,11 @@ pub(super) fn check(node: &Known<NodeSight>, told: Option<&Told>, now: Now) -> V
     }
 }
 
+/// Of a pod that was never placed.
+pub(super) fn none() -> Verdict {
+    Verdict::ok(SILENT, "it was never placed on a node: nothing of it runs")
+}
+
 fn of_there(there: &There, now: Now) -> Vec<Verdict> {
     let signs = &there.signs;
     let status = signs.ready.map(|ready| ready.status);

@@ -31,7 +31,7 @@ impl Reader {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {
-                "generateName": format!("{}.", regarding.name.as_deref().unwrap_or("pod")),
+                "generateName": format!("{}.deleted-", regarding.name.as_deref().unwrap_or("pod")),
                 "namespace": namespace,
             },
             "eventTime": MicroTime(time),

@@ -1,0 +1,175 @@
+//! `force-delete`: pods or a Node, with the evidence first.
+
+mod asked;
+mod carry_out;
+mod locks;
+mod look;
+mod tell;
+
+use std::time::Duration;
+
+use clap::Args;
+use pod_safety::checks;
+use pod_safety::cluster::Reader;
+use pod_safety::consent::{Confirmed, Consent, NOTHING};
+
+use self::asked::Asked;
+use self::carry_out::Work;
+use crate::cli::duration;
+use crate::cli::output::{Format, OutputArgs};
+use crate::cli::typed::shown;
+use crate::cli::writing::{WriteArgs, reason};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::session::Start;
+
+/// Delete pods, or a node, that are dead for sure: with the evidence first
+///
+/// To delete a pod by force, or the Node object of a silent node, tells Kubernetes that its processes
+/// will never run again; nothing checks that it is true. This gathers what is known, prints a line a
+/// check, names each guarantee that is given up, and deletes only with --confirm.
+///
+/// A check ends as ok, WARN, CONFIRM (a guarantee is given up), UNKNOWN (you may not read it, or it did
+/// not answer: as CONFIRM) or REFUSE, which takes an --override of its own. The report ends with the
+/// line to type next. What appears between the report and the deletion was not confirmed: nothing is
+/// deleted then, with exit code 6, as without --confirm. docs/pod-safety.md says what each check means.
+///
+/// The node's maintenance lease is held meanwhile, where you may take it; one of your own is left as
+/// found. Finalizers are never touched. An Event on the owner, or on the node, keeps the evidence.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  kubectl maint force-delete pod/web-0 -n shop
+  kubectl maint force-delete pod/web-0 -n shop --confirm=owner -m \"unplugged\"
+  kubectl maint force-delete -l app=web -n shop -o json
+  kubectl maint force-delete node/worker-1 --confirm -m \"scrapped\"
+  kubectl maint fence worker-1 --powered-off=\"unplugged\"    # the safer way")]
+pub(crate) struct ForceDeleteArgs {
+    /// pod/NAME, as many as you like, or one node/NAME: the Node object with all its pods
+    #[arg(value_name = "KIND/NAME")]
+    pub(crate) targets: Vec<String>,
+
+    /// Pods whose labels match, such as app=web
+    #[arg(short = 'l', long, value_name = "SELECTOR", conflicts_with = "targets")]
+    pub(crate) selector: Option<String>,
+
+    /// Give up what the report shows, or just these: what else appears is refused
+    #[arg(
+        long,
+        value_name = "ID,...",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ALL,
+        requires = "message",
+        value_parser = confirmed
+    )]
+    pub(crate) confirm: Option<Confirmed>,
+
+    /// Go on although this check refuses
+    #[arg(
+        long = "override",
+        value_name = "ID",
+        value_delimiter = ',',
+        value_parser = clap::builder::PossibleValuesParser::new(checks::OVERRIDABLE)
+    )]
+    pub(crate) overrides: Vec<String>,
+
+    /// Why, for the Event that keeps the evidence
+    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
+    pub(crate) message: Option<String>,
+
+    /// How long to wait for the replacement, where one of the same name is promised; 0 looks once
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "30s",
+        allow_hyphen_values = true,
+        value_parser = duration::timeout
+    )]
+    pub(crate) timeout: Duration,
+
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// What `--confirm` alone stands for.
+const ALL: &str = "all";
+
+/// Reads the ids of `--confirm`.
+fn confirmed(typed: &str) -> Result<Confirmed, String> {
+    if typed == ALL {
+        return Ok(Confirmed::All);
+    }
+    let ids = typed.split(',').map(|id| match id {
+        _ if id == NOTHING || checks::CONFIRMABLE.contains(&id) => Ok(id.to_owned()),
+        _ if checks::OVERRIDABLE.contains(&id) => {
+            Err(format!("{id} refuses: it takes --override={id}"))
+        }
+        _ => Err(format!(
+            "{:?} is none of {}",
+            shown(id),
+            checks::CONFIRMABLE.join(", ")
+        )),
+    });
+    ids.collect::<Result<_, _>>().map(Confirmed::These)
+}
+
+impl ForceDeleteArgs {
+    fn consent(&self) -> Consent {
+        Consent {
+            confirmed: self.confirm.clone().unwrap_or_default(),
+            overridden: self.overrides.iter().cloned().collect(),
+        }
+    }
+}
+
+pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    if args.output.format() == Format::Token {
+        return Err(Failure::usage(
+            "nothing is acquired that would have a token",
+            "use -o json or -o name",
+        ));
+    }
+    let asked = Asked::of(args)?;
+    let session = start.writing(&args.write).await?;
+    let reader = Reader::new(session.locks.requests().clone());
+    let work = Work {
+        session: &session,
+        reader: &reader,
+        args,
+        asked: &asked,
+    };
+    let code = work.run().await?;
+    session.warn_of_clocks();
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_confirmed_is_a_check_that_can_be() {
+        let these = |ids: &[&str]| {
+            let ids = ids.iter().map(|&id| id.to_owned());
+            Ok(Confirmed::These(ids.collect()))
+        };
+        assert_eq!(confirmed("all"), Ok(Confirmed::All));
+        assert_eq!(
+            confirmed("owner,lease-unknown"),
+            these(&["owner", "lease-unknown"])
+        );
+        assert_eq!(confirmed("nothing"), these(&["nothing"]));
+        for (typed, why) in [
+            ("", " is none of owner, "),
+            ("owner,", " is none of owner, "),
+            ("node-alive", "it takes --override=node-alive"),
+            ("ownr", "\"ownr\" is none of owner, "),
+        ] {
+            let error = confirmed(typed).expect_err(typed);
+            assert!(error.contains(why), "{typed:?}: {error}");
+        }
+    }
+}

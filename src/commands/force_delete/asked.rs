@@ -1,0 +1,121 @@
+//! What was asked for: pods by name or label, or one Node.
+
+use super::ForceDeleteArgs;
+use crate::cli::nodes::node_name;
+use crate::cli::typed::{for_shell, shown};
+use crate::failure::Failure;
+
+/// What is to be deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// These pods of the namespace.
+    Pods(Vec<String>),
+    /// The pods of the namespace that match.
+    Labelled(String),
+    /// A Node with all its pods.
+    Node(String),
+}
+
+impl Asked {
+    /// What was typed.
+    ///
+    /// # Errors
+    /// Where it is nothing, too much, or not named as kubectl does.
+    pub(super) fn of(args: &ForceDeleteArgs) -> Result<Self, Failure> {
+        if let Some(selector) = &args.selector {
+            if selector.trim().is_empty() {
+                return Err(Failure::usage(
+                    "the selector of -l is empty, which would be all pods of the namespace",
+                    "name them, or give labels",
+                ));
+            }
+            return Ok(Self::Labelled(selector.clone()));
+        }
+        let mut pods: Vec<String> = Vec::new();
+        let mut nodes = Vec::new();
+        for typed in &args.targets {
+            match typed.split_once('/') {
+                Some(("pod" | "pods" | "po", name)) if is_name(name) => {
+                    if !pods.iter().any(|pod| pod == name) {
+                        pods.push(name.to_owned());
+                    }
+                }
+                Some(("node" | "nodes" | "no", name)) => nodes.push(node_name(name)?),
+                _ => {
+                    return Err(Failure::usage(
+                        format!("{:?} names neither a pod nor a node", shown(typed)),
+                        "name them as kubectl does: pod/NAME or node/NAME",
+                    ));
+                }
+            }
+        }
+        match (&pods[..], &nodes[..]) {
+            ([], []) => Err(Failure::usage(
+                "nothing to delete was given",
+                "name pod/NAME or node/NAME, or use -l SELECTOR",
+            )),
+            ([], [node]) => Ok(Self::Node(node.clone())),
+            (_, []) => Ok(Self::Pods(pods)),
+            _ => Err(Failure::usage(
+                "a node is deleted alone",
+                "give one node/NAME, or pods",
+            )),
+        }
+    }
+
+    /// The words that ask for it again, for a line to copy.
+    pub(super) fn typed(&self, namespace: &str) -> String {
+        let namespace = for_shell(namespace);
+        match self {
+            Self::Pods(pods) => {
+                let pods: Vec<String> = pods.iter().map(|pod| format!("pod/{pod}")).collect();
+                format!("{} -n {namespace}", pods.join(" "))
+            }
+            Self::Labelled(selector) => format!("-l {} -n {namespace}", for_shell(selector)),
+            Self::Node(node) => format!("node/{node}"),
+        }
+    }
+}
+
+/// Whether it may be a pod's name: it goes into a path and into lines to copy.
+fn is_name(name: &str) -> bool {
+    let allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    !name.is_empty() && name.len() <= 253 && name.bytes().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, VerbArgs};
+
+    fn asked(words: &[&str]) -> Result<Asked, String> {
+        let line = ["kubectl-maint", "force-delete"].iter().chain(words);
+        match Cli::parse_from(line).verb {
+            VerbArgs::ForceDelete(args) => Asked::of(&args).map_err(|error| error.to_string()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn targets_are_named_as_kubectl_does() {
+        let pods = |names: &[&str]| Ok(Asked::Pods(names.iter().map(|&n| n.to_owned()).collect()));
+        assert_eq!(asked(&["pod/a", "po/b", "pods/a"]), pods(&["a", "b"]));
+        assert_eq!(asked(&["node/a"]), Ok(Asked::Node("a".to_owned())));
+        assert_eq!(asked(&["-l", "a=b"]), Ok(Asked::Labelled("a=b".to_owned())));
+        for bad in [
+            &[][..],
+            &["a"],
+            &["pod/"],
+            &["pod/A b"],
+            &["deployment/a"],
+            &["pod/a", "node/a"],
+            &["node/a", "node/b"],
+            &["-l", " "],
+        ] {
+            assert!(asked(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Looks at what is to be deleted, and everything that the checks need to know of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::future::{join, try_join_all};
+use k8s_openapi::api::core::v1::Pod;
+use maintenance_lease::{ApiError, Error};
+use pod_safety::Known;
+use pod_safety::checks::NodeFacts;
+use pod_safety::facts::{Evidence, Facts, Lock, NodeSight};
+use pod_safety::report::{Report, Target};
+
+use super::asked::Asked;
+use super::carry_out::Work;
+use crate::failure::Failure;
+
+/// What was seen.
+pub(super) struct Look {
+    /// One a pod, or first that of the Node and then those of its pods.
+    pub(super) reports: Vec<Report>,
+    /// The facts about each pod, in the same order.
+    pub(super) pods: Vec<Facts>,
+    /// The locks of the nodes involved, where they are known.
+    pub(super) locks: BTreeMap<String, Known<Lock>>,
+    /// The nodes that are there.
+    pub(super) nodes: BTreeSet<String>,
+}
+
+/// What names a target: its kind, namespace and name.
+pub(super) type Key = (&'static str, Option<String>, String);
+
+/// The uids that the first reports were about.
+pub(super) type First = BTreeMap<Key, String>;
+
+impl Work<'_> {
+    /// Looks at everything that was asked for, and that is still there. `first` is what was seen
+    /// before, if anything: what is gone by now is left out then.
+    pub(super) async fn look(&self, first: Option<&First>) -> Result<Look, Failure> {
+        match self.asked {
+            Asked::Pods(names) => {
+                let names = names.iter().filter(|name| {
+                    first.is_none_or(|first| first.contains_key(&self.pod_key(name)))
+                });
+                let read = try_join_all(names.map(|name| async move {
+                    match self.reader.pod(self.namespace(), name).await? {
+                        Some(pod) => Ok(Some(pod)),
+                        None if first.is_some() => Ok(None),
+                        None => Err(self.no_such_pod(name)),
+                    }
+                }));
+                let pods: Vec<Pod> = read.await?.into_iter().flatten().collect();
+                Ok(self.at_pods(&pods, first).await)
+            }
+            Asked::Labelled(selector) => {
+                let mut pods = self.reader.pods(self.namespace(), selector).await?;
+                if let Some(first) = first {
+                    pods.retain(|pod| {
+                        let name = pod.metadata.name.as_deref().unwrap_or_default();
+                        first.contains_key(&self.pod_key(name))
+                    });
+                } else if pods.is_empty() {
+                    let what = format!("pods with {selector} in namespace {}", self.namespace());
+                    return Err(Failure::nothing_found(what));
+                }
+                Ok(self.at_pods(&pods, first).await)
+            }
+            Asked::Node(node) => self.at_node(node, first).await,
+        }
+    }
+
+    async fn at_pods(&self, pods: &[Pod], first: Option<&First>) -> Look {
+        let evidence = self.reader.gather(&self.session.locks, pods, &[]).await;
+        let now = self.reader.now();
+        let facts: Vec<Facts> = pods.iter().map(|pod| Facts::of(pod, &evidence)).collect();
+        let reports = facts.iter().map(|facts| {
+            let uid = first.and_then(|first| first.get(&self.pod_key(&facts.pod.name)));
+            Report::on_pod(facts, uid.map(String::as_str), now)
+        });
+        Look {
+            reports: reports.collect(),
+            locks: locks(&evidence),
+            nodes: there(&evidence),
+            pods: facts,
+        }
+    }
+
+    async fn at_node(&self, node: &str, first: Option<&First>) -> Result<Look, Failure> {
+        let (pods, may_delete) = join(
+            self.reader.pods_of_node(node),
+            self.reader.may("delete", "nodes", None),
+        )
+        .await;
+        let pods = pods?;
+        let evidence = self
+            .reader
+            .gather(&self.session.locks, &pods, &[node])
+            .await;
+        let now = self.reader.now();
+        let Some(read) = evidence.nodes.get(node) else {
+            return Err(Failure::Lock(Error::NodeNotFound(node.to_owned())));
+        };
+        let facts = NodeFacts {
+            node: read.sight(),
+            lock: read.lock.clone(),
+            remediation: read.remediation.clone(),
+            zone: read.zone.clone(),
+            may_delete,
+        };
+        match &facts.node {
+            Known::Yes(NodeSight::Gone { .. }) if first.is_none() => {
+                return Err(Failure::Lock(Error::NodeNotFound(node.to_owned())));
+            }
+            Known::Unknown(why) => {
+                return Err(Failure::input(format!("node/{node} can't be read: {why}")));
+            }
+            Known::Yes(_) => {}
+        }
+        let uid = first.and_then(|first| first.get(&("node", None, node.to_owned())));
+        let mut reports = vec![Report::on_node(node, &facts, uid.map(String::as_str), now)];
+        let pods: Vec<Facts> = pods.iter().map(|pod| Facts::of(pod, &evidence)).collect();
+        reports.extend(pods.iter().map(Report::on_pod_with_its_node));
+        Ok(Look {
+            reports,
+            locks: locks(&evidence),
+            nodes: there(&evidence),
+            pods,
+        })
+    }
+
+    fn pod_key(&self, name: &str) -> Key {
+        ("pod", Some(self.namespace().to_owned()), name.to_owned())
+    }
+
+    fn no_such_pod(&self, name: &str) -> Failure {
+        Failure::nothing_found(format!("pod/{name} in namespace {}", self.namespace()))
+    }
+}
+
+impl Look {
+    /// What it was about.
+    pub(super) fn first(&self) -> First {
+        let targets = self.reports.iter().map(|report| &report.target);
+        targets
+            .map(|target| (key(target), target.uid.clone()))
+            .collect()
+    }
+}
+
+/// What names `target`.
+pub(super) fn key(target: &Target) -> Key {
+    let Target {
+        kind,
+        namespace,
+        name,
+        ..
+    } = target;
+    (kind, namespace.clone(), name.clone())
+}
+
+fn locks(evidence: &Evidence) -> BTreeMap<String, Known<Lock>> {
+    let nodes = evidence.nodes.iter();
+    nodes
+        .map(|(name, node)| (name.clone(), node.lock.clone()))
+        .collect()
+}
+
+fn there(evidence: &Evidence) -> BTreeSet<String> {
+    let nodes = evidence.nodes.iter();
+    nodes
+        .filter(|(_, node)| !matches!(node.node, Known::Yes(None)))
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+/// Whether an error means that somebody lacks a right.
+pub(super) fn is_forbidden(error: &Error) -> bool {
+    match error {
+        Error::MissingRight { .. } => true,
+        Error::Api(source) => ApiError::is_forbidden(source),
+        _ => false,
+    }
+}

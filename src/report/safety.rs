@@ -1,0 +1,170 @@
+//! Reports on what a deletion gives up: lines for people, data for programs.
+
+use pod_safety::checks::{Level, Verdict};
+use pod_safety::report::{Report, Target};
+use serde::Serialize;
+
+use super::item::API_VERSION;
+use crate::cli::output::Format;
+use crate::failure::Failure;
+use crate::terminal::escape;
+
+/// What became of a target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "outcome")]
+pub(crate) enum Outcome {
+    /// It is gone.
+    Deleted,
+    /// It was a dry run.
+    WouldBeDeleted,
+    /// It is gone, and the replacement that is promised did not come in time.
+    Unreplaced,
+    /// It was deleted; what came then could not be read.
+    Unseen { error: String },
+    /// The object remains for its finalizers.
+    Held { finalizers: Vec<String> },
+    /// Another one of its name is there.
+    Replaced {
+        uid: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        node: Option<String>,
+    },
+}
+
+impl Outcome {
+    /// What stands behind "force-deleted".
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Deleted | Self::WouldBeDeleted => String::new(),
+            Self::Unreplaced => ", and not replaced yet".to_owned(),
+            Self::Unseen { error } => {
+                format!("; what became of it is not known: {}", escape(error))
+            }
+            Self::Held { finalizers } => {
+                format!(", and held by finalizer {}", escape(&finalizers.join(", ")))
+            }
+            Self::Replaced {
+                node: Some(node), ..
+            } => format!(", and replaced on node/{}", escape(node)),
+            Self::Replaced { node: None, .. } => {
+                ", and replaced by a pod that has no node yet".to_owned()
+            }
+        }
+    }
+}
+
+/// The reports in lines; with `brief`, what is ok is left out of all but the first.
+pub(crate) fn text(reports: &[Report], brief: bool) -> String {
+    let width = reports
+        .iter()
+        .flat_map(|report| &report.checks)
+        .map(|verdict| verdict.id.len())
+        .max();
+    let mut lines = Vec::new();
+    for (index, report) in reports.iter().enumerate() {
+        lines.push(heading(&report.target));
+        let before = lines.len();
+        let shown = report
+            .checks
+            .iter()
+            .filter(|verdict| !brief || index == 0 || verdict.level != Level::Ok);
+        lines.extend(shown.map(|verdict| line(verdict, width.unwrap_or(0))));
+        if lines.len() == before {
+            lines.push("  ok".to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+fn heading(target: &Target) -> String {
+    let namespace = target
+        .namespace
+        .as_ref()
+        .map(|namespace| format!(" in namespace {namespace}"))
+        .unwrap_or_default();
+    let node = match (target.kind, &target.node) {
+        (_, Some(node)) => format!(" on node/{node}"),
+        ("pod", None) => ", which has no node".to_owned(),
+        _ => String::new(),
+    };
+    escape(&format!("{target}{namespace}{node}"))
+}
+
+fn line(verdict: &Verdict, width: usize) -> String {
+    let level = match verdict.level {
+        Level::Ok => "ok",
+        Level::Warn => "WARN",
+        Level::Unknown => "UNKNOWN",
+        Level::Confirm => "CONFIRM",
+        Level::Refuse => "REFUSE",
+    };
+    let way_out = match verdict.level {
+        Level::Refuse if verdict.is_final => " (no override)".to_owned(),
+        Level::Refuse => format!(" (--override={})", verdict.id),
+        _ => String::new(),
+    };
+    let (id, words) = (verdict.id, escape(&verdict.words));
+    format!("  {level:<7}  {id:<width$}  {words}{way_out}")
+}
+
+/// A report with what became of its target.
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(flatten)]
+    outcome: Option<&'a Outcome>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    /// The flag that gives up what the reports show, and nothing else.
+    confirm: &'a str,
+    items: Vec<Row<'a>>,
+}
+
+/// The reports and what became of their targets, for programs; `None` where they are for people.
+///
+/// # Errors
+/// Where they can't be written in that form.
+pub(crate) fn data(
+    reports: &[Report],
+    outcomes: &[(&Target, &Outcome)],
+    confirm: &str,
+    format: Format,
+) -> Result<Option<String>, Failure> {
+    let outcome = |target: &Target| {
+        let of = outcomes
+            .iter()
+            .find(|(one, _)| (one.kind, &one.uid) == (target.kind, &target.uid));
+        of.map(|(_, outcome)| *outcome)
+    };
+    let data = Data {
+        api_version: API_VERSION,
+        kind: "ForceDeletion",
+        confirm,
+        items: reports
+            .iter()
+            .map(|report| Row {
+                outcome: outcome(&report.target),
+                report,
+            })
+            .collect(),
+    };
+    let unprintable = |error: &dyn std::fmt::Display| {
+        Failure::input(format!("the report can't be printed: {error}"))
+    };
+    Ok(match format {
+        Format::Json => {
+            Some(serde_json::to_string_pretty(&data).map_err(|error| unprintable(&error))?)
+        }
+        Format::Yaml => {
+            let text = serde_saphyr::to_string(&data).map_err(|error| unprintable(&error))?;
+            Some(text.trim_end().to_owned())
+        }
+        Format::Text | Format::Wide | Format::Name | Format::Token => None,
+    })
+}

@@ -1,0 +1,335 @@
+//! Each check both ways: of the pod, its node, its owner and those around it.
+
+use std::time::Duration;
+
+use control_plane::Readiness;
+use serde_json::json;
+
+use crate::scene::scene;
+use crate::support::ago;
+
+#[test]
+fn a_pod_of_which_nothing_is_given_up() {
+    scene("harmless", |scene| {
+        scene.harmless_pod("web-1");
+        let levels = scene.levels("web-1");
+        levels.are(&[
+            ("target", Some("ok")),
+            ("mirror", None),
+            ("not-deleting", None),
+            ("in-grace", Some("ok")),
+            ("node-alive", None),
+            ("node-silent", Some("warn")),
+            ("node-gone", None),
+            ("fenced", None),
+            ("mass-loss", Some("ok")),
+            ("lease", Some("ok")),
+            ("owner", Some("ok")),
+            ("no-owner", None),
+            ("quorum", None),
+            ("volume-attached", Some("ok")),
+            ("volume-unguarded", None),
+            ("finalizers", Some("ok")),
+            ("pdb", Some("ok")),
+            ("rights", Some("ok")),
+        ]);
+        assert_eq!(levels.confirm(), "--confirm=nothing");
+        assert!(scene.is_there("web-1"), "a report deletes nothing");
+    });
+}
+
+#[test]
+fn what_was_not_asked_to_end_or_is_in_its_grace_is_refused() {
+    scene("grace", |scene| {
+        let spec = json!({"spec": {"terminationGracePeriodSeconds": 600}});
+        scene.make_pod("web-1", &spec);
+        scene
+            .levels("web-1")
+            .are(&[("not-deleting", Some("refuse")), ("in-grace", None)]);
+        scene.cluster.delete(&scene.pod_path("web-1"));
+        let levels = scene.levels("web-1");
+        levels.are(&[("not-deleting", None), ("in-grace", Some("refuse"))]);
+        assert!(
+            levels.words("in-grace").contains("600s is not over"),
+            "{}",
+            levels.words("in-grace")
+        );
+        // Who knows better says so.
+        let all = ["--confirm", "-m", "why", "--override=in-grace"];
+        scene.force_delete("web-1", &all).succeeds();
+        assert!(!scene.is_there("web-1"));
+    });
+}
+
+#[test]
+fn static_pods_are_refused_whatever_is_said() {
+    scene("mirror", |scene| {
+        let metadata = json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}});
+        scene.make_pod("etcd", &metadata);
+        scene.levels("etcd").are(&[("mirror", Some("refuse"))]);
+        let all = ["--confirm", "-m", "why", "--override=not-deleting"];
+        let run = scene.force_delete("etcd", &all).run();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(run.stderr.contains("refused: mirror"), "{run}");
+        assert!(scene.is_there("etcd"));
+    });
+}
+
+#[test]
+fn a_live_kubelet_is_refused_also_where_it_is_not_ready() {
+    scene("alive", |scene| {
+        scene.harmless_pod("web-1");
+        scene.heartbeat();
+        scene
+            .levels("web-1")
+            .are(&[("node-alive", Some("refuse")), ("node-silent", None)]);
+        for (short, ready, age, expected) in [
+            ("ready", Readiness::Ready, 600, Some("refuse")),
+            ("unwell", Readiness::NotReady, 0, Some("refuse")),
+            ("unheard", Readiness::NotReady, 600, None),
+        ] {
+            let node = scene.make_node(short, ready, Duration::from_secs(age));
+            let set = scene.replica_set(short);
+            scene.ended_pod(short, Some(&set), &json!({"spec": {"nodeName": node}}));
+            scene.levels(short).are(&[("node-alive", expected)]);
+        }
+    });
+}
+
+#[test]
+fn where_the_node_is_gone_only_a_heartbeat_is_in_the_way() {
+    scene("gone", |scene| {
+        scene.harmless_pod("web-1");
+        scene
+            .cluster
+            .delete(&format!("/api/v1/nodes/{}", scene.node));
+        scene.levels("web-1").are(&[
+            ("node-gone", Some("warn")),
+            ("node-silent", None),
+            ("lease", Some("ok")),
+        ]);
+        scene.heartbeat();
+        scene
+            .levels("web-1")
+            .are(&[("node-gone", None), ("node-alive", Some("refuse"))]);
+    });
+}
+
+#[test]
+fn a_recorded_fencing_lowers_what_is_given_up() {
+    scene("fenced", |scene| {
+        let set = scene.stateful_set("web", 1, 0);
+        scene.ended_pod("web-0", Some(&set), &json!({}));
+        let path = format!("/api/v1/nodes/{}", scene.node);
+        let taint = json!({"spec": {"taints": [
+            {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"},
+        ]}});
+        let node = scene.cluster.patch(&path, &taint);
+        scene
+            .levels("web-0")
+            .are(&[("fenced", Some("warn")), ("owner", Some("confirm"))]);
+        let record = json!({
+            "who": "bob@laptop", "when": "2026-01-02T03:04:05Z", "how": "pulled the plug",
+            "bootID": node["status"]["nodeInfo"]["bootID"], "nodeUid": node["metadata"]["uid"],
+        });
+        let annotations = json!({"metadata": {"annotations": {
+            "kubectl-maint.dev/fenced": record.to_string(),
+        }}});
+        scene.cluster.patch(&path, &annotations);
+        let levels = scene.levels("web-0");
+        levels.are(&[("fenced", Some("ok")), ("owner", Some("warn"))]);
+        assert_eq!(levels.confirm(), "--confirm=nothing");
+    });
+}
+
+#[test]
+fn owners_keep_their_promises() {
+    scene("owners", |scene| {
+        let job = |name: &str, policy: &str| {
+            let job = json!({
+                "apiVersion": "batch/v1", "kind": "Job",
+                "metadata": {"name": name},
+                "spec": {"podReplacementPolicy": policy, "template": {
+                    "spec": {
+                        "restartPolicy": "Never",
+                        "containers": [{"name": "main", "image": "registry.example/job:1"}],
+                    },
+                }},
+            });
+            scene
+                .cluster
+                .create(&scene.at("/apis/batch/v1", "jobs"), &job)
+        };
+        let unknown = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it", "uid": "u-1"}});
+        for (name, owner, id, level) in [
+            ("set", scene.stateful_set("set", 1, 0), "owner", "confirm"),
+            ("strict", job("strict", "Failed"), "owner", "confirm"),
+            ("loose", job("loose", "TerminatingOrFailed"), "owner", "ok"),
+            ("daemon", unknown("apps/v1", "DaemonSet"), "owner", "ok"),
+            (
+                "custom",
+                unknown("db.example/v1", "Database"),
+                "owner",
+                "confirm",
+            ),
+            (
+                "clone",
+                unknown("apps.kruise.io/v1", "ReplicaSet"),
+                "owner",
+                "confirm",
+            ),
+            (
+                "orphan",
+                unknown("apps/v1", "ReplicaSet"),
+                "no-owner",
+                "confirm",
+            ),
+        ] {
+            scene.ended_pod(name, Some(&owner), &json!({}));
+            scene.levels(name).are(&[(id, Some(level))]);
+        }
+        scene.ended_pod("alone", None, &json!({}));
+        scene
+            .levels("alone")
+            .are(&[("no-owner", Some("confirm")), ("owner", None)]);
+    });
+}
+
+#[test]
+fn a_member_without_which_there_is_no_majority_is_confirmed() {
+    scene("quorum", |scene| {
+        for (name, ready, level) in [("many", 2, "ok"), ("few", 1, "confirm")] {
+            let set = scene.stateful_set(name, 3, ready);
+            scene.ended_pod(name, Some(&set), &json!({}));
+            scene.levels(name).are(&[("quorum", Some(level))]);
+        }
+    });
+}
+
+#[test]
+fn whoever_works_on_the_node_is_not_disturbed() {
+    scene("leases", |scene| {
+        scene.harmless_pod("web-1");
+        let held = |seconds, holder: &str| {
+            json!({
+                "holderIdentity": holder,
+                "leaseDurationSeconds": 1800,
+                "acquireTime": ago(seconds),
+                "renewTime": ago(seconds),
+            })
+        };
+        scene.cluster.lease(&scene.node, &held(60, "bob@laptop"));
+        let levels = scene.levels("web-1");
+        levels.are(&[("lease", Some("refuse"))]);
+        assert!(
+            levels
+                .words("lease")
+                .contains("bob@laptop has the node for")
+        );
+        let lease = format!("{}/{}", crate::support::LEASES, scene.node);
+        for (spec, level) in [
+            (held(60, "kubeadm:bob@laptop"), "refuse"),
+            (held(60, "alice@bastion"), "ok"),
+            (held(60, "kubeadm:alice@bastion"), "ok"),
+            (held(3600, "bob@laptop"), "ok"),
+        ] {
+            scene.cluster.patch(&lease, &json!({"spec": spec}));
+            scene.levels("web-1").are(&[("lease", Some(level))]);
+        }
+        let namespace = json!({"metadata": {"name": "medik8s-leases"}});
+        scene.cluster.create("/api/v1/namespaces", &namespace);
+        let remediation = |seconds| {
+            json!({
+                "metadata": {"name": format!("node-{}", scene.node)},
+                "spec": held(seconds, "node-maintenance"),
+            })
+        };
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases";
+        scene.cluster.create(leases, &remediation(60));
+        let levels = scene.levels("web-1");
+        levels.are(&[("lease", Some("refuse"))]);
+        assert!(
+            levels
+                .words("lease")
+                .starts_with("node-maintenance is at work")
+        );
+        let path = format!("{leases}/node-{}", scene.node);
+        scene.cluster.patch(&path, &remediation(3600));
+        scene.levels("web-1").are(&[("lease", Some("ok"))]);
+    });
+}
+
+#[test]
+fn a_spent_budget_and_finalizers_are_warned_of() {
+    scene("warned", |scene| {
+        scene.harmless_pod("web-1");
+        let budgets = scene.at("/apis/policy/v1", "poddisruptionbudgets");
+        let budget = json!({
+            "metadata": {"name": "web", "generation": 1},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+        });
+        scene.cluster.create(&budgets, &budget);
+        let allowed = |allowed: u32| {
+            scene.cluster.patch(
+                &format!("{budgets}/web/status"),
+                &json!({"status": {
+                    "disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1,
+                    "expectedPods": 1,
+                }}),
+            );
+        };
+        allowed(1);
+        scene
+            .levels("web-1")
+            .are(&[("pdb", Some("ok")), ("finalizers", Some("ok"))]);
+        allowed(0);
+        let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
+        // A pod that is being deleted gets no new finalizers.
+        let set = scene.replica_set("kept");
+        scene.ended_pod("kept", Some(&set), &kept);
+        let levels = scene.levels("kept");
+        levels.are(&[("pdb", Some("warn")), ("finalizers", Some("warn"))]);
+        assert_eq!(levels.confirm(), "--confirm=nothing");
+    });
+}
+
+#[test]
+fn where_most_of_the_zone_is_silent_the_control_plane_is_suspected() {
+    scene("zone", |scene| {
+        scene.harmless_pod("web-1");
+        scene.make_node("worker-4", Readiness::Unknown, Duration::from_secs(600));
+        // Two of four.
+        scene.levels("web-1").are(&[("mass-loss", Some("ok"))]);
+        scene.make_node("worker-5", Readiness::Unknown, Duration::from_secs(600));
+        let levels = scene.levels("web-1");
+        levels.are(&[("mass-loss", Some("confirm"))]);
+        assert!(
+            levels
+                .words("mass-loss")
+                .contains("3 of 5 nodes are silent")
+        );
+    });
+}
+
+#[test]
+fn a_pod_that_was_never_placed_runs_nowhere() {
+    scene("unplaced", |scene| {
+        let set = scene.replica_set("web-1");
+        // A finalizer keeps it around: without a node it would go at once.
+        let change = json!({
+            "metadata": {"finalizers": ["example.com/keep"]},
+            "spec": {"nodeName": null},
+        });
+        scene.ended_pod("web-1", Some(&set), &change);
+        scene.levels("web-1").are(&[
+            ("node-silent", Some("ok")),
+            ("node-alive-unknown", None),
+            ("lease", None),
+            ("mass-loss", None),
+        ]);
+        scene.cluster.patch(
+            &scene.pod_path("web-1"),
+            &json!({"metadata": {"finalizers": null}}),
+        );
+    });
+}

@@ -1,0 +1,236 @@
+//! From the report to what became of the pod.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::scene::{Scene, scene};
+use crate::support::{events_of, holder_of};
+
+/// The notes of the Events in the namespace that are about `name`.
+fn evidence(scene: &Scene, kind: &str, name: &str) -> Vec<String> {
+    let events = scene
+        .cluster
+        .get(&scene.at("/apis/events.k8s.io/v1", "events"));
+    let about = events["items"].as_array().expect("a list").iter();
+    about
+        .filter(|event| {
+            let regarding = &event["regarding"];
+            regarding["kind"] == kind && regarding["name"] == name
+        })
+        .map(|event| event["note"].as_str().expect("a note").to_owned())
+        .collect()
+}
+
+#[test]
+fn the_report_says_what_is_given_up_and_what_to_type() {
+    scene("report", |scene| {
+        let set = scene.stateful_set("web", 3, 1);
+        scene.ended_pod("web-0", Some(&set), &json!({}));
+        let run = scene.force_delete("web-0", &[]).run();
+        assert_snapshot!(scene.shown(&run), @r#"
+        $ kubectl maint force-delete pod/web-0 -n shop
+        context [context], server [server], user admin
+        pod/web-0 in namespace shop on node/worker-1
+          ok       target           uid [uid], resource version [number]
+          ok       in-grace         it was asked to end, and its grace of 1s is over since [length]
+          WARN     node-silent      nobody hears of it for 10m, and its last heartbeat is 10m old: what runs there may go on running
+          ok       mass-loss        zone zone: 1 of 3 nodes are silent
+          ok       lease            nobody has the node's maintenance lease
+          CONFIRM  owner            StatefulSet/web promises one web-0; a second may start while the first still runs
+          CONFIRM  quorum           only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
+          ok       volume-attached  it writes to no volume that other nodes reach
+          ok       finalizers       none
+          ok       pdb              no disruption budget covers it
+          ok       rights           you may delete pods
+        -- stderr
+        error: not confirmed: owner, quorum; nothing was deleted
+        hint: to give that up: kubectl maint force-delete pod/web-0 -n shop --confirm=owner,quorum -m "WHY"
+        -- exit code 6
+        "#);
+        assert!(scene.is_there("web-0"));
+        let line = run
+            .stderr
+            .rsplit_once("kubectl maint force-delete ")
+            .expect("a line")
+            .1;
+        let line = line.trim_end().replace("-m \"WHY\"", "-m why --timeout=0");
+        let words: Vec<&str> = line.split(' ').collect();
+        let line = std::iter::once("force-delete").chain(words);
+        let run = scene.cluster.maint(line).succeeds();
+        assert_snapshot!(scene.shown(&run), @"
+        $ kubectl maint force-delete pod/web-0 -n shop --confirm=owner,quorum -m why --timeout=0
+        context [context], server [server], user admin
+        pod/web-0 in namespace shop on node/worker-1
+          ok       target           uid [uid], resource version [number]
+          ok       in-grace         it was asked to end, and its grace of 1s is over since [length]
+          WARN     node-silent      nobody hears of it for 10m, and its last heartbeat is 10m old: what runs there may go on running
+          ok       mass-loss        zone zone: 1 of 3 nodes are silent
+          ok       lease            nobody has the node's maintenance lease
+          CONFIRM  owner            StatefulSet/web promises one web-0; a second may start while the first still runs
+          CONFIRM  quorum           only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
+          ok       volume-attached  it writes to no volume that other nodes reach
+          ok       finalizers       none
+          ok       pdb              no disruption budget covers it
+          ok       rights           you may delete pods
+        pod/web-0 force-deleted, and not replaced yet
+        -- exit code 0
+        ");
+        assert!(!scene.is_there("web-0"));
+        let notes = evidence(scene, "StatefulSet", "web");
+        assert_eq!(notes.len(), 1);
+        let note = &notes[0];
+        assert!(
+            note.starts_with("alice@bastion deleted pod/web-0 (uid "),
+            "{note}"
+        );
+        assert!(
+            note.contains("by force: \"why\". Known then: node-silent: "),
+            "{note}"
+        );
+        assert!(
+            note.contains("owner: StatefulSet/web promises one web-0"),
+            "{note}"
+        );
+        // The node's lease was taken and given back.
+        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+        let lease = scene.cluster.lease_of(&scene.node);
+        assert_eq!(lease["spec"]["leaseTransitions"], 1);
+    });
+}
+
+#[test]
+fn what_is_not_named_is_not_given_up() {
+    scene("named", |scene| {
+        let set = scene.stateful_set("web", 3, 1);
+        scene.ended_pod("web-0", Some(&set), &json!({}));
+        let some = ["--confirm=owner", "-m", "why"];
+        let run = scene.force_delete("web-0", &some).run();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(
+            run.stderr
+                .contains("not confirmed: quorum; nothing was deleted"),
+            "{run}"
+        );
+        assert!(scene.is_there("web-0"));
+        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+        let bare = ["--confirm", "-m", "why", "--timeout=0"];
+        scene.force_delete("web-0", &bare).succeeds();
+        assert!(!scene.is_there("web-0"));
+    });
+}
+
+#[test]
+fn a_dry_run_deletes_nothing() {
+    scene("dry", |scene| {
+        scene.harmless_pod("web-1");
+        for (mode, suffix) in [("client", "(dry run)"), ("server", "(server dry run)")] {
+            let words = ["--confirm", "-m", "why", &format!("--dry-run={mode}")];
+            let run = scene.force_delete("web-1", &words).succeeds();
+            let line = format!("pod/web-1 force-deleted {suffix}");
+            assert!(run.stdout.contains(&line), "{run}");
+            assert!(scene.is_there("web-1"), "{mode}");
+        }
+        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+        assert_eq!(evidence(scene, "ReplicaSet", "web-1"), [""; 0]);
+    });
+}
+
+#[test]
+fn a_finalizer_holds_the_object() {
+    scene("held", |scene| {
+        let set = scene.replica_set("web-1");
+        let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
+        scene.ended_pod("web-1", Some(&set), &kept);
+        let words = ["--confirm=nothing", "-m", "why"];
+        let run = scene.force_delete("web-1", &words).succeeds();
+        let line = "pod/web-1 force-deleted, and held by finalizer example.com/keep";
+        assert!(run.stdout.contains(line), "{run}");
+        let pod = scene.cluster.get(&scene.pod_path("web-1"));
+        assert_eq!(pod["metadata"]["finalizers"][0], "example.com/keep");
+        scene.cluster.patch(
+            &scene.pod_path("web-1"),
+            &json!({"metadata": {"finalizers": null}}),
+        );
+    });
+}
+
+#[test]
+fn it_waits_for_the_replacement_and_says_where_it_is() {
+    scene("replaced", |scene| {
+        let set = scene.stateful_set("web", 1, 0);
+        scene.ended_pod("web-0", Some(&set), &json!({}));
+        let words = [
+            "--confirm=owner",
+            "-m",
+            "why",
+            "--timeout=60s",
+            "-o",
+            "json",
+        ];
+        let run = scene.force_delete("web-0", &words).start();
+        while scene.is_there("web-0") {
+            std::thread::yield_now();
+        }
+        // As the StatefulSet's controller and the scheduler do.
+        let node = scene.cluster.name("worker-2");
+        scene.make_pod("web-0", &json!({"spec": {"nodeName": node}}));
+        let run = run.ends();
+        assert_eq!(run.code, 0, "{run}");
+        let data: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        assert_eq!(data["kind"], "ForceDeletion");
+        let item = &data["items"][0];
+        assert_eq!(item["outcome"], "replaced", "{data:#}");
+        assert_eq!(item["node"], node.as_str(), "{data:#}");
+        assert_eq!(item["target"]["name"], "web-0");
+    });
+}
+
+#[test]
+fn an_own_lease_is_left_as_found() {
+    scene("own", |scene| {
+        scene.harmless_pod("web-1");
+        scene
+            .cluster
+            .maint(["hold", &scene.node, "-m", "mine"])
+            .succeeds();
+        let words = ["--confirm=nothing", "-m", "why"];
+        scene.force_delete("web-1", &words).succeeds();
+        let holder = holder_of(&scene.cluster, &scene.node);
+        assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    });
+}
+
+#[test]
+fn of_several_pods_all_or_none_go() {
+    scene("several", |scene| {
+        scene.harmless_pod("web-1");
+        let set = scene.stateful_set("web", 1, 0);
+        scene.ended_pod("web-0", Some(&set), &json!({}));
+        let force_delete = |words: &[&str]| {
+            scene
+                .cluster
+                .maint(["force-delete", "-l", "app=web", "-n", &scene.namespace])
+                .args(words)
+        };
+        let run = force_delete(&["--confirm=nothing", "-m", "why"]).run();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(scene.is_there("web-0") && scene.is_there("web-1"));
+        let run = force_delete(&["--confirm=owner", "-m", "why", "--timeout=0", "-o", "name"]);
+        assert_eq!(run.succeeds().stdout, "pod/web-0\npod/web-1\n");
+        assert!(!scene.is_there("web-0") && !scene.is_there("web-1"));
+    });
+}
+
+#[test]
+fn where_nothing_recreates_it_the_node_keeps_the_evidence() {
+    scene("alone", |scene| {
+        scene.ended_pod("alone", None, &json!({}));
+        let words = ["--confirm=no-owner", "-m", "why"];
+        scene.force_delete("alone", &words).succeeds();
+        let events = events_of(&scene.cluster, &scene.node);
+        assert!(
+            events.starts_with("Warning ForceDeleted: alice@bastion deleted pod/alone "),
+            "{events}"
+        );
+    });
+}

@@ -1,0 +1,20 @@
+//! Forced deletion as a user runs it, on a real API server: objects as a cluster's controllers and
+//! kubelets leave them, without those who would change them meanwhile.
+
+#[path = "../cli/support/mod.rs"]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "shared with the tests of the other verbs, which need more of it"
+)]
+mod support;
+
+mod checks;
+mod deletion;
+mod node;
+mod races;
+mod requests;
+mod rights;
+mod scene;
+mod usage;
+mod volumes;

@@ -1,0 +1,112 @@
+//! The Node object of a silent node, with all that goes with it.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::scene::{Levels, Scene, scene};
+use crate::support::{Maint, ago};
+
+fn force_delete(scene: &Scene, words: &[&str]) -> Maint {
+    let node = format!("node/{}", scene.node);
+    scene.cluster.maint(["force-delete", &node]).args(words)
+}
+
+fn is_there(scene: &Scene) -> bool {
+    let path = format!("/api/v1/nodes/{}", scene.node);
+    scene.cluster.try_send("GET", &path, None).is_ok()
+}
+
+#[test]
+fn every_pod_is_reported_on_and_the_node_goes() {
+    scene("scrap", |scene| {
+        let set = scene.stateful_set("db", 1, 0);
+        let owned = json!({"metadata": {"ownerReferences": [{
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db",
+            "uid": set["metadata"]["uid"], "controller": true,
+        }]}});
+        // Neither was asked to end: they go with their Node.
+        scene.make_pod("db-0", &owned);
+        let set = scene.replica_set("web");
+        let owned = json!({"metadata": {"ownerReferences": [{
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
+            "uid": set["metadata"]["uid"], "controller": true,
+        }]}});
+        scene.make_pod("web-1", &owned);
+        let run = force_delete(scene, &[]).run();
+        assert_snapshot!(scene.shown(&run), @r#"
+        $ kubectl maint force-delete node/worker-1
+        context [context], server [server], user admin
+        node/worker-1
+          ok       target           uid [uid], resource version [number]
+          WARN     node-silent      nobody hears of it for 10m, and its last heartbeat is 10m old: what runs there may go on running
+          ok       mass-loss        zone zone: 1 of 3 nodes are silent
+          ok       lease            nobody has the node's maintenance lease
+          ok       lease-goes       the node's maintenance lease goes with the Node, also yours: that is no loss
+          ok       rights           you may delete nodes
+        pod/db-0 in namespace shop on node/worker-1
+          CONFIRM  owner            StatefulSet/db promises one db-0; a second may start while the first still runs
+        pod/web-1 in namespace shop on node/worker-1
+          ok
+        -- stderr
+        error: not confirmed: owner; nothing was deleted
+        hint: to give that up: kubectl maint force-delete node/worker-1 --confirm=owner -m "WHY"
+        -- exit code 6
+        "#);
+        assert!(is_there(scene));
+        let dry = ["--confirm=owner", "-m", "scrapped", "--dry-run=server"];
+        force_delete(scene, &dry).succeeds();
+        assert!(is_there(scene), "a dry run deletes nothing");
+        let run = force_delete(scene, &["--confirm=owner", "-m", "scrapped"]).succeeds();
+        assert!(
+            run.stdout
+                .ends_with(&format!("node/{} force-deleted\n", scene.node)),
+            "{run}"
+        );
+        assert!(!is_there(scene));
+        let events = scene
+            .cluster
+            .get("/apis/events.k8s.io/v1/namespaces/default/events");
+        let noted = events["items"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .any(|event| {
+                event["regarding"]["name"] == scene.node.as_str()
+                    && event["reason"] == "ForceDeleted"
+            });
+        assert!(noted, "{events:#}");
+    });
+}
+
+#[test]
+fn a_node_that_lives_or_is_somebody_elses_stays() {
+    scene("kept", |scene| {
+        let held = json!({
+            "holderIdentity": "bob@laptop", "leaseDurationSeconds": 1800,
+            "acquireTime": ago(60), "renewTime": ago(60),
+        });
+        scene.cluster.lease(&scene.node, &held);
+        scene.heartbeat();
+        let levels = Levels::of(force_delete(scene, &["-o", "json"]));
+        levels.are(&[
+            ("target", Some("ok")),
+            ("node-alive", Some("refuse")),
+            ("lease", Some("refuse")),
+            ("lease-goes", Some("ok")),
+            ("rights", Some("ok")),
+        ]);
+        let run = force_delete(scene, &["--confirm", "-m", "why"]).run();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(run.stderr.contains("refused: node-alive, lease"), "{run}");
+        assert!(is_there(scene));
+    });
+}
+
+#[test]
+fn a_node_that_is_not_there_is_named() {
+    scene("absent", |scene| {
+        let run = scene.cluster.maint(["force-delete", "node/worker-9"]).run();
+        assert_eq!(run.code, 1, "{run}");
+        assert!(run.stderr.contains("nodes \"worker-9\" not found"), "{run}");
+    });
+}

@@ -1,0 +1,170 @@
+//! What happens between the report and the deletion.
+
+use http::Method;
+use serde_json::json;
+
+use crate::scene::{Scene, scene};
+use crate::support::{Gate, Run, Treatment, holder_of};
+
+/// A gate that keeps the requests to delete.
+fn gate(scene: &Scene) -> Gate {
+    scene.cluster.gate(|method, path| {
+        if *method == Method::DELETE && path.contains("/pods/") {
+            Treatment::Keep
+        } else {
+            Treatment::Pass
+        }
+    })
+}
+
+/// Deletes `pod` with everything confirmed, while `meanwhile` happens before the first request to
+/// delete arrives; later ones arrive at once.
+fn deleting(scene: &Scene, pod: &str, meanwhile: impl FnOnce(), later: usize) -> Run {
+    let gate = gate(scene);
+    let words = ["--confirm", "-m", "why", "--timeout=0"];
+    let run = scene
+        .force_delete(pod, &words)
+        .kubeconfig(&gate.kubeconfig)
+        .start();
+    let kept = gate.kept();
+    meanwhile();
+    kept.passes();
+    for _ in 0..later {
+        gate.kept().passes();
+    }
+    run.ends()
+}
+
+#[test]
+fn a_pod_that_was_replaced_is_not_deleted() {
+    scene("swapped", |scene| {
+        scene.harmless_pod("web-1");
+        let gone = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
+        let run = deleting(
+            scene,
+            "web-1",
+            || {
+                scene
+                    .cluster
+                    .try_send("DELETE", &scene.pod_path("web-1"), Some(&gone))
+                    .expect("it goes");
+                scene.make_pod("web-1", &json!({}));
+            },
+            0,
+        );
+        assert_eq!(run.code, 6, "{run}");
+        assert!(
+            run.stderr.contains("it was replaced: this is another one"),
+            "{run}"
+        );
+        assert!(run.stderr.contains("nothing was deleted"), "{run}");
+        assert!(scene.is_there("web-1"));
+        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+    });
+}
+
+#[test]
+fn a_pod_that_only_changed_is_looked_at_again() {
+    scene("touched", |scene| {
+        scene.harmless_pod("web-1");
+        let touch = || {
+            let label = json!({"metadata": {"labels": {"touched": "yes"}}});
+            scene.cluster.patch(&scene.pod_path("web-1"), &label);
+        };
+        let run = deleting(scene, "web-1", touch, 1);
+        assert_eq!(run.code, 0, "{run}");
+        assert!(!scene.is_there("web-1"));
+    });
+}
+
+#[test]
+fn a_node_that_comes_back_meanwhile_stops_it() {
+    scene("revived", |scene| {
+        scene.harmless_pod("web-1");
+        let revive = || {
+            scene.heartbeat();
+            let label = json!({"metadata": {"labels": {"touched": "yes"}}});
+            scene.cluster.patch(&scene.pod_path("web-1"), &label);
+        };
+        let run = deleting(scene, "web-1", revive, 0);
+        assert_eq!(run.code, 6, "{run}");
+        assert!(
+            run.stderr
+                .contains("refused: node-alive; nothing was deleted"),
+            "{run}"
+        );
+        assert!(scene.is_there("web-1"));
+    });
+}
+
+#[test]
+fn what_is_given_up_only_now_was_not_confirmed() {
+    scene("appeared", |scene| {
+        let set = scene.stateful_set("web", 3, 2);
+        scene.ended_pod("web-0", Some(&set), &json!({}));
+        let lose_one = || {
+            let path = scene.at("/apis/apps/v1", "statefulsets/web/status");
+            let status = json!({"status": {"replicas": 3, "readyReplicas": 1}});
+            scene.cluster.patch(&path, &status);
+            let label = json!({"metadata": {"labels": {"touched": "yes"}}});
+            scene.cluster.patch(&scene.pod_path("web-0"), &label);
+        };
+        let run = deleting(scene, "web-0", lose_one, 0);
+        assert_eq!(run.code, 6, "{run}");
+        assert!(
+            run.stderr
+                .contains("not confirmed: quorum; nothing was deleted"),
+            "{run}"
+        );
+        assert!(scene.is_there("web-0"));
+    });
+}
+
+#[test]
+fn what_keeps_changing_is_left_after_three_tries() {
+    scene("restless", |scene| {
+        scene.harmless_pod("web-1");
+        let gate = gate(scene);
+        let words = ["--confirm", "-m", "why"];
+        let run = scene
+            .force_delete("web-1", &words)
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        for n in 0..3 {
+            let kept = gate.kept();
+            let label = json!({"metadata": {"labels": {"touched": format!("n{n}")}}});
+            scene.cluster.patch(&scene.pod_path("web-1"), &label);
+            assert_eq!(kept.passes(), 409);
+        }
+        let run = run.ends();
+        assert_eq!(run.code, 1, "{run}");
+        assert!(
+            run.stderr
+                .contains("it kept changing: not deleted in 3 tries"),
+            "{run}"
+        );
+        assert!(scene.is_there("web-1"));
+        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+    });
+}
+
+#[test]
+fn a_deletion_whose_answer_was_lost_is_the_success_that_it_was() {
+    scene("lost", |scene| {
+        scene.harmless_pod("web-1");
+        let gate = scene.cluster.gate(|method, path| {
+            if *method == Method::DELETE && path.contains("/pods/") {
+                Treatment::LoseAnswer
+            } else {
+                Treatment::Pass
+            }
+        });
+        let words = ["--confirm", "-m", "why"];
+        let run = scene
+            .force_delete("web-1", &words)
+            .kubeconfig(&gate.kubeconfig)
+            .succeeds();
+        assert!(run.stdout.contains("pod/web-1 force-deleted"), "{run}");
+        assert!(!scene.is_there("web-1"));
+    });
+}

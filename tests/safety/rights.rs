@@ -1,0 +1,141 @@
+//! Users who may not read everything: what they can't know has to be confirmed, and never counts as
+//! well.
+
+use control_plane::Rule;
+use serde_json::json;
+
+use crate::scene::{Levels, scene};
+
+fn pods(verbs: &[&str]) -> Rule {
+    Rule::new("", &["pods"], verbs)
+}
+
+#[test]
+fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
+    scene("owner", |scene| {
+        let set = scene.stateful_set("web", 3, 2);
+        let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
+        let spec = json!({"spec": {"volumes": [volume]}});
+        scene.ended_pod("web-0", Some(&set), &spec);
+        let user = scene.user("dev", &[pods(&["get", "delete"])]);
+        let levels = Levels::of(
+            scene
+                .force_delete("web-0", &["-o", "json"])
+                .kubeconfig(&user),
+        );
+        levels.are(&[
+            ("in-grace", Some("ok")),
+            ("node-alive-unknown", Some("unknown")),
+            ("node-silent", None),
+            ("mass-loss", Some("unknown")),
+            ("quorum", Some("unknown")),
+            ("volume-unguarded", Some("unknown")),
+            ("volume-attached", Some("unknown")),
+            ("pdb", Some("unknown")),
+            ("owner", Some("confirm")),
+            ("rights", Some("ok")),
+        ]);
+        let words = levels.words("node-alive-unknown");
+        assert!(
+            words.contains("not ready for 10m, and does not tell"),
+            "{words}"
+        );
+        assert!(words.ends_with("you may not get nodes"), "{words}");
+        let confirm = levels.confirm().to_owned();
+        assert!(confirm.contains("lease-unknown"), "{confirm}");
+
+        // As the control plane marks what it evicts from a silent node.
+        scene.cluster.patch(
+            &format!("{}/status", scene.pod_path("web-0")),
+            &json!({"status": {"reason": "NodeLost", "conditions": [
+                {"type": "Ready", "status": "False", "lastTransitionTime": crate::support::ago(600)},
+                {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"},
+            ]}}),
+        );
+        let levels = Levels::of(
+            scene
+                .force_delete("web-0", &["-o", "json"])
+                .kubeconfig(&user),
+        );
+        let words = levels.words("node-alive-unknown");
+        assert!(
+            words.contains("NodeLost, evicted because of a taint"),
+            "{words}"
+        );
+
+        let all = [&confirm, "-m", "the rack burnt", "--timeout=0"];
+        let run = scene
+            .force_delete("web-0", &all)
+            .kubeconfig(&user)
+            .succeeds();
+        assert!(run.stderr.contains("no Event keeps the evidence"), "{run}");
+        assert!(!scene.is_there("web-0"));
+    });
+}
+
+#[test]
+fn a_pod_that_counts_as_ready_tells_of_a_live_node() {
+    scene("ready", |scene| {
+        scene.harmless_pod("web-1");
+        scene.cluster.patch(
+            &format!("{}/status", scene.pod_path("web-1")),
+            &json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+        );
+        let user = scene.user("dev", &[pods(&["get", "delete"])]);
+        let run = scene
+            .force_delete("web-1", &["-o", "json"])
+            .kubeconfig(&user);
+        Levels::of(run).are(&[("node-alive", Some("refuse"))]);
+    });
+}
+
+#[test]
+fn without_heartbeats_a_node_that_is_called_silent_is_unknown() {
+    scene("heartless", |scene| {
+        scene.harmless_pod("web-1");
+        let rules = [
+            pods(&["get", "delete"]),
+            Rule::new("", &["nodes"], &["get", "list"]),
+        ];
+        let user = scene.user("dev", &rules);
+        let report = || {
+            Levels::of(
+                scene
+                    .force_delete("web-1", &["-o", "json"])
+                    .kubeconfig(&user),
+            )
+        };
+        report().are(&[
+            ("node-alive-unknown", Some("unknown")),
+            ("node-silent", None),
+            ("mass-loss", Some("unknown")),
+            ("lease-unknown", Some("unknown")),
+            // What a ReplicaSet promises is known without reading it.
+            ("owner", Some("ok")),
+        ]);
+        scene
+            .cluster
+            .delete(&format!("/api/v1/nodes/{}", scene.node));
+        report().are(&[("node-alive-unknown", Some("unknown")), ("node-gone", None)]);
+    });
+}
+
+#[test]
+fn a_missing_right_is_told_before_anything_is_tried() {
+    scene("powerless", |scene| {
+        scene.harmless_pod("web-1");
+        let user = scene.user("dev", &[pods(&["get"])]);
+        let run = scene
+            .force_delete("web-1", &["-o", "json"])
+            .kubeconfig(&user);
+        let levels = Levels::of(run);
+        levels.are(&[("rights", Some("refuse"))]);
+        assert_eq!(levels.words("rights"), "you lack the right to delete pods");
+        let confirmed = ["--confirm", "-m", "why"];
+        let run = scene
+            .force_delete("web-1", &confirmed)
+            .kubeconfig(&user)
+            .run();
+        assert_eq!(run.code, 6, "{run}");
+    });
+}

@@ -1,0 +1,295 @@
+//! A namespace with pods on a silent node, in a zone whose other nodes are well.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use control_plane::{ControlPlane, NodeSpec, Readiness, Rule};
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, Maint, Run, ago};
+
+/// How long the node has been silent.
+pub(crate) const SILENT: Duration = Duration::from_secs(600);
+
+/// What a test sees.
+pub(crate) struct Scene {
+    pub(crate) cluster: Cluster,
+    pub(crate) namespace: String,
+    /// The silent node.
+    pub(crate) node: String,
+    plane: &'static ControlPlane,
+}
+
+/// The control plane of this binary: without controllers, which would go on with what a test has
+/// set up.
+fn plane() -> &'static ControlPlane {
+    static PLANE: OnceLock<ControlPlane> = OnceLock::new();
+    PLANE.get_or_init(|| {
+        let plane = ControlPlane::builder().controller_manager(false).start();
+        plane.expect("a control plane")
+    })
+}
+
+/// Keeps the server's logs where the test fails.
+pub(crate) fn scene(prefix: &str, test: impl FnOnce(&Scene)) {
+    let _logs = plane().keep_logs_on_panic(prefix);
+    test(&Scene::new(prefix));
+}
+
+impl Scene {
+    fn new(prefix: &str) -> Self {
+        let cluster = Cluster::of_plane(prefix, plane());
+        let namespace = cluster.name("shop");
+        cluster.create(
+            "/api/v1/namespaces",
+            &json!({"metadata": {"name": namespace}}),
+        );
+        cluster.namespace();
+        let scene = Self {
+            node: cluster.name("worker-1"),
+            plane: plane(),
+            namespace,
+            cluster,
+        };
+        scene.make_node("worker-1", Readiness::Unknown, SILENT);
+        scene.make_node("worker-2", Readiness::Ready, Duration::ZERO);
+        scene.make_node("worker-3", Readiness::Ready, Duration::ZERO);
+        scene
+    }
+
+    /// Makes a node of this test's zone.
+    pub(crate) fn make_node(
+        &self,
+        short: &str,
+        ready: Readiness,
+        heartbeat_age: Duration,
+    ) -> String {
+        let zone = self.cluster.name("zone");
+        let node = NodeSpec {
+            ready,
+            heartbeat_age,
+            ..NodeSpec::ready(&self.cluster.name(short))
+        };
+        let node = node.label("topology.kubernetes.io/zone", &zone);
+        self.plane
+            .create_nodes(std::slice::from_ref(&node))
+            .expect("a node");
+        node.name
+    }
+
+    /// Its kubelet comes back to life.
+    pub(crate) fn heartbeat(&self) {
+        self.plane.heartbeat(&[&self.node]).expect("a heartbeat");
+    }
+
+    pub(crate) fn user(&self, short: &str, rules: &[Rule]) -> PathBuf {
+        let name = self.cluster.name(short);
+        let kubeconfig = self.plane.user(&name, &[]).expect("a user");
+        self.plane.grant(&name, rules).expect("rights");
+        kubeconfig
+    }
+
+    /// The path of a collection of the namespace.
+    pub(crate) fn at(&self, group: &str, plural: &str) -> String {
+        format!("{group}/namespaces/{}/{plural}", self.namespace)
+    }
+
+    pub(crate) fn pod_path(&self, name: &str) -> String {
+        self.at("/api/v1", &format!("pods/{name}"))
+    }
+
+    /// Makes a pod on the silent node; `change` goes over it as a merge patch.
+    pub(crate) fn make_pod(&self, name: &str, change: &Value) -> Value {
+        let mut pod = json!({
+            "metadata": {"name": name, "labels": {"app": "web"}},
+            "spec": {
+                "nodeName": self.node,
+                "terminationGracePeriodSeconds": 1,
+                "containers": [{"name": "main", "image": "registry.example/web:1"}],
+            },
+        });
+        merge(&mut pod, change);
+        let pod = self.cluster.create(&self.at("/api/v1", "pods"), &pod);
+        // As the control plane marks the pods of a node that it calls silent.
+        self.cluster.patch(
+            &format!("{}/status", self.pod_path(name)),
+            &json!({"status": {"phase": "Running", "conditions": [
+                {"type": "Ready", "status": "False", "lastTransitionTime": ago(600)},
+            ]}}),
+        );
+        pod
+    }
+
+    /// Asks a pod to end, as `kubectl delete` does, and waits until its grace is over.
+    pub(crate) fn end(&self, name: &str) {
+        let pod = self.cluster.delete(&self.pod_path(name));
+        let ends = pod["metadata"]["deletionTimestamp"]
+            .as_str()
+            .expect("it ends");
+        let ends: DateTime<Utc> = ends.parse().expect("a time");
+        while Utc::now() <= ends {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// A pod of an owner that was asked to end.
+    pub(crate) fn ended_pod(&self, name: &str, owner: Option<&Value>, change: &Value) {
+        let mut pod = json!({});
+        if let Some(owner) = owner {
+            pod = json!({"metadata": {"ownerReferences": [{
+                "apiVersion": owner["apiVersion"],
+                "kind": owner["kind"],
+                "name": owner["metadata"]["name"],
+                "uid": owner["metadata"]["uid"],
+                "controller": true,
+            }]}});
+        }
+        merge(&mut pod, change);
+        self.make_pod(name, &pod);
+        self.end(name);
+    }
+
+    /// A ReplicaSet, which promises nothing.
+    pub(crate) fn replica_set(&self, name: &str) -> Value {
+        let set = json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {"name": name},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template()},
+        });
+        self.cluster
+            .create(&self.at("/apis/apps/v1", "replicasets"), &set)
+    }
+
+    /// A StatefulSet with so many members, and so many of them ready.
+    pub(crate) fn stateful_set(&self, name: &str, replicas: u32, ready: u32) -> Value {
+        let set = json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas,
+                "serviceName": name,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": template(),
+            },
+        });
+        let path = self.at("/apis/apps/v1", "statefulsets");
+        let set = self.cluster.create(&path, &set);
+        self.cluster.patch(
+            &format!("{path}/{name}/status"),
+            &json!({"status": {"replicas": replicas, "readyReplicas": ready}}),
+        );
+        set
+    }
+
+    /// A pod of which nothing is given up: asked to end, and of a ReplicaSet.
+    pub(crate) fn harmless_pod(&self, name: &str) {
+        let set = self.replica_set(name);
+        self.ended_pod(name, Some(&set), &json!({}));
+    }
+
+    /// `force-delete pod/NAME` with more words.
+    pub(crate) fn force_delete(&self, pod: &str, words: &[&str]) -> Maint {
+        let pod = format!("pod/{pod}");
+        self.cluster
+            .maint(["force-delete", &pod, "-n", &self.namespace])
+            .args(words)
+    }
+
+    /// The level of each check of a pod.
+    pub(crate) fn levels(&self, pod: &str) -> Levels {
+        Levels::of(self.force_delete(pod, &["-o", "json"]))
+    }
+
+    pub(crate) fn is_there(&self, pod: &str) -> bool {
+        match self.cluster.try_send("GET", &self.pod_path(pod), None) {
+            Ok(_) => true,
+            Err(kube::Error::Api(status)) if status.code == 404 => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// A run as it is every time.
+    pub(crate) fn shown(&self, run: &Run) -> String {
+        let text = run.to_string().replace(&self.cluster.name(""), "");
+        let changing = [
+            (r"resource version \d+", "resource version [number]"),
+            (r"is over since \d+s", "is over since [length]"),
+            (r"1[01]m\b", "10m"),
+            (r"context admin, server", "context [context], server"),
+        ];
+        changing.iter().fold(text, |text, (pattern, shown)| {
+            let pattern = Regex::new(pattern).expect("a pattern");
+            pattern.replace_all(&text, *shown).into_owned()
+        })
+    }
+}
+
+/// The levels of a report's checks.
+pub(crate) struct Levels(Value);
+
+impl Levels {
+    /// Those of the first target that a run reports as JSON.
+    #[track_caller]
+    pub(crate) fn of(maint: Maint) -> Self {
+        let run = maint.run();
+        assert_eq!(run.code, 6, "{run}");
+        let report = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"));
+        Self(report)
+    }
+
+    /// The level of the check: the same wherever it is there more than once.
+    pub(crate) fn get(&self, id: &str) -> Option<&str> {
+        let checks = self.0["items"][0]["checks"].as_array().expect("checks");
+        let mut levels = checks
+            .iter()
+            .filter(|check| check["id"] == id)
+            .map(|check| check["level"].as_str().expect("a level"));
+        let level = levels.next();
+        assert!(levels.all(|other| Some(other) == level), "{:#}", self.0);
+        level
+    }
+
+    /// What the check says.
+    pub(crate) fn words(&self, id: &str) -> &str {
+        let checks = self.0["items"][0]["checks"].as_array().expect("checks");
+        let check = checks.iter().find(|check| check["id"] == id);
+        check
+            .and_then(|check| check["words"].as_str())
+            .unwrap_or_default()
+    }
+
+    /// The flag that confirms it all.
+    pub(crate) fn confirm(&self) -> &str {
+        self.0["confirm"].as_str().expect("a flag")
+    }
+
+    /// Expects these levels, `None` for checks that have nothing to say.
+    #[track_caller]
+    pub(crate) fn are(&self, expected: &[(&str, Option<&str>)]) {
+        for &(id, level) in expected {
+            assert_eq!(self.get(id), level, "{id} in {:#}", self.0);
+        }
+    }
+}
+
+fn template() -> Value {
+    json!({
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "main", "image": "registry.example/web:1"}]},
+    })
+}
+
+/// Applies `change` to `object` as a merge patch.
+fn merge(object: &mut Value, change: &Value) {
+    match (object, change) {
+        (Value::Object(object), Value::Object(change)) => {
+            for (key, value) in change {
+                merge(object.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (object, change) => *object = change.clone(),
+    }
+}

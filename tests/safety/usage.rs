@@ -1,0 +1,91 @@
+//! What can't be meant is refused before anything is sent.
+
+use insta::assert_snapshot;
+
+use crate::support::Cluster;
+
+#[test]
+fn arguments_that_cannot_be_meant() {
+    let cluster = Cluster::nowhere();
+    let runs: Vec<String> = [
+        &["force-delete"][..],
+        &["force-delete", "web-0"],
+        &["force-delete", "pod/a", "node/b"],
+        &["force-delete", "pod/a", "--confirm"],
+        &["force-delete", "pod/a", "--confirm=", "-m", "why"],
+        &["force-delete", "pod/a", "--confirm=lease", "-m", "why"],
+        &["force-delete", "pod/a", "--override=mirror"],
+        &["force-delete", "-l", "", "--confirm", "-m", "why"],
+        &["force-delete", "pod/a", "-o", "token"],
+    ]
+    .into_iter()
+    .map(|words| {
+        let run = cluster.maint(words).run();
+        assert_eq!(run.code, 2, "{run}");
+        run.to_string()
+    })
+    .collect();
+    assert_snapshot!(runs.join("\n\n"), @r#"
+    $ kubectl maint force-delete
+    -- stderr
+    error: nothing to delete was given
+    hint: name pod/NAME or node/NAME, or use -l SELECTOR
+    -- exit code 2
+
+    $ kubectl maint force-delete web-0
+    -- stderr
+    error: "web-0" names neither a pod nor a node
+    hint: name them as kubectl does: pod/NAME or node/NAME
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/a node/b
+    -- stderr
+    error: a node is deleted alone
+    hint: give one node/NAME, or pods
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/a --confirm
+    -- stderr
+    error: the following required arguments were not provided:
+      --message <WHY>
+
+    Usage: kubectl maint force-delete --message <WHY> --confirm[=<ID,...>] --holder <ID> <KIND/NAME>...
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/a --confirm= -m why
+    -- stderr
+    error: invalid value '' for '--confirm[=<ID,...>]': "" is none of owner, no-owner, quorum, volume-attached, volume-unguarded, pdb, mass-loss, node-alive-unknown, lease-unknown, rights-unknown
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/a --confirm=lease -m why
+    -- stderr
+    error: invalid value 'lease' for '--confirm[=<ID,...>]': lease refuses: it takes --override=lease
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/a --override=mirror
+    -- stderr
+    error: invalid value 'mirror' for '--override <ID>'
+      [possible values: not-deleting, in-grace, node-alive, lease, rights]
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint force-delete -l "" --confirm -m why
+    -- stderr
+    error: the selector of -l is empty, which would be all pods of the namespace
+    hint: name them, or give labels
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/a -o token
+    -- stderr
+    error: nothing is acquired that would have a token
+    hint: use -o json or -o name
+    -- exit code 2
+    "#);
+}

@@ -1,0 +1,134 @@
+//! What keeps two pods from writing to the same data, both ways.
+
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, scene};
+
+/// A claim bound to a volume of this source.
+fn claim(scene: &Scene, name: &str, source: &Value) {
+    let volume = scene.cluster.name(name);
+    let mut spec = json!({
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "persistentVolumeReclaimPolicy": "Retain",
+    });
+    let object = spec.as_object_mut().expect("an object");
+    object.extend(source.as_object().expect("a source").clone());
+    let metadata = json!({"name": volume});
+    scene.cluster.create(
+        "/api/v1/persistentvolumes",
+        &json!({"metadata": metadata, "spec": spec}),
+    );
+    scene.cluster.create(
+        &scene.at("/api/v1", "persistentvolumeclaims"),
+        &json!({
+            "metadata": {"name": name},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+                "storageClassName": "",
+                "volumeName": volume,
+            },
+        }),
+    );
+}
+
+fn driver(scene: &Scene, name: &str, attach_required: bool) -> String {
+    let driver = format!("{}.example.com", scene.cluster.name(name));
+    let object = json!({
+        "metadata": {"name": driver},
+        "spec": {"attachRequired": attach_required},
+    });
+    scene
+        .cluster
+        .create("/apis/storage.k8s.io/v1/csidrivers", &object);
+    driver
+}
+
+fn attach(scene: &Scene, driver: &str, claim: &str, node: &str) {
+    let object = json!({
+        "metadata": {"name": scene.cluster.name(&format!("{claim}-attachment"))},
+        "spec": {
+            "attacher": driver,
+            "nodeName": node,
+            "source": {"persistentVolumeName": scene.cluster.name(claim)},
+        },
+    });
+    scene
+        .cluster
+        .create("/apis/storage.k8s.io/v1/volumeattachments", &object);
+}
+
+fn pod_with(scene: &Scene, name: &str, volume: &Value) {
+    let set = scene.replica_set(name);
+    let spec = json!({"spec": {"volumes": [volume]}});
+    scene.ended_pod(name, Some(&set), &spec);
+}
+
+#[test]
+fn attached_volumes_are_detached_by_force() {
+    scene("attached", |scene| {
+        let driver = driver(scene, "disk", true);
+        let source = |handle: &str| json!({"csi": {"driver": driver, "volumeHandle": handle}});
+        for name in ["here", "elsewhere", "nowhere"] {
+            claim(scene, name, &source(name));
+            let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
+            pod_with(scene, name, &volume);
+        }
+        attach(scene, &driver, "here", &scene.node);
+        attach(scene, &driver, "elsewhere", &scene.cluster.name("worker-2"));
+        let levels = scene.levels("here");
+        levels.are(&[
+            ("volume-attached", Some("confirm")),
+            ("volume-unguarded", None),
+        ]);
+        let words = levels.words("volume-attached");
+        assert!(
+            words.contains("here (ReadWriteOnce) is attached to"),
+            "{words}"
+        );
+        assert_eq!(levels.confirm(), "--confirm=volume-attached");
+        for name in ["elsewhere", "nowhere"] {
+            scene
+                .levels(name)
+                .are(&[("volume-attached", Some("ok")), ("volume-unguarded", None)]);
+        }
+    });
+}
+
+#[test]
+fn where_nothing_has_to_be_attached_nothing_stops_two_writers() {
+    scene("unguarded", |scene| {
+        let nfs = json!({"server": "nfs.example.com", "path": "/export"});
+        claim(scene, "share", &json!({"nfs": nfs}));
+        let iscsi =
+            json!({"targetPortal": "10.0.0.9:3260", "iqn": "iqn.2001-04.com.example:a", "lun": 0});
+        claim(scene, "block", &json!({"iscsi": iscsi}));
+        let loose = driver(scene, "loose", false);
+        let csi = json!({"driver": loose, "volumeHandle": "v"});
+        claim(scene, "loose", &json!({"csi": csi}));
+        for name in ["share", "block", "loose"] {
+            let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
+            pod_with(scene, name, &volume);
+        }
+        let mut read_only = nfs.clone();
+        read_only["readOnly"] = true.into();
+        pod_with(scene, "inline", &json!({"name": "data", "nfs": nfs}));
+        pod_with(scene, "reading", &json!({"name": "data", "nfs": read_only}));
+        pod_with(scene, "scratch", &json!({"name": "data", "emptyDir": {}}));
+        for name in ["share", "block", "loose", "inline"] {
+            let levels = scene.levels(name);
+            levels.are(&[
+                ("volume-unguarded", Some("confirm")),
+                ("volume-attached", None),
+            ]);
+            let words = levels.words("volume-unguarded");
+            assert!(words.starts_with("NOTHING STOPS TWO WRITERS"), "{words}");
+        }
+        for name in ["reading", "scratch"] {
+            scene
+                .levels(name)
+                .are(&[("volume-unguarded", None), ("volume-attached", Some("ok"))]);
+        }
+    });
+}
