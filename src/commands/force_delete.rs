@@ -6,6 +6,7 @@ mod locks;
 mod look;
 mod tell;
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use clap::Args;
@@ -140,6 +141,7 @@ pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Cod
         reader: &reader,
         args,
         asked: &asked,
+        under_way: RefCell::default(),
     };
     let code = work.run().await?;
     session.warn_of_clocks();

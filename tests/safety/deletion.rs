@@ -138,10 +138,11 @@ fn a_dry_run_deletes_nothing() {
 #[test]
 fn a_finalizer_holds_the_object() {
     scene("held", |scene| {
-        let set = scene.replica_set("web-1");
+        // A replacement of the name is not waited for: it can't come.
+        let set = scene.stateful_set("web", 1, 0);
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
         scene.ended_pod("web-1", Some(&set), &kept);
-        let words = ["--confirm=nothing", "-m", "why"];
+        let words = ["--confirm=owner", "-m", "why", "--timeout=-1s"];
         let run = scene.force_delete("web-1", &words).succeeds();
         let line = "pod/web-1 force-deleted, and held by finalizer example.com/keep";
         assert!(run.stdout.contains(line), "{run}");

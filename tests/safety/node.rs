@@ -32,6 +32,8 @@ fn every_pod_is_reported_on_and_the_node_goes() {
             "uid": set["metadata"]["uid"], "controller": true,
         }]}});
         scene.make_pod("web-1", &owned);
+        let mirror = json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}});
+        scene.make_pod("zz-static", &mirror);
         let run = force_delete(scene, &[]).run();
         assert_snapshot!(scene.shown(&run), @r#"
         $ kubectl maint force-delete node/worker-1
@@ -46,6 +48,8 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         pod/db-0 in namespace shop on node/worker-1
           CONFIRM  owner            StatefulSet/db promises one db-0; a second may start while the first still runs
         pod/web-1 in namespace shop on node/worker-1
+          ok
+        pod/zz-static in namespace shop on node/worker-1
           ok
         -- stderr
         error: not confirmed: owner; nothing was deleted

@@ -168,3 +168,57 @@ fn a_deletion_whose_answer_was_lost_is_the_success_that_it_was() {
         assert!(!scene.is_there("web-1"));
     });
 }
+
+#[test]
+fn a_lease_that_somebody_takes_meanwhile_stops_it() {
+    scene("taken", |scene| {
+        scene.harmless_pod("web-1");
+        scene.cluster.released(&scene.node);
+        let gate = scene.cluster.gate(|method, _| match *method {
+            Method::PATCH => Treatment::Keep,
+            _ => Treatment::Pass,
+        });
+        let words = ["--confirm", "-m", "why"];
+        let run = scene
+            .force_delete("web-1", &words)
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        let kept = gate.kept();
+        scene
+            .cluster
+            .maint(["acquire", &scene.node])
+            .holder("bob@laptop")
+            .succeeds();
+        assert_eq!(kept.passes(), 409);
+        let run = run.ends();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(
+            run.stderr
+                .contains("is held by bob@laptop by now; nothing was deleted"),
+            "{run}"
+        );
+        assert!(scene.is_there("web-1"));
+    });
+}
+
+#[test]
+fn who_interrupts_a_deletion_is_told_that_it_may_land() {
+    scene("interrupted", |scene| {
+        scene.harmless_pod("web-1");
+        let gate = gate(scene);
+        let words = ["--confirm", "-m", "why"];
+        let run = scene
+            .force_delete("web-1", &words)
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        let kept = gate.kept();
+        run.interrupt();
+        let run = run.ends();
+        assert_eq!(run.code, 130, "{run}");
+        let line = "the deletion of pod/web-1 was under way: it may have taken effect";
+        assert!(run.stderr.contains(line), "{run}");
+        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+        drop(kept);
+        assert!(scene.is_there("web-1"));
+    });
+}

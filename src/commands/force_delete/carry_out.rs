@@ -1,9 +1,10 @@
 //! The course of a forced deletion: look, agree, lock, look again, delete, and see what became of it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use maintenance_lease::ApiError;
+use maintenance_lease::{ApiError, Error};
 use pod_safety::cluster::{Aftermath, Deletion, Exactly, Reader};
 use pod_safety::consent::{Consent, Missing};
 use pod_safety::facts::{Facts, Owner, Promise};
@@ -30,6 +31,8 @@ pub(super) struct Work<'a> {
     pub(super) reader: &'a Reader,
     pub(super) args: &'a ForceDeleteArgs,
     pub(super) asked: &'a Asked,
+    /// What a request to delete was sent for that has not been answered.
+    pub(super) under_way: RefCell<Option<String>>,
 }
 
 /// What was deleted, with what was known of it before.
@@ -57,7 +60,10 @@ impl Work<'_> {
             return Ok(self.ask(&look.reports, &missing, 0));
         }
         let locks = match self.args.write.dry_run {
-            DryRunMode::None => or_interrupted(self.take(&look)).await?,
+            DryRunMode::None => match or_interrupted(self.take(&look)).await {
+                Err(Failure::Lock(Error::Refused(refused))) => return Ok(self.taken(&refused)),
+                taken => taken?,
+            },
             DryRunMode::Client | DryRunMode::Server => Locks::default(),
         };
         let consents = look.reports.iter();
@@ -67,6 +73,10 @@ impl Work<'_> {
         let mut deleted = Vec::new();
         let course = self.delete(&look, &consents, &locks, &mut deleted);
         let result = or_interrupted(course).await;
+        if let Some(target) = self.under_way.take() {
+            let line = format!("the deletion of {target} was under way: it may have taken effect");
+            self.session.terminal.warn(line);
+        }
         if self.args.write.dry_run == DryRunMode::None {
             self.see_what_became(&mut deleted).await;
         }
@@ -107,7 +117,10 @@ impl Work<'_> {
                 if let Some(failure) = locks.lost() {
                     return Err(failure);
                 }
-                if self.delete_one(&report.target).await? == Deletion::Changed {
+                self.under_way.replace(Some(report.target.to_string()));
+                let sent = self.delete_one(&report.target).await;
+                self.under_way.take();
+                if sent? == Deletion::Changed {
                     changed = true;
                     continue;
                 }

@@ -1,7 +1,7 @@
 //! What people and programs are told: the report, the line to type, what became of it, the Events.
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use maintenance_lease::ApiError;
+use maintenance_lease::{ApiError, Refused};
 use pod_safety::Known;
 use pod_safety::checks::Level;
 use pod_safety::consent::{Missing, flag};
@@ -93,6 +93,15 @@ impl Work<'_> {
             terminal.error(&format!("refused: {refused}; {nothing}"));
             terminal.hint(format!("once that is otherwise: {line}"));
         }
+        Code::UNSAFE
+    }
+
+    /// Says that somebody took the lease of a node after the report said that nobody had it.
+    pub(super) fn taken(&self, refused: &Refused) -> Code {
+        let refused = escape(&refused.to_string());
+        self.session.terminal.error(&format!(
+            "refused: lease: {refused} by now; nothing was deleted"
+        ));
         Code::UNSAFE
     }
 

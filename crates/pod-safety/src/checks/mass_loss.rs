@@ -13,7 +13,7 @@ pub(super) fn check(zone: &Known<Zone>) -> Verdict {
     };
     let place = match &zone.name {
         Some(name) => format!("zone {name}"),
-        None => "nodes without a zone".to_owned(),
+        None => "the cluster".to_owned(),
     };
     let (silent, nodes) = (zone.silent, zone.nodes);
     if zone.is_lost() {

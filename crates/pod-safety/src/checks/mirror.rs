@@ -12,6 +12,11 @@ pub(super) fn check(pod: &PodSight) -> Option<Verdict> {
     })
 }
 
+/// What becomes of a static pod whose Node is deleted.
+pub(super) fn goes_with_its_node() -> Verdict {
+    Verdict::ok("mirror", "a static pod: nothing but this node runs it")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

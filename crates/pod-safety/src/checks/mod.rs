@@ -62,6 +62,9 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
 /// The verdicts on a pod whose Node is to be deleted, and which goes with it.
 #[must_use]
 pub fn of_pod_with_its_node(facts: &Facts) -> Vec<Verdict> {
+    if facts.pod.mirror {
+        return vec![mirror::goes_with_its_node()];
+    }
     lowered_where_fenced(on_workload(facts), &facts.node)
 }
 

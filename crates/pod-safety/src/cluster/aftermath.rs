@@ -51,15 +51,20 @@ impl Aftermath {
         }
     }
 
-    /// Whether a replacement of the same name runs somewhere.
-    fn is_placed(&self) -> bool {
-        matches!(self, Self::Replaced { node: Some(_), .. })
+    /// Whether there is nothing more to wait for: a replacement has a node, or none comes before the
+    /// finalizers are gone.
+    fn is_final(&self) -> bool {
+        match self {
+            Self::Gone => false,
+            Self::Held { finalizers } => !finalizers.is_empty(),
+            Self::Replaced { node, .. } => node.is_some(),
+        }
     }
 }
 
 impl Reader {
-    /// What became of the pod of `uid`: looked at now and, where a replacement of the same name is
-    /// `expected`, until it has a node, for at most `timeout`.
+    /// What became of `pod`: looked at now and, where a replacement of the same name is `expected`,
+    /// until it has a node or finalizers hold the old one, for at most `timeout`.
     ///
     /// # Errors
     /// Where it can't be read.
@@ -74,7 +79,7 @@ impl Reader {
         loop {
             let now = self.pod(&pod.namespace, &pod.name).await?;
             let aftermath = Aftermath::of(now.as_ref(), &pod.uid);
-            if !expected || aftermath.is_placed() || limit.is_elapsed() {
+            if !expected || aftermath.is_final() || limit.is_elapsed() {
                 return Ok(aftermath);
             }
             tokio::select! {
@@ -102,10 +107,11 @@ mod tests {
         };
         assert_eq!(Aftermath::of(None, "u-1"), Aftermath::Gone);
         let held = Aftermath::of(Some(&pod("u-1", Some("worker-1"), &["a/b"])), "u-1");
+        assert!(held.is_final());
         let finalizers = vec!["a/b".to_owned()];
         assert_eq!(held, Aftermath::Held { finalizers });
         let replaced = Aftermath::of(Some(&pod("u-2", Some("worker-2"), &[])), "u-1");
-        assert!(replaced.is_placed());
-        assert!(!Aftermath::of(Some(&pod("u-2", None, &[])), "u-1").is_placed());
+        assert!(replaced.is_final() && !Aftermath::Gone.is_final());
+        assert!(!Aftermath::of(Some(&pod("u-2", None, &[])), "u-1").is_final());
     }
 }

@@ -85,10 +85,10 @@ pub fn is_fresh(heartbeat: Option<Instant>, now: Now) -> bool {
     heartbeat.is_some_and(|heartbeat| now.earliest - heartbeat < HEARTBEAT_FRESH)
 }
 
-/// A zone's nodes.
+/// The nodes of a zone, or of the cluster for a node that is in none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Its name; `None`: nodes without one.
+    /// Its name; `None`: the cluster.
     pub name: Option<String>,
     /// How many nodes it has.
     pub nodes: usize,
