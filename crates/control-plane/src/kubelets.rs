@@ -157,7 +157,12 @@ impl Work {
         let boot_id = new_boot_id();
         let labels: BTreeMap<&str, &str> = labels.iter().copied().collect();
         let node = json!({
-            "metadata": {"name": name, "labels": labels},
+            "metadata": {
+                "name": name,
+                "labels": labels,
+                // Its volumes are attached by a controller, not by itself.
+                "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+            },
             "spec": {"providerID": format!("stand-in://{name}")},
         });
         let node = self

@@ -36,3 +36,6 @@ pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// Where medik8s' node maintenance and remediation operators keep their Leases.
 pub const MEDIK8S_LEASES: &str = "medik8s-leases";
+
+/// With what the taints begin by which those operators say that they are at work on a node.
+pub const MEDIK8S: &str = "medik8s.io/";

@@ -252,7 +252,7 @@ mod tests {
     fn signs_are_read_from_a_node_as_the_server_sends_it() {
         let node: Node = serde_json::from_value(serde_json::json!({
             "metadata": {"name": "worker-1", "annotations": {ANNOTATION:
-                r#"{"who":"alice","when":"1970-01-01T00:00:00Z","how":"ipmi","nodeUid":"u"}"#}},
+                r#"{"who":"alice","when":"1970-01-01T00:00:00Z","how":{"poweredOff":"dark"},"nodeUid":"u"}"#}},
             "spec": {"taints": [{"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}]},
             "status": {"conditions": [
                 {"type": "DiskPressure", "status": "False"},

@@ -1,6 +1,7 @@
 //! Times as the API server writes them, as the rules count them: the only file that converts.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+use k8s_openapi::jiff::Timestamp;
 use maintenance_lease::protocol::Instant;
 
 /// A time of the wire, truncated to microseconds.
@@ -15,6 +16,13 @@ pub fn micro_instant(time: &MicroTime) -> Instant {
     Instant::from_micros(time.0.as_microsecond())
 }
 
+/// An instant as the wire has it, in whole seconds.
+#[must_use]
+pub fn rfc3339(instant: Instant) -> String {
+    let time = Timestamp::from_microsecond(instant.as_micros()).unwrap_or(Timestamp::MAX);
+    format!("{time:.0}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -26,5 +34,6 @@ mod tests {
             serde_json::from_str(r#""1970-01-01T00:00:05.000000Z""#).expect("a time");
         assert_eq!(instant(&seconds), Instant::from_micros(5_000_000));
         assert_eq!(micro_instant(&micros), instant(&seconds));
+        assert_eq!(rfc3339(instant(&seconds)), "1970-01-01T00:00:05Z");
     }
 }

@@ -1,10 +1,12 @@
 //! What to run, and how.
 
 use std::ffi::{OsStr, OsString};
+use std::io::PipeWriter;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A command: its arguments exactly as given, no shell, and this process's environment, directory,
-/// stdin, stdout and stderr.
+/// stdin, stdout and stderr, where nothing else is said.
 #[derive(Debug, Clone)]
 pub struct Command {
     pub(crate) argv: Vec<OsString>,
@@ -12,6 +14,7 @@ pub struct Command {
     pub(crate) environment: Vec<(OsString, Option<OsString>)>,
     pub(crate) grace: Duration,
     pub(crate) terminal: Terminal,
+    pub(crate) output: Option<Arc<PipeWriter>>,
 }
 
 /// Who has the terminal while a command runs.
@@ -35,6 +38,7 @@ impl Command {
             environment: Vec::new(),
             grace: Duration::from_secs(10),
             terminal: Terminal::Auto,
+            output: None,
         }
     }
 
@@ -59,6 +63,14 @@ impl Command {
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// Where stdout and stderr of the command go, instead of this process's: a pipe that is read by
+    /// its other end.
+    #[must_use]
+    pub fn output(mut self, output: PipeWriter) -> Self {
+        self.output = Some(Arc::new(output));
         self
     }
 

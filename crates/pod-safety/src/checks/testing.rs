@@ -52,7 +52,7 @@ pub(super) fn record() -> Record {
     serde_json::from_value(serde_json::json!({
         "who": "alice@bastion",
         "when": "2026-01-02T03:04:05Z",
-        "how": "powered off",
+        "how": {"poweredOff": "its lights are off"},
         "bootID": "b-1",
         "nodeUid": "n-1",
     }))

@@ -166,7 +166,8 @@ impl Reader {
         }
     }
 
-    async fn remediation(&self, node: &str) -> Known<Remediation> {
+    /// Who remediates the node for medik8s.
+    pub(super) async fn remediation(&self, node: &str) -> Known<Remediation> {
         let path = format!(
             "/apis/coordination.k8s.io/v1/namespaces/{MEDIK8S_LEASES}/leases/{}",
             escape(&format!("node-{node}"))

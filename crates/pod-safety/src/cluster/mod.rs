@@ -2,6 +2,7 @@
 
 pub mod aftermath;
 mod events;
+pub mod fencing;
 mod gather;
 pub mod pods;
 pub mod reader;
@@ -9,5 +10,6 @@ mod rights;
 mod stranded;
 
 pub use aftermath::Aftermath;
+pub use fencing::Evidence;
 pub use pods::{Deletion, Exactly};
 pub use reader::Reader;

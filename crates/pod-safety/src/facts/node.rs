@@ -71,7 +71,7 @@ impl There {
             Some(record) if record.node_uid == self.uid && record.boot_id == self.boot_id => {
                 Fenced::Recorded {
                     by: record.who.clone(),
-                    how: record.how.clone(),
+                    how: record.how.to_string(),
                 }
             }
             _ => Fenced::Asserted,

@@ -1,5 +1,10 @@
 //! Fencing: making sure that nothing runs on a node any more, and saying so.
 
+pub mod back;
+pub mod patch;
 pub mod record;
+pub mod remains;
+pub mod steps;
 
-pub use record::Record;
+pub use record::{How, Record};
+pub use remains::Remains;

@@ -1,5 +1,7 @@
 //! What stands on a Node that was fenced: who did it, why, when and how.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// The annotation on the Node.
@@ -16,13 +18,33 @@ pub struct Record {
     pub why: Option<String>,
     /// When, in RFC 3339.
     pub when: String,
-    /// How it is known that nothing runs there any more: the operator's word, or the hook.
-    pub how: String,
+    /// How it is known that nothing runs there any more.
+    pub how: How,
     /// `status.nodeInfo.bootID` of the Node then: another one means that it was restarted since.
     #[serde(rename = "bootID", default)]
     pub boot_id: String,
     /// The Node's uid then: another one means that it is a new Node.
     pub node_uid: String,
+    /// The token of the hold that fencing took, and whose end is the end of the fencing; `None` where
+    /// the node was locked already, by a lock that is not the fencing's to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<String>,
+}
+
+/// How it is known that nothing runs on a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum How {
+    /// The operator's word that it is powered off: how they know.
+    PoweredOff(String),
+    /// A program that powered it off, or cut it off, and said that it succeeded.
+    Hook {
+        /// The program. Its arguments are not kept: passwords are among them, and many may read Nodes.
+        program: String,
+        /// The end of what it printed.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        output: String,
+    },
 }
 
 impl Record {
@@ -30,6 +52,24 @@ impl Record {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
+    }
+
+    /// The annotation's text.
+    ///
+    /// # Panics
+    /// Never: it is strings all through.
+    #[must_use]
+    pub fn print(&self) -> String {
+        serde_json::to_string(self).expect("strings print")
+    }
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PoweredOff(how) => write!(f, "powered off: {how}"),
+            Self::Hook { program, .. } => write!(f, "with {program}"),
+        }
     }
 }
 
@@ -43,12 +83,27 @@ mod tests {
             who: "alice@bastion".to_owned(),
             why: None,
             when: "2026-01-02T03:04:05Z".to_owned(),
-            how: "powered off".to_owned(),
+            how: How::PoweredOff("its lights are off".to_owned()),
             boot_id: "b-1".to_owned(),
             node_uid: "u-1".to_owned(),
+            hold: None,
         };
-        let text = serde_json::to_string(&record).expect("it prints");
-        assert_eq!(Record::parse(&text), Some(record));
+        let text = record.print();
+        assert_eq!(
+            text,
+            r#"{"who":"alice@bastion","when":"2026-01-02T03:04:05Z","how":{"poweredOff":"its lights are off"},"bootID":"b-1","nodeUid":"u-1"}"#
+        );
+        assert_eq!(Record::parse(&text), Some(record.clone()));
+        let hooked = Record {
+            why: Some("no answer".to_owned()),
+            how: How::Hook {
+                program: "ipmitool".to_owned(),
+                output: String::new(),
+            },
+            hold: Some("u.1.n".to_owned()),
+            ..record
+        };
+        assert_eq!(Record::parse(&hooked.print()), Some(hooked));
         assert_eq!(Record::parse("yes"), None);
     }
 }

@@ -103,6 +103,11 @@ impl Supervisor {
                 None => supervisor.env_remove(name),
             };
         }
+        if let Some(output) = &command.output {
+            supervisor
+                .stdout(output.try_clone()?)
+                .stderr(output.try_clone()?);
+        }
         let child = supervisor
             .arg0(supervise::NAME)
             .arg(supervise::ARGUMENT)

@@ -1,0 +1,141 @@
+//! What fencing reads of a node, and its one write.
+
+use futures::future::join;
+use http::Method;
+use k8s_openapi::api::core::v1::Node;
+use maintenance_lease::{Accept, ApiError, Call, escape};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Reader;
+use crate::constants::{HEARTBEATS, MEDIK8S};
+use crate::facts::Remediation;
+use crate::fencing::Remains;
+use crate::fencing::record::ANNOTATION;
+use crate::known::Known;
+use crate::node::Signs;
+
+/// A Node, with what is seen of it elsewhere.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// As the server sent it: what a write is based on.
+    pub raw: Value,
+    /// The same, as far as its type knows it.
+    pub node: Node,
+    /// Its signs of life, and its record.
+    pub signs: Signs,
+    /// Who remediates it by themselves, if anybody.
+    pub remediation: Known<Option<String>>,
+}
+
+impl Evidence {
+    /// The Node's uid.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        self.node.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// What its kubelet last said of the kernel that runs; empty where it never did.
+    #[must_use]
+    pub fn boot_id(&self) -> &str {
+        let status = self.node.status.as_ref();
+        let info = status.and_then(|status| status.node_info.as_ref());
+        info.map_or("", |info| info.boot_id.as_str())
+    }
+
+    /// It carries our annotation, be it a record or not.
+    #[must_use]
+    pub fn is_annotated(&self) -> bool {
+        let annotations = self.node.metadata.annotations.as_ref();
+        annotations.is_some_and(|annotations| annotations.contains_key(ANNOTATION))
+    }
+}
+
+impl Reader {
+    /// What is seen of a node; `None` where there is no such Node.
+    ///
+    /// # Errors
+    /// Where the Node can't be read. Anything else that can't is unknown.
+    pub async fn evidence(&self, name: &str) -> Result<Option<Evidence>, ApiError> {
+        let path = format!("/api/v1/nodes/{}", escape(name));
+        let (raw, (heartbeat, remediation)) = join(
+            self.get::<Value>(&path),
+            join(self.heartbeat(name), self.remediation(name)),
+        )
+        .await;
+        let Some(raw) = raw? else {
+            return Ok(None);
+        };
+        let node =
+            Node::deserialize(&raw).map_err(|error| ApiError::Unreadable(error.to_string()))?;
+        let heartbeat = Known::of(heartbeat, || format!("get leases in {HEARTBEATS}"));
+        let remediation = remediation.map(|remediation| match remediation {
+            Remediation::Running { holder } => Some(holder),
+            Remediation::None => None,
+        });
+        Ok(Some(Evidence {
+            signs: Signs::of(&node, heartbeat),
+            remediation: match by_taint(&node) {
+                Some(taint) => Known::Yes(Some(taint)),
+                None => remediation,
+            },
+            raw,
+            node,
+        }))
+    }
+
+    /// What is left of a node.
+    ///
+    /// # Errors
+    /// Where pods or volume attachments can't be listed.
+    pub async fn remains(&self, node: &str) -> Result<Remains, ApiError> {
+        let on_node = format!("fieldSelector=spec.nodeName%3D{}", escape(node));
+        let (pods, attachments) = join(
+            self.list("/api/v1/pods", &on_node),
+            self.list("/apis/storage.k8s.io/v1/volumeattachments", ""),
+        )
+        .await;
+        Ok(Remains::of(node, &pods?, &attachments?))
+    }
+
+    /// Applies a merge patch to a Node.
+    ///
+    /// # Errors
+    /// Where the server refuses or fails, or nothing comes in time.
+    ///
+    /// # Caveats
+    /// Where [`ApiError::leaves_writes_unknown`], it may have taken effect, or may yet.
+    pub async fn patch_node(
+        &self,
+        name: &str,
+        patch: &Value,
+        field_manager: &str,
+        dry_run: bool,
+    ) -> Result<(), ApiError> {
+        let dry_run = if dry_run { "&dryRun=All" } else { "" };
+        let call = Call {
+            method: Method::PATCH,
+            path: format!(
+                "/api/v1/nodes/{}?fieldManager={}{dry_run}",
+                escape(name),
+                escape(field_manager)
+            ),
+            accept: Accept::Json,
+            body: Some((
+                "application/merge-patch+json",
+                patch.to_string().into_bytes(),
+            )),
+        };
+        self.requests().call(&call).await.map(drop)
+    }
+}
+
+/// The taint by which one of medik8s' operators says that it is at work.
+fn by_taint(node: &Node) -> Option<String> {
+    let taints = node.spec.as_ref()?.taints.as_deref()?;
+    let taint = taints.iter().find(|taint| taint.key.starts_with(MEDIK8S))?;
+    Some(match &taint.value {
+        Some(value) => format!("{}={value}", taint.key),
+        None => taint.key.clone(),
+    })
+}

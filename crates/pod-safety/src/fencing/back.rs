@@ -1,0 +1,185 @@
+//! Whether a node that was fenced may go back into service.
+
+use maintenance_lease::protocol::Now;
+
+use super::record::{How, Record};
+use crate::known::{Known, Why};
+use crate::node::Signs;
+
+/// What is seen of a node that is to be unfenced.
+#[derive(Clone, Debug)]
+pub struct Sight {
+    /// Its signs of life, and its record.
+    pub signs: Signs,
+    /// Its uid.
+    pub uid: String,
+    /// `status.nodeInfo.bootID`; empty where its kubelet never said.
+    pub boot_id: String,
+    /// It carries our annotation, be it a record or not.
+    pub is_annotated: bool,
+    /// The opposite of the hook that fenced it was run and succeeded.
+    pub is_undone: bool,
+}
+
+/// Why a node stays fenced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its kubelet gives no sign of life.
+    Silent,
+    /// It is not known whether its kubelet does.
+    HeartbeatUnknown(Why),
+    /// Somebody else's taint: nobody recorded what ran on it before.
+    Unrecorded,
+    /// What ran before it was fenced may still run.
+    NotRestarted(Box<Record>),
+}
+
+impl Sight {
+    /// There is something to take away.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        self.signs.out_of_service || self.is_annotated
+    }
+
+    /// Whether it may go back at `now`; `insist`: though it may not have been restarted.
+    ///
+    /// # Errors
+    /// Why it stays fenced.
+    pub fn may_return(&self, now: Now, insist: bool) -> Result<(), Refusal> {
+        match (&self.signs.heartbeat, self.signs.is_fresh(now)) {
+            (Known::Unknown(why), _) => return Err(Refusal::HeartbeatUnknown(why.clone())),
+            (_, Some(true)) => {}
+            _ => return Err(Refusal::Silent),
+        }
+        if insist {
+            return Ok(());
+        }
+        let Some(record) = &self.signs.record else {
+            return Err(Refusal::Unrecorded);
+        };
+        let is_new = record.node_uid != self.uid;
+        let is_known = !record.boot_id.is_empty() && !self.boot_id.is_empty();
+        let is_restarted = is_known && record.boot_id != self.boot_id;
+        // A hook that cut it off is undone by its opposite; an operator's word that it was off is not.
+        let is_undone = self.is_undone && matches!(record.how, How::Hook { .. });
+        match is_new || is_restarted || is_undone {
+            true => Ok(()),
+            false => Err(Refusal::NotRestarted(Box::new(record.clone()))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maintenance_lease::protocol::{Instant, Span};
+
+    use super::*;
+
+    const NOW: Instant = Instant::from_micros(1_000_000_000);
+
+    fn powered_off() -> How {
+        How::PoweredOff("its lights are off".to_owned())
+    }
+
+    fn hook() -> How {
+        How::Hook {
+            program: "ipmitool".to_owned(),
+            output: String::new(),
+        }
+    }
+
+    fn record(how: How) -> Record {
+        Record {
+            who: "alice".to_owned(),
+            why: None,
+            when: String::new(),
+            how,
+            boot_id: "before".to_owned(),
+            node_uid: "u".to_owned(),
+            hold: None,
+        }
+    }
+
+    /// A node that is alive again, with the kernel that ran when it was fenced.
+    fn alive(how: How) -> Sight {
+        Sight {
+            signs: Signs {
+                ready: None,
+                heartbeat: Known::Yes(Some(NOW - Span::seconds(9))),
+                out_of_service: true,
+                record: Some(record(how)),
+            },
+            uid: "u".to_owned(),
+            boot_id: "before".to_owned(),
+            is_annotated: true,
+            is_undone: false,
+        }
+    }
+
+    fn verdict(sight: &Sight) -> Result<(), Refusal> {
+        sight.may_return(Now::at(NOW), false)
+    }
+
+    #[test]
+    fn a_restart_or_a_new_node_brings_it_back() {
+        let same = alive(powered_off());
+        let refusal = Refusal::NotRestarted(Box::new(record(powered_off())));
+        assert_eq!(verdict(&same), Err(refusal.clone()));
+        assert_eq!(same.may_return(Now::at(NOW), true), Ok(()));
+        let restarted = Sight {
+            boot_id: "after".to_owned(),
+            ..same.clone()
+        };
+        assert_eq!(verdict(&restarted), Ok(()));
+        let new = Sight {
+            uid: "another".to_owned(),
+            ..same.clone()
+        };
+        assert_eq!(verdict(&new), Ok(()));
+        let unsaid = Sight {
+            boot_id: String::new(),
+            ..same
+        };
+        assert_eq!(verdict(&unsaid), Err(refusal));
+    }
+
+    #[test]
+    fn the_opposite_hook_undoes_a_hook_and_no_word() {
+        let undone = |how| Sight {
+            is_undone: true,
+            ..alive(how)
+        };
+        assert_eq!(verdict(&undone(hook())), Ok(()));
+        assert!(verdict(&alive(hook())).is_err());
+        assert!(verdict(&undone(powered_off())).is_err());
+    }
+
+    #[test]
+    fn a_silent_node_stays_fenced_whatever_somebody_insists_on() {
+        for (heartbeat, refusal) in [
+            (Known::Yes(Some(NOW - Span::seconds(40))), Refusal::Silent),
+            (Known::Yes(None), Refusal::Silent),
+            (
+                Known::Unknown(Why::NotRead),
+                Refusal::HeartbeatUnknown(Why::NotRead),
+            ),
+        ] {
+            let mut sight = alive(powered_off());
+            sight.boot_id = "after".to_owned();
+            sight.signs.heartbeat = heartbeat;
+            assert_eq!(sight.may_return(Now::at(NOW), true), Err(refusal));
+        }
+    }
+
+    #[test]
+    fn a_taint_without_a_record_takes_somebody_who_insists() {
+        let mut sight = alive(powered_off());
+        sight.signs.record = None;
+        sight.is_annotated = false;
+        assert!(sight.is_fenced());
+        assert_eq!(verdict(&sight), Err(Refusal::Unrecorded));
+        assert_eq!(sight.may_return(Now::at(NOW), true), Ok(()));
+        sight.signs.out_of_service = false;
+        assert!(!sight.is_fenced());
+    }
+}

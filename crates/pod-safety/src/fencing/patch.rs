@@ -1,0 +1,121 @@
+//! Record and taint of a Node in one write: neither is there without the other.
+//!
+//! Each is a JSON merge patch on the version that was read, so that it is refused where the Node has
+//! changed since, as it does when its kubelet comes back. Other people's taints and the fields of a
+//! taint that we don't know survive.
+
+use maintenance_lease::protocol::Instant;
+use serde_json::{Value, json};
+
+use super::record::{ANNOTATION, Record};
+use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
+use crate::wire::rfc3339;
+
+/// The patch that records a fencing on `node`, as it was read, and taints it from `now` on. A taint
+/// that is there already stays as it is.
+#[must_use]
+pub fn fenced(node: &Value, record: &Record, now: Instant) -> Value {
+    let mut taints = taints(node);
+    if !taints.iter().any(is_ours) {
+        taints.push(json!({
+            "key": OUT_OF_SERVICE,
+            "value": OUT_OF_SERVICE_VALUE,
+            "effect": "NoExecute",
+            "timeAdded": rfc3339(now),
+        }));
+    }
+    patch(node, &json!(record.print()), taints)
+}
+
+/// The patch that takes record and taint away from `node`, as it was read.
+#[must_use]
+pub fn unfenced(node: &Value) -> Value {
+    let mut taints = taints(node);
+    taints.retain(|taint| !is_ours(taint));
+    patch(node, &Value::Null, taints)
+}
+
+fn patch(node: &Value, annotation: &Value, taints: Vec<Value>) -> Value {
+    let meta = &node["metadata"];
+    json!({
+        "metadata": {
+            "uid": meta["uid"],
+            "resourceVersion": meta["resourceVersion"],
+            "annotations": {ANNOTATION: annotation},
+        },
+        // Null is how a merge patch removes a list.
+        "spec": {"taints": (!taints.is_empty()).then_some(taints)},
+    })
+}
+
+fn taints(node: &Value) -> Vec<Value> {
+    node["spec"]["taints"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// Of any value and effect: Kubernetes looks at the key alone.
+fn is_ours(taint: &Value) -> bool {
+    taint["key"] == OUT_OF_SERVICE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fencing::record::How;
+
+    const NOW: Instant = Instant::from_micros(5_000_000);
+
+    fn node(taints: &Value) -> Value {
+        json!({
+            "metadata": {"name": "worker-1", "uid": "u", "resourceVersion": "7"},
+            "spec": {"taints": taints},
+        })
+    }
+
+    fn record() -> Record {
+        Record {
+            who: "alice".to_owned(),
+            why: None,
+            when: "1970-01-01T00:00:05Z".to_owned(),
+            how: How::PoweredOff("its lights are off".to_owned()),
+            boot_id: "b".to_owned(),
+            node_uid: "u".to_owned(),
+            hold: None,
+        }
+    }
+
+    #[test]
+    fn fencing_adds_to_the_taints_that_are_there_on_the_version_that_was_read() {
+        let other = json!({"key": "gpu", "effect": "NoSchedule", "futureField": 1});
+        let patch = fenced(&node(&json!([other])), &record(), NOW);
+        assert_eq!(patch["metadata"]["resourceVersion"], "7");
+        assert_eq!(patch["metadata"]["uid"], "u");
+        let text = patch["metadata"]["annotations"][ANNOTATION].as_str();
+        assert_eq!(text.and_then(Record::parse), Some(record()));
+        let ours = json!({
+            "key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown",
+            "effect": "NoExecute", "timeAdded": "1970-01-01T00:00:05Z",
+        });
+        assert_eq!(patch["spec"]["taints"], json!([other, ours]));
+    }
+
+    #[test]
+    fn a_taint_of_somebody_else_is_recorded_and_left_as_it_is() {
+        let theirs = json!({"key": OUT_OF_SERVICE, "effect": "NoExecute"});
+        let patch = fenced(&node(&json!([theirs])), &record(), NOW);
+        assert_eq!(patch["spec"]["taints"], json!([theirs]));
+    }
+
+    #[test]
+    fn unfencing_leaves_the_others() {
+        let other = json!({"key": "gpu", "effect": "NoSchedule"});
+        let ours = json!({"key": OUT_OF_SERVICE, "effect": "NoExecute"});
+        let patch = unfenced(&node(&json!([ours, other])));
+        assert_eq!(patch["spec"]["taints"], json!([other]));
+        assert_eq!(patch["metadata"]["annotations"], json!({ANNOTATION: null}));
+        let patch = unfenced(&node(&json!([ours])));
+        assert!(patch["spec"]["taints"].is_null(), "{patch}");
+    }
+}

@@ -1,0 +1,283 @@
+//! From what is seen of a node to the next step of its fencing, or to the reason why there is none.
+//!
+//! Nothing of an earlier run is remembered but what stands in the cluster: whoever runs it again after
+//! a crash sees what was done and goes on from there.
+
+use maintenance_lease::protocol::{Now, Span};
+
+use crate::facts::Zone;
+use crate::known::{Known, Why};
+use crate::node::{Signs, Status};
+
+/// What is seen of a node that is to be fenced.
+#[derive(Clone, Debug)]
+pub struct Sight {
+    /// Its signs of life, and its record.
+    pub signs: Signs,
+    /// Its uid.
+    pub uid: String,
+    /// How many nodes of its zone are silent, or not ready for another cause.
+    pub zone: Known<Zone>,
+    /// Who remediates it by themselves, if anybody.
+    pub remediation: Known<Option<String>>,
+    /// The caller has its lock.
+    pub is_locked: bool,
+    /// It is known that nothing runs there any more: the operator says so, or the hook did it.
+    pub is_proven: bool,
+}
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Take an administrator's hold.
+    Hold,
+    /// Run the hook.
+    Fence,
+    /// Record it, and taint the Node.
+    Record,
+    /// Follow until nothing of the node is left: all else is done.
+    Follow,
+}
+
+/// Why a node is not fenced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its kubelet gave a sign of life so long ago.
+    Alive(Span),
+    /// It was fenced, and its kubelet gave a sign of life so long ago.
+    BackAlive(Span),
+    /// Its kubelet is silent, and the control plane has not called it silent yet.
+    NotCalledSilent,
+    /// It is not known whether its kubelet is alive.
+    HeartbeatUnknown(Why),
+    /// Too many of its zone are not ready.
+    MassLoss(Zone),
+    /// It is not known how many of its zone are.
+    ZoneUnknown(Why),
+    /// Somebody is at work on it already, who doesn't know of holds.
+    Remediation(String),
+}
+
+/// What the operator insists on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Insistence {
+    /// It is to be fenced though most of its zone seems lost.
+    pub mass_loss: bool,
+}
+
+impl Sight {
+    /// It was fenced, and this very Node's record and taint say so.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        let record = self.signs.record.as_ref();
+        self.signs.out_of_service && record.is_some_and(|record| record.node_uid == self.uid)
+    }
+
+    /// The next step at `now`.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn next(&self, now: Now, insistence: Insistence) -> Result<Step, Refusal> {
+        let heartbeat = match &self.signs.heartbeat {
+            Known::Yes(heartbeat) => *heartbeat,
+            Known::Unknown(_) if self.is_fenced() => return Ok(Step::Follow),
+            Known::Unknown(why) => return Err(Refusal::HeartbeatUnknown(why.clone())),
+        };
+        if self.signs.is_fresh(now) == Some(true) {
+            let age = heartbeat.map_or(Span::ZERO, |at| (now.earliest - at).max(Span::ZERO));
+            return Err(match self.is_fenced() {
+                true => Refusal::BackAlive(age),
+                false => Refusal::Alive(age),
+            });
+        }
+        if self.is_fenced() {
+            return Ok(Step::Follow);
+        }
+        if self.signs.ready.map(|ready| ready.status) != Some(Status::Unknown) {
+            return Err(Refusal::NotCalledSilent);
+        }
+        match &self.remediation {
+            Known::Yes(Some(who)) => return Err(Refusal::Remediation(who.clone())),
+            // Where medik8s is not there, neither are rights on its Leases.
+            Known::Yes(None) | Known::Unknown(_) => {}
+        }
+        match &self.zone {
+            _ if insistence.mass_loss => {}
+            Known::Yes(zone) if zone.is_lost() => {
+                return Err(Refusal::MassLoss(zone.clone()));
+            }
+            Known::Yes(_) => {}
+            Known::Unknown(why) => return Err(Refusal::ZoneUnknown(why.clone())),
+        }
+        Ok(match (self.is_locked, self.is_proven) {
+            (false, _) => Step::Hold,
+            (true, false) => Step::Fence,
+            (true, true) => Step::Record,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maintenance_lease::protocol::Instant;
+
+    use super::*;
+    use crate::fencing::record::{How, Record};
+    use crate::node::Ready;
+
+    const NOW: Instant = Instant::from_micros(1_000_000_000);
+
+    fn ago(seconds: u32) -> Known<Option<Instant>> {
+        Known::Yes(Some(NOW - Span::seconds(seconds)))
+    }
+
+    fn zone(silent: usize, nodes: usize) -> Zone {
+        Zone {
+            name: Some("a".to_owned()),
+            silent,
+            nodes,
+        }
+    }
+
+    /// A silent node that is locked, and known to be off.
+    fn silent() -> Sight {
+        Sight {
+            signs: Signs {
+                ready: Some(Ready {
+                    status: Status::Unknown,
+                    since: None,
+                }),
+                heartbeat: ago(90),
+                out_of_service: false,
+                record: None,
+            },
+            uid: "u".to_owned(),
+            zone: Known::Yes(zone(1, 3)),
+            remediation: Known::Yes(None),
+            is_locked: true,
+            is_proven: true,
+        }
+    }
+
+    fn fenced() -> Sight {
+        let mut sight = silent();
+        sight.signs.out_of_service = true;
+        sight.signs.record = Some(Record {
+            who: "alice".to_owned(),
+            why: None,
+            when: String::new(),
+            how: How::PoweredOff(String::new()),
+            boot_id: "b".to_owned(),
+            node_uid: "u".to_owned(),
+            hold: None,
+        });
+        sight
+    }
+
+    fn next(change: impl FnOnce(&mut Sight)) -> Result<Step, Refusal> {
+        let mut sight = silent();
+        change(&mut sight);
+        sight.next(Now::at(NOW), Insistence::default())
+    }
+
+    #[test]
+    fn each_step_follows_from_what_was_done() {
+        let undone = |sight: &mut Sight| {
+            sight.is_locked = false;
+            sight.is_proven = false;
+        };
+        assert_eq!(next(undone), Ok(Step::Hold));
+        assert_eq!(next(|sight| sight.is_locked = false), Ok(Step::Hold));
+        assert_eq!(next(|sight| sight.is_proven = false), Ok(Step::Fence));
+        assert_eq!(next(|_| ()), Ok(Step::Record));
+        assert_eq!(next(|sight| *sight = fenced()), Ok(Step::Follow));
+    }
+
+    #[test]
+    fn what_was_fenced_is_followed_whoever_did_it_and_whatever_else_is_so() {
+        let followed = next(|sight| {
+            *sight = fenced();
+            sight.is_locked = false;
+            sight.is_proven = false;
+            sight.zone = Known::Yes(zone(3, 3));
+            sight.signs.heartbeat = Known::Unknown(Why::NotRead);
+        });
+        assert_eq!(followed, Ok(Step::Follow));
+    }
+
+    #[test]
+    fn half_of_a_fencing_is_none() {
+        let of_another_node = next(|sight| {
+            *sight = fenced();
+            sight.uid = "a new node of that name".to_owned();
+        });
+        assert_eq!(of_another_node, Ok(Step::Record));
+        let without_record = next(|sight| sight.signs.out_of_service = true);
+        assert_eq!(without_record, Ok(Step::Record));
+        let without_taint = next(|sight| {
+            *sight = fenced();
+            sight.signs.out_of_service = false;
+        });
+        assert_eq!(without_taint, Ok(Step::Record));
+    }
+
+    #[test]
+    fn only_a_silent_node_is_fenced() {
+        let beat = |age| next(move |sight| sight.signs.heartbeat = ago(age));
+        assert_eq!(beat(39), Err(Refusal::Alive(Span::seconds(39))));
+        assert_eq!(beat(40), Ok(Step::Record));
+        for status in [Status::True, Status::False] {
+            let called = next(|sight| {
+                sight.signs.ready = Some(Ready {
+                    status,
+                    since: None,
+                });
+            });
+            assert_eq!(called, Err(Refusal::NotCalledSilent), "{status:?}");
+        }
+        let never = next(|sight| sight.signs.ready = None);
+        assert_eq!(never, Err(Refusal::NotCalledSilent));
+        let unread = next(|sight| sight.signs.heartbeat = Known::Unknown(Why::NotRead));
+        assert_eq!(unread, Err(Refusal::HeartbeatUnknown(Why::NotRead)));
+        let back = next(|sight| {
+            *sight = fenced();
+            sight.signs.heartbeat = ago(5);
+        });
+        assert_eq!(back, Err(Refusal::BackAlive(Span::seconds(5))));
+    }
+
+    #[test]
+    fn a_heartbeat_ahead_of_the_clock_is_one_of_just_now() {
+        let ahead = next(|sight| {
+            sight.signs.heartbeat = Known::Yes(Some(NOW + Span::seconds(9)));
+        });
+        assert_eq!(ahead, Err(Refusal::Alive(Span::ZERO)));
+    }
+
+    #[test]
+    fn the_loss_of_most_of_a_zone_is_suspect() {
+        for (lost, total, suspect) in [(1, 1, true), (1, 2, false), (11, 20, false), (12, 20, true)]
+        {
+            let mut sight = silent();
+            sight.zone = Known::Yes(zone(lost, total));
+            let next = |insist| sight.next(Now::at(NOW), Insistence { mass_loss: insist });
+            let expected = match suspect {
+                true => Err(Refusal::MassLoss(zone(lost, total))),
+                false => Ok(Step::Record),
+            };
+            assert_eq!(next(false), expected);
+            assert_eq!(next(true), Ok(Step::Record));
+        }
+        let unread = next(|sight| sight.zone = Known::Unknown(Why::NotRead));
+        assert_eq!(unread, Err(Refusal::ZoneUnknown(Why::NotRead)));
+    }
+
+    #[test]
+    fn who_is_at_work_already_is_left_alone() {
+        let by_another = next(|sight| {
+            sight.remediation = Known::Yes(Some("a controller".to_owned()));
+        });
+        let who = "a controller".to_owned();
+        assert_eq!(by_another, Err(Refusal::Remediation(who)));
+    }
+}
