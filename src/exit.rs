@@ -79,7 +79,7 @@ impl Code {
             Failure::Usage { .. } => Self::USAGE,
             Failure::Input(_) | Failure::NothingFound { .. } | Failure::Connect(_) => Self::ERROR,
             Failure::Lock(error) => Self::of_lock(error, verb),
-            Failure::Unconfirmed(_) | Failure::Declined => Self::UNSAFE,
+            Failure::Unsafe { .. } | Failure::Unconfirmed(_) | Failure::Declined => Self::UNSAFE,
             Failure::Interrupted | Failure::InterruptedWrite { .. } => Self::INTERRUPTED,
             Failure::TimedOut { .. } => Self::TIMED_OUT,
             Failure::OtherLease { .. } => Self::HELD,

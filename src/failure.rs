@@ -32,6 +32,13 @@ pub(crate) enum Failure {
     Connect(ConnectError),
     /// The rules, the API server or the way to it.
     Lock(Error),
+    /// It is too dangerous as things stand.
+    Unsafe {
+        /// What stands against it.
+        message: String,
+        /// What would have to be true, or what to do instead.
+        hint: String,
+    },
     /// A confirmation is needed and nobody can be asked.
     Unconfirmed(String),
     /// Somebody was asked and said no.
@@ -153,9 +160,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage { message, .. } | Self::Input(message) | Self::Unconfirmed(message) => {
-                f.write_str(message)
-            }
+            Self::Usage { message, .. }
+            | Self::Unsafe { message, .. }
+            | Self::Input(message)
+            | Self::Unconfirmed(message) => f.write_str(message),
             Self::NothingFound { what, .. } => write!(f, "no matching resources found: {what}"),
             Self::Connect(error) => write!(f, "{error}"),
             Self::Lock(error) => write!(f, "{error}"),

@@ -110,6 +110,14 @@ impl Terminal {
         }
     }
 
+    /// Passes on what a program of the caller's prints, as it is.
+    pub(crate) fn pass_on(&self, bytes: &[u8]) {
+        if !self.quiet {
+            self.end_live();
+            let _ = std::io::stderr().lock().write_all(bytes);
+        }
+    }
+
     /// Prints what may be a problem.
     pub(crate) fn warn(&self, text: impl fmt::Display) {
         self.stderr(format_args!("{WARNING}Warning:{WARNING:#} {text}"));

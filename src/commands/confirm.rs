@@ -106,7 +106,9 @@ fn broken<'a>(identity: &str, verb: Verb, targets: &'a Targets, now: Now) -> Vec
             take_over: true,
         },
         Verb::Unhold => protocol::Verb::Unhold { another: true },
-        Verb::Acquire | Verb::Renew | Verb::With | Verb::Verify | Verb::Wait => return Vec::new(),
+        Verb::Acquire | Verb::Renew | Verb::With | Verb::Verify | Verb::Wait | Verb::Fence => {
+            return Vec::new();
+        }
     };
     targets
         .leases()

@@ -4,6 +4,8 @@ pub(crate) mod acquire;
 pub(crate) mod completion;
 mod confirm;
 mod events;
+pub(crate) mod fence;
+mod fencing;
 pub(crate) mod force_delete;
 pub(crate) mod hold;
 pub(crate) mod leases;
@@ -15,6 +17,7 @@ pub(crate) mod renew;
 pub(crate) mod status;
 mod taking;
 mod targets;
+pub(crate) mod unfence;
 pub(crate) mod unhold;
 pub(crate) mod verify;
 pub(crate) mod version;
@@ -57,6 +60,8 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Hold(args) => hold::run(args, start).await,
         VerbArgs::Unhold(args) => unhold::run(args, start).await,
         VerbArgs::Verify(args) => verify::run(args, start).await,
+        VerbArgs::Fence(args) => fence::run(args, start).await,
+        VerbArgs::Unfence(args) => unfence::run(args, start).await,
         VerbArgs::With(args) => with::run(args, start).await,
         VerbArgs::Status(args) => status::run(args, start).await,
         VerbArgs::Leases(args) => leases::run(args, start).await,

@@ -4,7 +4,7 @@ mod codes;
 mod ending;
 mod locking;
 mod telling;
-mod variables;
+pub(crate) mod variables;
 
 pub(crate) use self::variables::HOLDER;
 

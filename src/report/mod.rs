@@ -2,6 +2,7 @@
 
 pub(crate) mod awaited;
 pub(crate) mod change;
+pub(crate) mod fencing;
 pub(crate) mod grid;
 pub(crate) mod health;
 pub(crate) mod item;

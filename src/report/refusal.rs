@@ -7,6 +7,7 @@ use super::time::{clock, remaining, span};
 use super::verb::Verb;
 use crate::cli::holder::whose_process;
 use crate::cli::program::Program;
+use crate::cli::typed::for_shell;
 use crate::terminal::escape;
 
 /// Who asked for what, and when.
@@ -130,6 +131,10 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
                 program.as_holder(identity::person(holder)).again(node, "")
             );
         }
+        if verb == Verb::Fence {
+            let person = for_shell(identity::person(holder));
+            return format!("if that is you on another host, say so: --holder {person}");
+        }
         if verb == Verb::With {
             return format!(
                 "if that is you on another host: {}",
@@ -148,6 +153,9 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
             "ask them{or_wait}, or take it over: {}",
             program.again(node, "--take-over")
         ),
+        (Refusal::Held | Refusal::AdminHold, Verb::Fence) => {
+            format!("ask them, or take it over first: {program} hold {node} --take-over -m {why}")
+        }
         (Refusal::AdminHold, Verb::Acquire | Verb::With) => {
             format!("ask them{or_wait}, or end it after a confirmation: {program} unhold {node}")
         }

@@ -10,6 +10,7 @@ pub(crate) enum Verb {
     Unhold,
     With,
     Verify,
+    Fence,
     Wait,
 }
 
@@ -38,6 +39,7 @@ impl Verb {
             Self::Unhold => "unhold",
             Self::With => "with",
             Self::Verify => "verify",
+            Self::Fence => "fence",
             Self::Wait => "wait",
         }
     }
@@ -52,6 +54,7 @@ impl Verb {
             Self::Unhold => "taken off hold",
             Self::With => "locked",
             Self::Verify => "verified",
+            Self::Fence => "put on hold",
             Self::Wait => "waited for",
         }
     }
@@ -60,7 +63,7 @@ impl Verb {
     fn state(self) -> &'static str {
         match self {
             Self::Acquire | Self::Renew | Self::With | Self::Verify => "held",
-            Self::Hold => "on hold",
+            Self::Hold | Self::Fence => "on hold",
             Self::Release | Self::Unhold | Self::Wait => "free",
         }
     }

@@ -23,7 +23,7 @@ impl With<'_> {
         format!(
             "{}; running on this machine: {}",
             self.nodes(&format!("locked until released{}", self.by())),
-            self.command()
+            command_line(self.command)
         )
     }
 
@@ -32,7 +32,7 @@ impl With<'_> {
         format!(
             "{}; would run on this machine: {}",
             self.nodes("would be locked"),
-            self.command()
+            command_line(self.command)
         )
     }
 
@@ -66,16 +66,16 @@ impl With<'_> {
             }
         }
     }
+}
 
-    fn command(self) -> String {
-        let words = self
-            .command
-            .iter()
-            .map(|word| for_shell(&word.to_string_lossy()));
-        let line = words.collect::<Vec<_>>().join(" ");
-        match line.char_indices().nth(MOST) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => line,
-        }
+/// A command as a shell reads it; a long one is cut.
+pub(crate) fn command_line(command: &[OsString]) -> String {
+    let words = command
+        .iter()
+        .map(|word| for_shell(&word.to_string_lossy()));
+    let line = words.collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
     }
 }

@@ -5,16 +5,16 @@ use maintenance_lease::protocol::Token;
 use supervisor::Command;
 
 /// The nodes, separated by spaces.
-pub(super) const NODES: &str = "MAINT_NODES";
+pub(crate) const NODES: &str = "MAINT_NODES";
 /// Who holds them.
 pub(crate) const HOLDER: &str = "MAINT_HOLDER";
 /// The acquisition, or NODE=TOKEN of each where there are several.
-pub(super) const TOKEN: &str = "MAINT_TOKEN";
+pub(crate) const TOKEN: &str = "MAINT_TOKEN";
 /// The node, where it is one; and of its Lease:
-const NODE: &str = "MAINT_NODE";
-const LEASE_UID: &str = "MAINT_LEASE_UID";
-const FENCING_TOKEN: &str = "MAINT_FENCING_TOKEN";
-const TRANSITIONS: &str = "MAINT_TRANSITIONS";
+pub(crate) const NODE: &str = "MAINT_NODE";
+pub(crate) const LEASE_UID: &str = "MAINT_LEASE_UID";
+pub(crate) const FENCING_TOKEN: &str = "MAINT_FENCING_TOKEN";
+pub(crate) const TRANSITIONS: &str = "MAINT_TRANSITIONS";
 
 /// Sets the variables, and takes away what an outer `with` may have set of them: all but the fencing
 /// number of the very acquisition that is entered again, `inherited` being its token.

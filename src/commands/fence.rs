@@ -1,0 +1,351 @@
+//! `fence`: make sure that nothing runs on a silent node any more, and say so.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use maintenance_lease::NodeLease;
+use pod_safety::Known;
+use pod_safety::fencing::steps::{Insistence, Sight, Step};
+use pod_safety::fencing::{How, Record, patch};
+use pod_safety::wire::rfc3339;
+use serde_json::Value;
+
+use super::fencing::{self, Look, Site, Tries, Written, is_of_fencing};
+use crate::cli::duration;
+use crate::cli::output::{Format, OutputArgs};
+use crate::cli::writing::{WriteArgs, reason};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::fencing::{Fencing, fenced, refusal};
+use crate::report::verb::Verb;
+use crate::report::with::command_line;
+use crate::session::Start;
+use crate::terminal::escape;
+
+/// Fence a silent node, so that its pods can run elsewhere
+///
+/// The pods of a silent node are not replaced where two of them must never run at once, because they
+/// may still run behind a broken network. fence makes sure that they don't, and then tells Kubernetes:
+/// with HOOK, which powers the node off or cuts it off from all that its pods could do harm to, and
+/// whose success is the proof; or with --powered-off, your word that it is off, and how you know.
+///
+/// It puts the node on hold, until unfence; runs HOOK on this machine; records who did it, why, when
+/// and how on the Node, with its boot ID; and taints it node.kubernetes.io/out-of-service=nodeshutdown.
+/// Kubernetes then deletes its pods and detaches its volumes, which fence follows for --timeout. A lock
+/// that you have on the node already serves as well, and is left as found. After a crash, run it again:
+/// it goes on from where it was; a HOOK whose success was not recorded is run again.
+///
+/// It refuses (exit code 6) where the kubelet gives signs of life, also once HOOK has run; where more
+/// than 55% of the nodes of its zone are not ready, since then the control plane itself may be cut off;
+/// and where another tool remediates the node. A HOOK that fails or takes longer than --hook-timeout
+/// changes nothing: no record, no taint, and the hold is given back.
+///
+/// HOOK gets its words as they are (no shell). Its environment has that of `with` for one node, and
+/// MAINT_NODE_ADDRESSES (TYPE=ADDRESS each), MAINT_NODE_INTERNAL_IP, MAINT_NODE_EXTERNAL_IP,
+/// MAINT_NODE_HOSTNAME and MAINT_NODE_PROVIDER_ID. The end of what it prints is kept in the record. A
+/// dry run prints it and never runs it.
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "kubectl maint fence [OPTIONS] NODE --powered-off=HOW
+       kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...",
+    after_help = "Examples:
+  kubectl maint fence worker-1 --powered-off=\"I pulled both plugs\"
+  kubectl maint fence worker-1 -- ipmitool -H bmc-1 -E chassis power off
+  kubectl maint fence worker-1 --dry-run -- ./power-off.sh"
+)]
+pub(crate) struct FenceArgs {
+    /// The node, by name or as node/NAME
+    #[arg(value_name = "NODE", add = crate::completion::nodes())]
+    pub(crate) node: String,
+
+    /// The node is powered off: how you know
+    #[arg(
+        long,
+        value_name = "HOW",
+        conflicts_with = "hook",
+        required_unless_present = "hook",
+        value_parser = given
+    )]
+    pub(crate) powered_off: Option<String>,
+
+    /// Why, for everybody who meets the fenced node
+    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
+    pub(crate) message: Option<String>,
+
+    /// How long HOOK may take
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5m",
+        allow_hyphen_values = true,
+        value_parser = duration::length
+    )]
+    pub(crate) hook_timeout: Duration,
+
+    /// How long to follow until its pods and volumes are gone; exit code 4 then, and the node stays
+    /// fenced. 0 looks once, a negative time is a week
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5m",
+        allow_hyphen_values = true,
+        value_parser = duration::timeout
+    )]
+    pub(crate) timeout: Duration,
+
+    /// Go on against this doubt, for a reason in -m
+    #[arg(long = "override", value_name = "ID", value_enum, requires = "message")]
+    pub(crate) insist: Vec<Insist>,
+
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+
+    /// What fences the node, and its arguments
+    #[arg(last = true, value_name = "HOOK")]
+    pub(crate) hook: Vec<OsString>,
+}
+
+/// The doubts that an operator may know better about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Insist {
+    /// Most of its zone is not ready
+    MassLoss,
+}
+
+fn given(typed: &str) -> Result<String, String> {
+    if typed.trim().is_empty() {
+        return Err("say how you know".to_owned());
+    }
+    reason(typed)
+}
+
+pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let site = Site::open(start, &args.node, &args.write, args.output).await?;
+    let mut course = Course {
+        args,
+        site: &site,
+        how: args.powered_off.clone().map(How::PoweredOff),
+        taken: None,
+        number: None,
+        has_written: false,
+    };
+    let result = course.run().await;
+    if result.is_err()
+        && let Some(hold) = course.taken.take()
+        && let Err(failure) = site.unhold(&hold).await
+    {
+        site.session.terminal.warn(format!(
+            "node/{node} stays on hold: {}; to end that: {} unhold {node}",
+            escape(&failure.to_string()),
+            site.program(),
+            node = site.node,
+        ));
+    }
+    Ok(site.end(Verb::Fence, result).await)
+}
+
+/// A fencing on its way.
+struct Course<'a> {
+    args: &'a FenceArgs,
+    site: &'a Site<'a>,
+    /// How it is known that nothing runs on the node, once it is.
+    how: Option<How>,
+    /// The hold that this took, as long as nothing rests on it.
+    taken: Option<NodeLease>,
+    /// The fencing number of that.
+    number: Option<u64>,
+    /// The record may be this command's.
+    has_written: bool,
+}
+
+impl Course<'_> {
+    async fn run(&mut self) -> Result<(), Failure> {
+        if self.site.is_dry_run() {
+            return self.rehearse().await;
+        }
+        let mut tries = Tries::default();
+        loop {
+            let look = self.site.look().await?;
+            match (self.next(&look).await?, self.how.clone()) {
+                (Step::Hold, _) => {
+                    self.warn_of_unknown(&look);
+                    let change = self.site.hold(&self.why()).await?;
+                    self.number = change.fencing;
+                    self.taken = change.lease;
+                }
+                (Step::Fence, _) | (Step::Record, None) => {
+                    let (_, patch) = self.record(&look, self.by_hook(String::new()));
+                    self.site.may_patch(&patch).await?;
+                    let hook = &self.args.hook;
+                    let running =
+                        self.site
+                            .run_hook(hook, self.args.hook_timeout, &look, self.number);
+                    let output = running.await?;
+                    self.how = Some(self.by_hook(output));
+                }
+                (Step::Record, Some(how)) => {
+                    let (_, patch) = self.record(&look, how);
+                    let written = self.site.patch(&patch).await?;
+                    if written != Written::No {
+                        // From now on the node may be fenced, and its hold has to stay.
+                        self.has_written = true;
+                        self.taken = None;
+                    }
+                    if written != Written::Yes {
+                        tries.again(&self.site.node, written).await?;
+                    }
+                }
+                (Step::Follow, _) => return self.follow(&look).await,
+            }
+        }
+    }
+
+    async fn next(&self, look: &Look) -> Result<Step, Failure> {
+        let site = self.site;
+        let reading = async { Ok(site.zone(&look.evidence).await) };
+        let sight = Sight {
+            signs: look.evidence.signs.clone(),
+            uid: look.evidence.uid().to_owned(),
+            zone: site.or_interrupted(reading).await?,
+            remediation: look.evidence.remediation.clone(),
+            is_locked: site.is_locked(look.lease.as_ref()),
+            is_proven: self.how.is_some(),
+        };
+        let insistence = Insistence {
+            mass_loss: self.args.insist.contains(&Insist::MassLoss),
+        };
+        sight
+            .next(site.now(), insistence)
+            .map_err(|why| refusal(&site.node, &why, site.program()))
+    }
+
+    /// Nobody could say whether another tool is at work on the node.
+    fn warn_of_unknown(&self, look: &Look) {
+        if let Known::Unknown(why) = &look.evidence.remediation {
+            self.site.session.terminal.warn(format!(
+                "unknown whether another tool remediates the node: {}",
+                escape(&why.to_string())
+            ));
+        }
+    }
+
+    /// Says what would be done, and does nothing of it.
+    async fn rehearse(&self) -> Result<(), Failure> {
+        let site = self.site;
+        let terminal = site.session.terminal;
+        let look = site.look().await?;
+        if self.next(&look).await? == Step::Follow {
+            self.tell(&look, true).await;
+            return Ok(());
+        }
+        if !site.is_locked(look.lease.as_ref()) {
+            site.hold(&self.why()).await?;
+        }
+        let how = self.how.clone().unwrap_or_else(|| {
+            let hook = command_line(&self.args.hook);
+            terminal.remark(format!("would run on this machine: {hook}"));
+            self.by_hook(String::new())
+        });
+        let (record, patch) = self.record(&look, how);
+        if site.patch(&patch).await? != Written::Yes {
+            return Err(Failure::input(format!(
+                "node/{} changed meanwhile: try again",
+                site.node
+            )));
+        }
+        let line = fenced(&site.node, &record, false);
+        self.result(line + site.suffix());
+        Ok(())
+    }
+
+    async fn follow(&self, look: &Look) -> Result<(), Failure> {
+        self.tell(look, !self.has_written).await;
+        let site = self.site;
+        let remains = site.follow(self.args.timeout).await?;
+        site.session.terminal.remark(format!(
+            "node/{}: nothing is left of it that has to go",
+            site.node
+        ));
+        fencing::over();
+        if let Some(record) = &look.evidence.signs.record {
+            let outcome = Fencing::fenced(&site.node, record, &remains);
+            if let Some(text) = outcome.print(self.args.output.format())? {
+                site.session.terminal.data(text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells that the node is fenced, here and in an Event.
+    async fn tell(&self, look: &Look, already: bool) {
+        let site = self.site;
+        let Some(record) = &look.evidence.signs.record else {
+            return;
+        };
+        let line = fenced(&site.node, record, already);
+        self.result(line.clone());
+        if !already {
+            let why = record.why.as_deref().map(|why| format!(": \"{why}\""));
+            let message = line + &escape(&why.unwrap_or_default());
+            site.post(&look.evidence, "NodeFenced", message, true).await;
+        }
+    }
+
+    fn result(&self, line: String) {
+        if matches!(self.args.output.format(), Format::Text | Format::Wide) {
+            self.site.session.terminal.result(line);
+        }
+    }
+
+    /// The record, and the patch that writes it.
+    fn record(&self, look: &Look, how: How) -> (Record, Value) {
+        let site = self.site;
+        let now = site.now();
+        let hold = look
+            .lease
+            .as_ref()
+            .filter(|lease| is_of_fencing(lease, now) && site.session.locks.is_own(lease));
+        let record = Record {
+            who: site.session.locks.identity().to_owned(),
+            why: self.args.message.clone(),
+            when: rfc3339(now.latest),
+            how,
+            boot_id: look.evidence.boot_id().to_owned(),
+            node_uid: look.evidence.uid().to_owned(),
+            hold: hold
+                .and_then(NodeLease::token)
+                .map(|token| token.to_string()),
+        };
+        let patch = patch::fenced(&look.evidence.raw, &record, now.latest);
+        (record, patch)
+    }
+
+    fn by_hook(&self, output: String) -> How {
+        How::Hook {
+            program: self.program(),
+            output,
+        }
+    }
+
+    fn why(&self) -> String {
+        let how = match &self.args.powered_off {
+            Some(how) => format!("powered off: {how}"),
+            None => format!("with {}", self.program()),
+        };
+        match &self.args.message {
+            Some(why) => format!("{why} ({how})"),
+            None => how,
+        }
+    }
+
+    fn program(&self) -> String {
+        let program = self.args.hook.first();
+        program.map_or_else(String::new, |program| {
+            program.to_string_lossy().into_owned()
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! Following a fenced node until Kubernetes has taken everything away from it.
+
+use std::time::Duration;
+
+use pod_safety::fencing::Remains;
+use tokio::time::Instant;
+
+use super::Site;
+use crate::failure::{Failure, Obstacle};
+use crate::report::fencing;
+
+/// How often it is looked at.
+const PERIOD: Duration = Duration::from_secs(1);
+
+impl Site<'_> {
+    /// Waits up to `limit` until nothing is left of the node that will go, telling what is left
+    /// whenever that changes. Returns what stays.
+    ///
+    /// # Errors
+    /// Where something is left at the limit, it can't be read, the node is alive again, or it was
+    /// interrupted.
+    pub(crate) async fn follow(&self, limit: Duration) -> Result<Remains, Failure> {
+        let terminal = self.session.terminal;
+        let begun = Instant::now();
+        let mut told = Remains::default();
+        loop {
+            let remains = self.or_interrupted(self.remains()).await?;
+            if remains.tolerating != told.tolerating && !remains.tolerating.is_empty() {
+                terminal.remark(fencing::tolerating(&remains));
+            }
+            if remains.is_over() {
+                return Ok(remains);
+            }
+            if remains != told {
+                terminal.remark(fencing::left(&self.node, &remains));
+            }
+            let rest = limit.saturating_sub(begun.elapsed());
+            if rest.is_zero() {
+                return Err(Failure::TimedOut {
+                    node: self.node.clone(),
+                    waited: limit,
+                    obstacle: Some(Obstacle::Stands {
+                        how: fencing::stuck(&self.node, &remains),
+                        awaited: "empty",
+                    }),
+                });
+            }
+            told = remains;
+            let pause = async {
+                tokio::time::sleep(PERIOD.min(rest)).await;
+                Ok(())
+            };
+            self.or_interrupted(pause).await?;
+        }
+    }
+
+    async fn remains(&self) -> Result<Remains, Failure> {
+        let (remains, heartbeat) = futures::join!(
+            self.reader.remains(&self.node),
+            self.reader.heartbeat(&self.node)
+        );
+        let now = self.now();
+        if let Ok(Some(heartbeat)) = heartbeat
+            && now.earliest - heartbeat < pod_safety::constants::HEARTBEAT_FRESH
+        {
+            let refusal = fencing::back_alive(&self.node, now.earliest - heartbeat, self.program());
+            return Err(refusal);
+        }
+        Ok(remains?)
+    }
+
+    pub(crate) fn program(&self) -> &crate::cli::program::Program {
+        self.session.program
+    }
+}

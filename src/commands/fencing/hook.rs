@@ -1,0 +1,140 @@
+//! Runs a hook under the supervisor, so that nothing of it is left, whatever becomes of it or of us.
+
+use std::time::Duration;
+
+use maintenance_lease::env::{Env as _, Machine};
+use maintenance_lease::protocol::Span;
+use supervisor::{Command, Event, Exit, Limits, Over, Signals};
+use tokio::net::unix::pipe::Receiver;
+
+use crate::failure::Failure;
+use crate::report::time::length;
+use crate::terminal::Terminal;
+
+/// How long a hook and what it started have between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How much of the end of its output is kept, in bytes.
+const KEPT: usize = 1024;
+
+/// How long its output may take to come to an end once all its processes have.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// Runs `command` for at most `limit`, passes on what it prints, and returns the end of that.
+///
+/// # Errors
+/// Where it can't be run, or does not end with success in time.
+pub(crate) async fn run(
+    terminal: &Terminal,
+    command: Command,
+    limit: Duration,
+) -> Result<String, Failure> {
+    let cannot = |error: std::io::Error| Failure::input(format!("the hook can't be run: {error}"));
+    let mut signals = Signals::new().map_err(cannot)?;
+    let (reader, writer) = std::io::pipe().map_err(cannot)?;
+    let mut output = Output {
+        pipe: Receiver::from_owned_fd(reader.into()).map_err(cannot)?,
+        terminal,
+        kept: Vec::new(),
+        is_over: false,
+    };
+    let mut running = command
+        .output(writer)
+        .grace(GRACE)
+        .start(limits(limit))
+        .await
+        .map_err(|error| Failure::input(format!("the hook can't be run: {error}")))?;
+    let mut exit = None;
+    let mut is_late = false;
+    let over = loop {
+        tokio::select! {
+            biased;
+            signal = signals.next() => running.signal(signal),
+            event = running.next() => match event {
+                Ok(Event::Stopped(_)) => {
+                    running.suspend();
+                }
+                Ok(Event::OutOfTime) => is_late = true,
+                Ok(Event::Exited(how)) => exit = Some(how),
+                Ok(Event::Over(over)) => break Some(over),
+                Ok(_) => {}
+                Err(error) => {
+                    terminal.error(&format!("the hook can't be followed: {error}"));
+                    break None;
+                }
+            },
+            () = output.more(), if !output.is_over => {}
+        }
+    };
+    output.drain().await;
+    let left = over.as_ref().map_or(1, |over: &Over| over.unkillable);
+    if left > 0 {
+        terminal.warn("processes of the hook could not be ended and may still run");
+    }
+    match exit {
+        Some(Exit::Code(0)) if !is_late => Ok(output.end()),
+        _ if is_late => Err(failed(&format!(
+            "did not end within {}",
+            length(Span::from(limit))
+        ))),
+        Some(Exit::Code(127)) => Err(failed("was not found (exit code 127)")),
+        Some(Exit::Code(code)) => Err(failed(&format!("ended with exit code {code}"))),
+        Some(Exit::Signal(signal)) => Err(failed(&format!("was ended by {signal}"))),
+        None => Err(failed("ended, and it is not known how")),
+    }
+}
+
+fn failed(how: &str) -> Failure {
+    Failure::input(format!("the hook {how}: nothing was changed"))
+}
+
+fn limits(limit: Duration) -> Limits {
+    let micros = |length: Duration| i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
+    let term_at = Machine.boot().as_micros().saturating_add(micros(limit));
+    Limits {
+        term_at,
+        kill_at: term_at.saturating_add(micros(GRACE)),
+    }
+}
+
+/// What a hook prints.
+struct Output<'a> {
+    pipe: Receiver,
+    terminal: &'a Terminal,
+    kept: Vec<u8>,
+    is_over: bool,
+}
+
+impl Output<'_> {
+    /// Waits until there is more, and passes it on. Nothing is lost where it is dropped.
+    async fn more(&mut self) {
+        let mut buffer = [0; 4096];
+        let ready = self.pipe.readable().await;
+        match ready.and_then(|()| self.pipe.try_read(&mut buffer)) {
+            Ok(0) => self.is_over = true,
+            Ok(count) => {
+                self.terminal.pass_on(&buffer[..count]);
+                self.kept.extend_from_slice(&buffer[..count]);
+                let surplus = self.kept.len().saturating_sub(KEPT);
+                self.kept.drain(..surplus);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => self.is_over = true,
+        }
+    }
+
+    async fn drain(&mut self) {
+        let draining = async {
+            while !self.is_over {
+                self.more().await;
+            }
+        };
+        // What could not be ended may keep it open.
+        let _ = tokio::time::timeout(DRAIN, draining).await;
+    }
+
+    /// The end of it, as text.
+    fn end(self) -> String {
+        String::from_utf8_lossy(&self.kept).trim().to_owned()
+    }
+}

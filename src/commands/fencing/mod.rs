@@ -1,0 +1,388 @@
+//! What `fence` and `unfence` share: one node, what is seen of it, its lock and a hook.
+
+mod follow;
+pub(crate) mod hook;
+mod variables;
+
+use std::ffi::OsString;
+
+use futures::FutureExt as _;
+use futures::future::{LocalBoxFuture, Shared, join};
+use maintenance_lease::protocol::{Now, State};
+use maintenance_lease::{
+    ApiError, Change, Done, Error, Hold, NodeEvent, NodeLease, Right, RowDetail,
+};
+use pod_safety::cluster::{Evidence, Reader};
+use pod_safety::constants::ZONE;
+use pod_safety::facts::Zone;
+use pod_safety::{Known, Why};
+use serde_json::Value;
+
+use super::problems::Problems;
+use super::with::variables::{HOLDER, TOKEN};
+use super::{events, many};
+use crate::cli::nodes::node_name;
+use crate::cli::output::{Format, OutputArgs};
+use crate::cli::writing::{DryRunMode, WriteArgs};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::change;
+use crate::report::verb::Verb;
+use crate::session::{Session, Start};
+use crate::signals::asked_to_end;
+
+/// With what the reason of a hold begins that fencing took: whoever runs it again after a crash knows
+/// the hold by it, and so what to end one day.
+const MARK: &str = "fencing: ";
+
+/// The longest reason of such a hold, in bytes; what is cut off stands in the record.
+const LONGEST_REASON: usize = 1000;
+
+/// How often a write is tried on a Node that keeps changing.
+const MOST_TRIES: u32 = 10;
+
+/// A node to be fenced or unfenced.
+pub(crate) struct Site<'a> {
+    pub(crate) session: Session<'a>,
+    pub(crate) node: String,
+    pub(crate) reader: Reader,
+    write: &'a WriteArgs,
+    /// Who holds for the `with` that this runs under, and by what acquisition.
+    outer: Option<&'a str>,
+    inherited: Option<&'a str>,
+    interrupt: Shared<LocalBoxFuture<'static, ()>>,
+}
+
+/// What is seen of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Look {
+    pub(crate) evidence: Evidence,
+    pub(crate) lease: Option<NodeLease>,
+}
+
+/// What became of a write to the Node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// It is done.
+    Yes,
+    /// The Node has changed meanwhile: look again.
+    No,
+    /// The answer was lost: look again whether it is done. It may also be done later.
+    Unknown,
+}
+
+impl<'a> Site<'a> {
+    /// Opens a session for the node that was typed. Sends nothing.
+    ///
+    /// # Errors
+    /// Where it can't be a node's name, or there is no way to the API server.
+    pub(crate) async fn open(
+        start: &Start<'a>,
+        typed: &str,
+        write: &'a WriteArgs,
+        output: OutputArgs,
+    ) -> Result<Self, Failure> {
+        let node = node_name(typed)?;
+        if output.format() == Format::Token {
+            return Err(Failure::usage(
+                "there is no token of a fencing for -o token",
+                "its record has that of the hold: -o json",
+            ));
+        }
+        let session = start.writing(write).await?;
+        let interrupt = asked_to_end().boxed_local().shared();
+        // From here on Ctrl-C is heard, also between one step and the next.
+        let _ = futures::poll!(interrupt.clone());
+        Ok(Self {
+            node,
+            reader: Reader::new(session.locks.requests().clone()),
+            session,
+            write,
+            outer: start.environment.get(HOLDER),
+            inherited: start.environment.get(TOKEN),
+            interrupt,
+        })
+    }
+
+    /// Ends the verb: tells what went wrong, if anything.
+    pub(crate) async fn end(&self, verb: Verb, result: Result<(), Failure>) -> Code {
+        let problems = Problems::changing(&self.session, verb);
+        if let Err(failure) = result {
+            problems.tell(&failure);
+        }
+        problems.end().await
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        self.reader.now()
+    }
+
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.write.dry_run != DryRunMode::None
+    }
+
+    /// What stands behind a message that is not quite true.
+    pub(crate) fn suffix(&self) -> &'static str {
+        self.write.dry_run.suffix()
+    }
+
+    /// Reads the node and its lock, side by side.
+    ///
+    /// # Errors
+    /// Where there is no such Node, one can't be read, or it was interrupted.
+    pub(crate) async fn look(&self) -> Result<Look, Failure> {
+        let looking = async {
+            let seeing = self.session.locks.see(&self.node, false);
+            let (evidence, seen) = join(self.reader.evidence(&self.node), seeing).await;
+            let evidence = evidence
+                .map_err(|error| explain(error, "get"))?
+                .ok_or_else(|| Error::NodeNotFound(self.node.clone()))?;
+            let lease = seen?.lease;
+            Ok(Look { evidence, lease })
+        };
+        self.or_interrupted(looking).await
+    }
+
+    /// How the nodes of its zone are, itself included.
+    pub(crate) async fn zone(&self, evidence: &Evidence) -> Known<Zone> {
+        let labels = evidence.node.metadata.labels.as_ref();
+        let name = labels.and_then(|labels| labels.get(ZONE)).cloned();
+        let selector = match &name {
+            Some(name) => format!("{ZONE}={name}"),
+            None => format!("!{ZONE}"),
+        };
+        match self
+            .session
+            .locks
+            .nodes(Some(&selector), RowDetail::Cells)
+            .await
+        {
+            Ok(rows) => Known::Yes(Zone {
+                name,
+                silent: rows.iter().filter(|row| !row.is_ready()).count(),
+                nodes: rows.len(),
+            }),
+            Err(Error::MissingRight { right, .. }) => {
+                Known::Unknown(Why::Forbidden(right.to_string()))
+            }
+            Err(error) => Known::Unknown(Why::NoAnswer(error.to_string())),
+        }
+    }
+
+    /// Whether the caller has the node's lock: by a lease that has not run out, by a hold, or by the
+    /// `with` that this runs under.
+    pub(crate) fn is_locked(&self, lease: Option<&NodeLease>) -> bool {
+        let now = self.now();
+        lease.is_some_and(|lease| {
+            let is_callers = self.session.locks.is_own(lease)
+                || (self.outer.is_some() && lease.holder() == self.outer);
+            is_callers && matches!(lease.state(now), State::Held { .. } | State::AdminHold)
+        })
+    }
+
+    /// Holds the node for as long as it is fenced.
+    ///
+    /// # Errors
+    /// Where somebody else has it, say.
+    pub(crate) async fn hold(&self, why: &str) -> Result<Change, Failure> {
+        let options = Hold::new(hold_reason(why));
+        let locks = &self.session.locks;
+        let change = locks.hold_seen(&self.node, &options, None, None).await?;
+        let terminal = self.session.terminal;
+        for &aside in &change.asides {
+            terminal.remark(change::aside(aside, std::slice::from_ref(&self.node)));
+        }
+        terminal.remark(format!(
+            "node/{} on hold until it is unfenced{}",
+            self.node,
+            self.suffix()
+        ));
+        Ok(change)
+    }
+
+    /// Ends the hold in `lease`, that very one.
+    ///
+    /// # Errors
+    /// Where another stands there, or it can't be written.
+    pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
+        let locks = &self.session.locks;
+        let change = locks.unhold_seen(&self.node, Some(lease), None).await?;
+        if change.done == Done::Released {
+            self.session.terminal.remark(format!(
+                "node/{}: the hold of its fencing is ended{}",
+                self.node,
+                self.suffix()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Makes sure, before a hook is run, that the server would take a patch of the Node: whoever may
+    /// not record it must not power it off.
+    ///
+    /// # Errors
+    /// Where it would not, for another cause than a change meanwhile.
+    pub(crate) async fn may_patch(&self, patch: &Value) -> Result<(), Failure> {
+        let manager = &self.write.field_manager;
+        let patching = self.reader.patch_node(&self.node, patch, manager, true);
+        match patching.await {
+            Err(error) if !error.is_conflict() => Err(explain(error, "patch").into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Applies a patch to the Node, on the version that it was made for.
+    ///
+    /// # Errors
+    /// Where the server refuses it for another cause than a change meanwhile.
+    pub(crate) async fn patch(&self, patch: &Value) -> Result<Written, Failure> {
+        if self.write.dry_run == DryRunMode::Client {
+            return Ok(Written::Yes);
+        }
+        let is_dry_run = self.write.dry_run == DryRunMode::Server;
+        let manager = &self.write.field_manager;
+        let patching = self
+            .reader
+            .patch_node(&self.node, patch, manager, is_dry_run);
+        match patching.await {
+            Ok(()) => Ok(Written::Yes),
+            Err(error) if error.is_conflict() => Ok(Written::No),
+            Err(error) if error.leaves_writes_unknown() => Ok(Written::Unknown),
+            Err(error) => Err(explain(error, "patch").into()),
+        }
+    }
+
+    /// Runs a hook, told of the node and the lock in `lease`, and returns the end of what it printed.
+    /// `fencing` is the number of an acquisition that is this command's own.
+    ///
+    /// # Errors
+    /// Where it fails, or can't be run.
+    pub(crate) async fn run_hook(
+        &self,
+        argv: &[OsString],
+        limit: std::time::Duration,
+        look: &Look,
+        fencing: Option<u64>,
+    ) -> Result<String, Failure> {
+        let command = supervisor::Command::new(argv.to_vec());
+        let command = variables::tell(command, look, fencing, self.inherited);
+        let result = hook::run(self.session.terminal, command, limit).await;
+        match self.is_interrupted() {
+            true => Err(Failure::Interrupted),
+            false => result,
+        }
+    }
+
+    /// Leaves an Event on the Node.
+    pub(crate) async fn post(
+        &self,
+        evidence: &Evidence,
+        reason: &'static str,
+        message: String,
+        warning: bool,
+    ) {
+        let event = NodeEvent {
+            node: self.node.clone(),
+            uid: evidence.uid().to_owned(),
+            reason,
+            message,
+            warning,
+        };
+        events::post(&self.session, vec![event]).await;
+    }
+
+    /// Whether Ctrl-C came.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.clone().now_or_never().is_some()
+    }
+
+    /// Runs what may be left at any time.
+    ///
+    /// # Errors
+    /// Its own, and that it was interrupted.
+    pub(crate) async fn or_interrupted<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            () = self.interrupt.clone() => Err(Failure::Interrupted),
+            result = work => result,
+        }
+    }
+}
+
+/// Counts the tries of a write that others are in the way of.
+#[derive(Debug, Default)]
+pub(crate) struct Tries(u32);
+
+impl Tries {
+    /// One more was in vain.
+    ///
+    /// # Errors
+    /// Where it is enough.
+    pub(crate) async fn again(&mut self, node: &str, written: Written) -> Result<(), Failure> {
+        self.0 += 1;
+        if self.0 < MOST_TRIES {
+            tokio::time::sleep(std::time::Duration::from_millis(50 * u64::from(self.0))).await;
+            return Ok(());
+        }
+        Err(Failure::input(match written {
+            Written::Unknown => format!("unknown whether node/{node} was changed: no answer"),
+            _ => format!("node/{node} keeps changing: nothing was written to it"),
+        }))
+    }
+}
+
+/// Whether `lease` is a hold that fencing took.
+pub(crate) fn is_of_fencing(lease: &NodeLease, now: Now) -> bool {
+    let is_marked = lease
+        .reason()
+        .is_some_and(|reason| reason.starts_with(MARK));
+    is_marked && lease.state(now) == State::AdminHold
+}
+
+fn hold_reason(why: &str) -> String {
+    let mut reason = format!("{MARK}{why}");
+    let mut end = reason.len().min(LONGEST_REASON);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    reason.truncate(end);
+    reason
+}
+
+/// Names the right behind a refusal of the server's.
+fn explain(source: ApiError, verb: &'static str) -> Error {
+    if source.is_forbidden() {
+        let right = Right {
+            verb,
+            resource: "nodes",
+            namespace: None,
+        };
+        Error::MissingRight { right, source }
+    } else {
+        Error::Api(source)
+    }
+}
+
+/// Hears Ctrl-C no more: nothing is left to be undone.
+pub(crate) fn over() {
+    many::exit_at_interrupt();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_of_a_hold_is_cut_between_letters() {
+        assert_eq!(
+            hold_reason("its lights are off"),
+            "fencing: its lights are off"
+        );
+        let long = hold_reason(&"ü".repeat(600));
+        assert_eq!(long.len(), LONGEST_REASON - 1);
+        assert!(long.ends_with('ü'));
+    }
+}

@@ -1,0 +1,301 @@
+//! `unfence`: take a node back into service that was fenced.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use maintenance_lease::{Acquire, NodeLease};
+use pod_safety::fencing::{back, patch};
+use tokio::time::Instant;
+
+use super::fencing::{Look, Site, Tries, Written, is_of_fencing};
+use crate::cli::duration;
+use crate::cli::output::{Format, OutputArgs};
+use crate::cli::writing::{WriteArgs, reason};
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::fencing::{Fencing, stays};
+use crate::report::refusal::{person, why};
+use crate::report::verb::Verb;
+use crate::report::with::command_line;
+use crate::session::Start;
+use crate::terminal::escape;
+
+/// How often a node is looked at that is to come back.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Take a fenced node back into service
+///
+/// It refuses (exit code 6) until the node's kubelet gives signs of life, and the node was restarted
+/// since it was fenced (its boot ID has changed) or is a new one of that name. Then it takes record and
+/// taint away, and ends the hold that fence took. A lock that was there before fence stays.
+///
+/// Where a hook cut the node off without power, at the switch or the storage, give the opposite HOOK:
+/// it is run first, and its success stands for the restart. It has to make sure that nothing of before
+/// goes on; the node then has --timeout to give signs of life. --override=boot-id goes on without a
+/// restart on your word. The hold of somebody else's fencing is ended after a confirmation.
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "kubectl maint unfence [OPTIONS] NODE [-- HOOK [ARGUMENT]...]",
+    after_help = "Examples:
+  kubectl maint unfence worker-1
+  kubectl maint unfence worker-1 -- ssh switch-7 enable-port worker-1
+  kubectl maint unfence worker-1 --override=boot-id -m \"it never ran any pods\""
+)]
+pub(crate) struct UnfenceArgs {
+    /// The node, by name or as node/NAME
+    #[arg(value_name = "NODE", add = crate::completion::nodes())]
+    pub(crate) node: String,
+
+    /// Why, for everybody who looks at the node later
+    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
+    pub(crate) message: Option<String>,
+
+    /// Go on against this doubt, for a reason in -m
+    #[arg(long = "override", value_name = "ID", value_enum, requires = "message")]
+    pub(crate) insist: Vec<Insist>,
+
+    /// How long HOOK may take
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5m",
+        allow_hyphen_values = true,
+        value_parser = duration::length
+    )]
+    pub(crate) hook_timeout: Duration,
+
+    /// How long the node may take, after HOOK, until it is fit for service. 0 looks once, a negative
+    /// time is a week
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5m",
+        allow_hyphen_values = true,
+        value_parser = duration::timeout
+    )]
+    pub(crate) timeout: Duration,
+
+    /// Answer the confirmation with yes
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+
+    /// What undoes the hook that fenced it, and its arguments
+    #[arg(last = true, value_name = "HOOK")]
+    pub(crate) hook: Vec<OsString>,
+}
+
+/// The doubts that an operator may know better about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Insist {
+    /// The node may not have been restarted
+    BootId,
+}
+
+pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let site = Site::open(start, &args.node, &args.write, args.output).await?;
+    let result = Course { args, site: &site }.run().await;
+    Ok(site.end(Verb::Unhold, result).await)
+}
+
+/// A node on its way back.
+struct Course<'a> {
+    args: &'a UnfenceArgs,
+    site: &'a Site<'a>,
+}
+
+impl Course<'_> {
+    async fn run(&self) -> Result<(), Failure> {
+        let site = self.site;
+        let look = site.look().await?;
+        let hold = self.hold_of_fencing(&look).cloned();
+        if hold.is_none() {
+            self.check_lock(&look)?;
+        }
+        if !self.sight(&look, false).is_fenced() {
+            // What a run left behind that ended before its last step.
+            if let Some(hold) = hold.filter(|hold| site.session.locks.is_own(hold)) {
+                site.unhold(&hold).await?;
+            }
+            return self.tell(&format!("node/{} is not fenced", site.node));
+        }
+        if let Some(hold) = &hold {
+            self.confirm(hold).await?;
+        }
+        let is_undone = self.undo(&look).await?;
+        // What a hook would bring about a dry run can't know.
+        let look = match is_undone && site.is_dry_run() {
+            true => look,
+            false => self.await_fit(look, is_undone).await?,
+        };
+        let look = self.clear(look, is_undone).await?;
+        if let Some(hold) = &hold {
+            site.unhold(hold).await?;
+        }
+        let line = format!("node/{} unfenced{}", site.node, site.suffix());
+        self.tell(&line)?;
+        if !site.is_dry_run() {
+            self.post(&look).await;
+        }
+        Ok(())
+    }
+
+    /// The hold that fencing took, whoever did it.
+    fn hold_of_fencing<'l>(&self, look: &'l Look) -> Option<&'l NodeLease> {
+        let lease = look.lease.as_ref()?;
+        let token = lease.token().map(|token| token.to_string());
+        let record = look.evidence.signs.record.as_ref();
+        let is_recorded =
+            record.is_some_and(|record| record.hold.is_some() && record.hold == token);
+        (is_recorded || is_of_fencing(lease, self.site.now())).then_some(lease)
+    }
+
+    /// What somebody else has is left alone.
+    fn check_lock(&self, look: &Look) -> Result<(), Failure> {
+        let site = self.site;
+        if site.is_locked(look.lease.as_ref()) {
+            return Ok(());
+        }
+        let seen = maintenance_lease::Seen {
+            node: site.node.clone(),
+            row: maintenance_lease::Sight::Unread,
+            lease: look.lease.clone(),
+        };
+        Ok(site.session.locks.check_acquire(&seen, &Acquire::new())?)
+    }
+
+    /// Asks before somebody else's hold is ended.
+    async fn confirm(&self, hold: &NodeLease) -> Result<(), Failure> {
+        let site = self.site;
+        if site.session.locks.is_own(hold) || site.is_dry_run() {
+            return Ok(());
+        }
+        let (node, person) = (&site.node, person(hold));
+        let facts = [
+            format!("{}: 1 node", site.session.place()),
+            format!("  node/{node} is on hold by {person}{}", why(hold)),
+        ];
+        let question =
+            format!("End the hold of {person} on node/{node}, and take it into service?");
+        let terminal = site.session.terminal;
+        terminal.confirm(&facts, &question, self.args.yes).await
+    }
+
+    /// Runs the hook, if there is one.
+    async fn undo(&self, look: &Look) -> Result<bool, Failure> {
+        let hook = &self.args.hook;
+        if hook.is_empty() {
+            return Ok(false);
+        }
+        if self.site.is_dry_run() {
+            let line = format!("would run on this machine: {}", command_line(hook));
+            self.site.session.terminal.remark(line);
+            return Ok(true);
+        }
+        let patch = patch::unfenced(&look.evidence.raw);
+        self.site.may_patch(&patch).await?;
+        let limit = self.args.hook_timeout;
+        self.site.run_hook(hook, limit, look, None).await?;
+        Ok(true)
+    }
+
+    /// Looks until the node may go back: once, or for some time after a hook.
+    async fn await_fit(&self, first: Look, is_undone: bool) -> Result<Look, Failure> {
+        let site = self.site;
+        let begun = Instant::now();
+        let (limit, mut look) = match is_undone {
+            true => (self.args.timeout, site.look().await?),
+            false => (Duration::ZERO, first),
+        };
+        loop {
+            let Err(failure) = self.judge(&look, is_undone) else {
+                return Ok(look);
+            };
+            let rest = limit.saturating_sub(begun.elapsed());
+            if rest.is_zero() {
+                return Err(failure);
+            }
+            let pause = async {
+                tokio::time::sleep(PERIOD.min(rest)).await;
+                Ok(())
+            };
+            site.or_interrupted(pause).await?;
+            look = site.look().await?;
+        }
+    }
+
+    /// Takes record and taint away.
+    async fn clear(&self, mut look: Look, is_undone: bool) -> Result<Look, Failure> {
+        let site = self.site;
+        let mut tries = Tries::default();
+        loop {
+            let written = site.patch(&patch::unfenced(&look.evidence.raw)).await?;
+            if written == Written::Yes {
+                return Ok(look);
+            }
+            tries.again(&site.node, written).await?;
+            look = site.look().await?;
+            if !self.sight(&look, is_undone).is_fenced() {
+                return Ok(look);
+            }
+            self.judge(&look, is_undone)?;
+        }
+    }
+
+    fn judge(&self, look: &Look, is_undone: bool) -> Result<(), Failure> {
+        let site = self.site;
+        let insists = self.args.insist.contains(&Insist::BootId);
+        self.sight(look, is_undone)
+            .may_return(site.now(), insists)
+            .map_err(|refusal| stays(&site.node, &refusal, site.program()))
+    }
+
+    fn sight(&self, look: &Look, is_undone: bool) -> back::Sight {
+        let evidence = &look.evidence;
+        back::Sight {
+            signs: evidence.signs.clone(),
+            uid: evidence.uid().to_owned(),
+            boot_id: evidence.boot_id().to_owned(),
+            is_annotated: evidence.is_annotated(),
+            is_undone,
+        }
+    }
+
+    fn tell(&self, line: &str) -> Result<(), Failure> {
+        let terminal = self.site.session.terminal;
+        let format = self.args.output.format();
+        match Fencing::unfenced(&self.site.node).print(format)? {
+            Some(text) => terminal.data(text),
+            None if matches!(format, Format::Text | Format::Wide) => terminal.result(line),
+            None => {}
+        }
+        Ok(())
+    }
+
+    async fn post(&self, look: &Look) {
+        let site = self.site;
+        let caller = escape(site.session.locks.identity());
+        let insisted = match self.args.insist.is_empty() {
+            true => "",
+            false => ", though it may not have been restarted",
+        };
+        let why = self
+            .args
+            .message
+            .as_deref()
+            .map(|why| format!(": \"{}\"", escape(why)));
+        let message = format!(
+            "{caller} took the node back into service{insisted}{}",
+            why.unwrap_or_default()
+        );
+        let is_odd = !insisted.is_empty();
+        site.post(&look.evidence, "NodeUnfenced", message, is_odd)
+            .await;
+    }
+}

@@ -1,0 +1,282 @@
+//! Fencing in words and as data: what stands against it, what is left, what was done.
+
+use maintenance_lease::protocol::Span;
+use pod_safety::fencing::record::How;
+use pod_safety::fencing::{Record, Remains, back, steps};
+use serde::Serialize;
+
+use super::item::API_VERSION;
+use super::time::length;
+use crate::cli::output::Format;
+use crate::cli::program::Program;
+use crate::failure::Failure;
+use crate::terminal::escape;
+
+/// How many names are listed; of more, their number.
+const LISTED: usize = 5;
+
+/// Which rights it takes to know.
+const RIGHTS: &str = "deploy/rbac.yaml grants fencers what it takes to know";
+
+/// Why `node` is not fenced.
+pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -> Failure {
+    use steps::Refusal::{
+        Alive, BackAlive, HeartbeatUnknown, MassLoss, NotCalledSilent, Remediation, ZoneUnknown,
+    };
+    let insist = "where you know that they are down: --override=mass-loss -m WHY";
+    match refusal {
+        Alive(age) => unsafe_(
+            format!(
+                "node/{node} is alive: its kubelet gave a sign of life {} ago",
+                length(*age)
+            ),
+            "a live kubelet ends its pods by itself: kubectl drain; power it off first to fence it"
+                .to_owned(),
+        ),
+        BackAlive(age) => back_alive(node, *age, program),
+        NotCalledSilent => unsafe_(
+            format!("node/{node} is silent, and the control plane has not called it silent yet"),
+            "wait until its Ready condition is Unknown: before that nothing would follow"
+                .to_owned(),
+        ),
+        HeartbeatUnknown(why) => unsafe_(
+            format!(
+                "unknown whether node/{node} is alive: {}",
+                escape(&why.to_string())
+            ),
+            RIGHTS.to_owned(),
+        ),
+        MassLoss(zone) => unsafe_(
+            format!(
+                "{} of {} nodes{} are not ready: it may be the control plane that is cut off",
+                zone.silent,
+                zone.nodes,
+                zone.name
+                    .as_ref()
+                    .map(|name| format!(" of zone {}", escape(name)))
+                    .unwrap_or_default()
+            ),
+            insist.to_owned(),
+        ),
+        ZoneUnknown(why) => unsafe_(
+            format!(
+                "unknown how many other nodes are not ready: {}",
+                escape(&why.to_string())
+            ),
+            insist.to_owned(),
+        ),
+        Remediation(who) => unsafe_(
+            format!("node/{node} is being remediated already: {}", escape(who)),
+            "wait for that to end, or stop it first".to_owned(),
+        ),
+    }
+}
+
+/// A node that was fenced gives signs of life.
+pub(crate) fn back_alive(node: &str, age: Span, program: &Program) -> Failure {
+    unsafe_(
+        format!(
+            "node/{node} was fenced and is alive: its kubelet gave a sign of life {} ago",
+            length(age.max(Span::ZERO))
+        ),
+        format!("where it was restarted: {program} unfence {node}; else power it off"),
+    )
+}
+
+/// Why `node` stays fenced.
+pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> Failure {
+    let insist = "--override=boot-id -m WHY";
+    match refusal {
+        back::Refusal::Silent => unsafe_(
+            format!("node/{node} is still silent: it stays fenced"),
+            format!("start it first, or give what does: {program} unfence {node} -- HOOK"),
+        ),
+        back::Refusal::HeartbeatUnknown(why) => unsafe_(
+            format!(
+                "unknown whether node/{node} is alive: {}",
+                escape(&why.to_string())
+            ),
+            RIGHTS.to_owned(),
+        ),
+        back::Refusal::Unrecorded => unsafe_(
+            format!(
+                "node/{node} has an out-of-service taint that nobody recorded: what ran there before \
+                 may still run"
+            ),
+            format!("where you know that it was restarted: {insist}"),
+        ),
+        back::Refusal::NotRestarted(record) => unsafe_(
+            format!(
+                "node/{node} was not restarted since {} fenced it ({}): what ran there may still run",
+                escape(&record.who),
+                escape(&record.when)
+            ),
+            match record.how {
+                How::Hook { .. } => format!(
+                    "reboot it; where the hook cut it off without power, undo that: {program} \
+                     unfence {node} -- HOOK; else {insist}"
+                ),
+                How::PoweredOff(_) => {
+                    format!("it was not off, or its boot ID is odd: reboot it, or {insist}")
+                }
+            },
+        ),
+    }
+}
+
+/// A node that was fenced, and how, in a line.
+pub(crate) fn fenced(node: &str, record: &Record, already: bool) -> String {
+    let (who, how) = (escape(&record.who), escape(&record.how.to_string()));
+    match already {
+        true => format!(
+            "node/{node} was fenced already by {who}, {how} (since {})",
+            escape(&record.when)
+        ),
+        false => format!("node/{node} fenced by {who}, {how}"),
+    }
+}
+
+/// What is left of a node.
+pub(crate) fn left(node: &str, remains: &Remains) -> String {
+    format!("node/{node}: waiting for {} to go", what(remains))
+}
+
+/// What is left of a node when the time is over.
+pub(crate) fn stuck(node: &str, remains: &Remains) -> String {
+    let finalized = match &remains.finalized[..] {
+        [] => String::new(),
+        pods => format!("; held by finalizers: {}", list(pods)),
+    };
+    format!(
+        "node/{node} is fenced, and {} is left{finalized}; run it again to follow on",
+        what(remains)
+    )
+}
+
+/// Which pods stay where they are.
+pub(crate) fn tolerating(remains: &Remains) -> String {
+    let volumes = match remains.volumes_stay {
+        true => ", with its volumes",
+        false => "",
+    };
+    format!(
+        "left where it is, by tolerating the taint or coming from a file{volumes}: {}",
+        list(&remains.tolerating)
+    )
+}
+
+fn what(remains: &Remains) -> String {
+    let parts = [
+        (&remains.pods, "pod"),
+        (&remains.attachments, "volume attachment"),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(names, _)| !names.is_empty())
+        .map(|(names, noun)| format!("{} ({})", count(names.len(), noun), list(names)))
+        .collect();
+    parts.join(" and ")
+}
+
+fn count(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        number => format!("{number} {noun}s"),
+    }
+}
+
+fn list(names: &[String]) -> String {
+    let shown = names.iter().take(LISTED).map(|name| escape(name));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(LISTED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn unsafe_(message: String, hint: String) -> Failure {
+    Failure::Unsafe { message, hint }
+}
+
+/// The outcome as data: the versioned shape of `-o json` and `-o yaml`, which `docs/json.md` documents.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Fencing<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    node: &'a str,
+    /// It is out of service by our record.
+    fenced: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<&'a Record>,
+    /// Pods that stay, as NAMESPACE/NAME.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    tolerating: &'a [String],
+}
+
+impl<'a> Fencing<'a> {
+    /// A node that is fenced, and whose pods are gone but for those in `remains`.
+    pub(crate) fn fenced(node: &'a str, record: &'a Record, remains: &'a Remains) -> Self {
+        Self {
+            fenced: true,
+            record: Some(record),
+            tolerating: &remains.tolerating,
+            ..Self::unfenced(node)
+        }
+    }
+
+    /// A node that is in service again.
+    pub(crate) fn unfenced(node: &'a str) -> Self {
+        Self {
+            api_version: API_VERSION,
+            kind: "Fencing",
+            node,
+            fenced: false,
+            record: None,
+            tolerating: &[],
+        }
+    }
+
+    /// It in the form that was asked for; `None` where that is words.
+    ///
+    /// # Errors
+    /// Where it can't be written in that form.
+    pub(crate) fn print(&self, format: Format) -> Result<Option<String>, Failure> {
+        let unprintable = |error: &dyn std::fmt::Display| {
+            Failure::input(format!("the result can't be printed: {error}"))
+        };
+        Ok(match format {
+            Format::Text | Format::Wide | Format::Token => None,
+            Format::Name => Some(format!("node/{}", self.node)),
+            Format::Json => {
+                Some(serde_json::to_string_pretty(self).map_err(|error| unprintable(&error))?)
+            }
+            Format::Yaml => {
+                let text = serde_saphyr::to_string(self).map_err(|error| unprintable(&error))?;
+                Some(text.trim_end().to_owned())
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_counted_and_named() {
+        let names = |count: usize| (0..count).map(|n| format!("shop/web-{n}")).collect();
+        let remains = Remains {
+            pods: names(7),
+            attachments: vec!["csi-1".to_owned()],
+            finalized: names(1),
+            ..Remains::default()
+        };
+        assert_eq!(
+            left("worker-1", &remains),
+            "node/worker-1: waiting for 7 pods (shop/web-0, shop/web-1, shop/web-2, shop/web-3, \
+             shop/web-4 and 2 more) and 1 volume attachment (csi-1) to go"
+        );
+        assert!(stuck("worker-1", &remains).contains("held by finalizers: shop/web-0"));
+    }
+}

@@ -1,0 +1,186 @@
+//! The return of a node, and what is left as it was found.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::Stage;
+
+/// A lease that was there before counts as the lock, and stays.
+#[test]
+fn a_lock_that_was_there_is_left_as_found() {
+    let (stage, node) = Stage::with_silent_node("found");
+    stage.maint(["acquire", &node]).succeeds();
+    stage.fence(&node);
+    assert_eq!(stage.record(&node).expect("a record")["hold"], json!(null));
+    assert_eq!(stage.holder(&node).as_deref(), Some("alice@bastion"));
+    stage.comes_back(&node, "boot-2");
+    stage.maint(["unfence", &node]).succeeds();
+    assert_eq!(stage.holder(&node).as_deref(), Some("alice@bastion"));
+    stage.maint(["release", &node]).succeeds();
+    stage.is_untouched(&node);
+}
+
+/// Of a node that a hook cut off, the opposite hook stands for a restart; of one that was called
+/// powered off, it doesn't.
+#[test]
+fn the_opposite_hook_brings_back_what_was_cut_off() {
+    let (stage, node) = Stage::with_silent_node("undo");
+    stage.maint(["fence", &node, "--", "true"]).succeeds();
+    stage.comes_back(&node, "boot-1");
+    assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
+    $ kubectl maint unfence worker-1
+    -- stderr
+    error: node/worker-1 was not restarted since alice@bastion fenced it ([time]): what ran there may still run
+    hint: reboot it; where the hook cut it off without power, undo that: kubectl maint unfence worker-1 -- HOOK; else --override=boot-id -m WHY
+    -- exit code 6
+    ");
+    let failing = stage.maint(["unfence", &node, "--", "false"]).run();
+    assert_eq!(failing.code, 1, "{failing}");
+    assert!(stage.is_tainted(&node));
+    assert_snapshot!(stage.maint(["unfence", &node, "--", "echo", "port enabled"]).run(), @r#"
+    $ kubectl maint unfence worker-1 -- echo "port enabled"
+    node/worker-1 unfenced
+    -- stderr
+    port enabled
+    node/worker-1: the hold of its fencing is ended
+    -- exit code 0
+    "#);
+    stage.is_untouched(&node);
+
+    let (stage, node) = Stage::with_silent_node("no-undo");
+    stage.fence(&node);
+    stage.comes_back(&node, "boot-1");
+    assert_snapshot!(stage.maint(["unfence", &node, "--timeout=0", "--", "true"]).run(), @"
+    $ kubectl maint unfence worker-1 --timeout=0 -- true
+    -- stderr
+    error: node/worker-1 was not restarted since alice@bastion fenced it ([time]): what ran there may still run
+    hint: it was not off, or its boot ID is odd: reboot it, or --override=boot-id -m WHY
+    -- exit code 6
+    ");
+    assert!(stage.is_tainted(&node));
+    let insist = [
+        "unfence",
+        &node,
+        "--override=boot-id",
+        "-m",
+        "it was in the BIOS",
+    ];
+    assert_snapshot!(stage.maint(insist).run(), @r#"
+    $ kubectl maint unfence worker-1 --override=boot-id -m "it was in the BIOS"
+    node/worker-1 unfenced
+    -- stderr
+    node/worker-1: the hold of its fencing is ended
+    -- exit code 0
+    "#);
+    stage.is_untouched(&node);
+}
+
+/// A Node that was deleted and made anew is another.
+#[test]
+fn a_new_node_of_that_name_goes_back() {
+    let (stage, node) = Stage::with_silent_node("anew");
+    stage.fence(&node);
+    let mut record = stage.record(&node).expect("a record");
+    record["nodeUid"] = json!("that of another");
+    let annotation =
+        json!({"metadata": {"annotations": {"kubectl-maint.dev/fenced": record.to_string()}}});
+    stage.patch("node", &node, &annotation);
+    stage.comes_back(&node, "boot-1");
+    stage.maint(["unfence", &node]).succeeds();
+    stage.is_untouched(&node);
+}
+
+/// The hold of somebody else's fencing is ended by who says so.
+#[test]
+fn somebody_else_may_bring_it_back_after_a_confirmation() {
+    let (stage, node) = Stage::with_silent_node("theirs");
+    stage.fence(&node);
+    stage.comes_back(&node, "boot-2");
+    let unfence = || stage.maint(["unfence", &node]).holder("bob@laptop");
+    assert_snapshot!(unfence().run(), @r#"
+    $ kubectl maint unfence worker-1
+    -- stderr
+    context [context], server [server], user [user]: 1 node
+      node/worker-1 is on hold by alice@bastion: "fencing: powered off: dark"
+    error: not confirmed: there is no terminal to ask on
+    hint: --yes answers it
+    -- exit code 6
+    "#);
+    assert!(stage.is_tainted(&node));
+    unfence().args(["--yes"]).succeeds();
+    stage.is_untouched(&node);
+    assert_snapshot!(unfence().run(), @"
+    $ kubectl maint unfence worker-1
+    node/worker-1 is not fenced
+    -- exit code 0
+    ");
+}
+
+/// A taint without a record was made by somebody who knew what they did: whoever takes it away has to.
+#[test]
+fn a_taint_without_a_record_takes_somebody_who_knows() {
+    let (stage, node) = Stage::with_silent_node("bare");
+    let taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
+    stage.kubectl(&["taint", "node", &node, taint]);
+    stage.comes_back(&node, "boot-2");
+    assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
+    $ kubectl maint unfence worker-1
+    -- stderr
+    error: node/worker-1 has an out-of-service taint that nobody recorded: what ran there before may still run
+    hint: where you know that it was restarted: --override=boot-id -m WHY
+    -- exit code 6
+    ");
+    let acquire = stage.maint(["acquire", &node]);
+    acquire.holder("bob@laptop").succeeds();
+    let insist = [
+        "unfence",
+        &node,
+        "--override=boot-id",
+        "-m",
+        "I saw it restart",
+    ];
+    let run = stage.maint(insist).run();
+    assert_eq!(run.code, 3, "{run}");
+    stage
+        .maint(["release", &node])
+        .holder("bob@laptop")
+        .succeeds();
+    stage.maint(insist).succeeds();
+    stage.is_untouched(&node);
+}
+
+/// Pods that tolerate the taint stay, and are named.
+#[test]
+fn pods_that_tolerate_the_taint_are_named() {
+    let (stage, node) = Stage::with_silent_node("stay");
+    let namespace = stage.own();
+    stage.create(&[
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "proxy", "namespace": namespace},
+            "spec": {
+                "nodeName": node, "tolerations": [{"operator": "Exists"}],
+                "containers": [{"name": "c", "image": "none"}],
+            },
+        }),
+    ]);
+    assert_snapshot!(stage.maint(["fence", &node, "--powered-off=dark"]).run(), @"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    node/worker-1 fenced by alice@bastion, powered off: dark
+    -- stderr
+    lease/worker-1 created
+    node/worker-1 on hold until it is unfenced
+    left where it is, by tolerating the taint or coming from a file: stay/proxy
+    node/worker-1: nothing is left of it that has to go
+    -- exit code 0
+    ");
+    let run = stage
+        .maint(["fence", &node, "--powered-off=dark", "-o", "json"])
+        .succeeds();
+    let outcome: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(outcome["kind"], "Fencing");
+    assert_eq!(outcome["fenced"], true);
+    assert_eq!(outcome["tolerating"], json!(["stay/proxy"]));
+    assert_eq!(outcome["record"]["who"], "alice@bastion");
+}

@@ -1,0 +1,222 @@
+//! What keeps a node from being fenced.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{Run, Stage, eventually};
+
+fn fence(stage: &Stage, node: &str, more: &[&str]) -> Run {
+    stage
+        .maint(["fence", node, "--powered-off=dark"])
+        .args(more)
+        .run()
+}
+
+/// Of a node that beats, nothing is asserted.
+#[test]
+fn a_node_that_gives_signs_of_life_is_not_fenced() {
+    let (stage, node) = Stage::with_silent_node("alive");
+    stage.plane.heartbeat(&[&node]).expect("a heartbeat");
+    let run = fence(&stage, &node, &[]);
+    assert_eq!(run.code, 6, "{run}");
+    assert!(run.stderr.contains("worker-1 is alive"), "{run}");
+    stage.is_untouched(&node);
+}
+
+/// Where most of a zone is not ready, only who knows better goes on.
+#[test]
+fn the_loss_of_most_of_a_zone_is_suspect() {
+    let (stage, node) = Stage::with_silent_node("rack-7");
+    let unknown = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+    stage.patch_status(&stage.name("worker-2"), &unknown);
+    assert_snapshot!(fence(&stage, &node, &[]), @"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    -- stderr
+    error: 2 of 3 nodes of zone rack-7 are not ready: it may be the control plane that is cut off
+    hint: where you know that they are down: --override=mass-loss -m WHY
+    -- exit code 6
+    ");
+    stage.is_untouched(&node);
+    assert_snapshot!(fence(&stage, &node, &["--override=mass-loss"]), @"
+    $ kubectl maint fence worker-1 --powered-off=dark --override=mass-loss
+    -- stderr
+    error: the following required arguments were not provided:
+      --message <WHY>
+
+    Usage: kubectl maint fence [OPTIONS] NODE --powered-off=HOW
+           kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    let run = fence(
+        &stage,
+        &node,
+        &["--override=mass-loss", "-m", "the rack burns"],
+    );
+    assert_eq!(run.code, 0, "{run}");
+    assert!(stage.is_tainted(&node));
+}
+
+/// Who has the lock is named.
+#[test]
+fn what_somebody_else_holds_is_theirs() {
+    let (stage, node) = Stage::with_silent_node("held");
+    let acquire = stage.maint(["acquire", &node, "-m", "new disk"]);
+    acquire.holder("bob@laptop").succeeds();
+    assert_snapshot!(fence(&stage, &node, &[]), @r#"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    -- stderr
+    error: node/worker-1 is held by bob@laptop: "new disk" (since [time], until [time], [length] left)
+    hint: ask them, or take it over first: kubectl maint hold worker-1 --take-over -m WHY
+    -- exit code 3
+    "#);
+    assert!(!stage.is_tainted(&node));
+    assert_eq!(stage.holder(&node).as_deref(), Some("bob@laptop"));
+}
+
+/// Another tool that is at work on the node doesn't know of holds.
+#[test]
+fn a_remediation_is_not_disturbed() {
+    let (stage, node) = Stage::with_silent_node("remedy");
+    let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+    stage.create(&[
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "medik8s-leases"}}),
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": format!("node-{node}"), "namespace": "medik8s-leases"},
+            "spec": {
+                "holderIdentity": "self-node-remediation",
+                "leaseDurationSeconds": 600, "renewTime": now,
+            },
+        }),
+    ]);
+    assert_snapshot!(fence(&stage, &node, &[]), @"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    -- stderr
+    error: node/worker-1 is being remediated already: self-node-remediation
+    hint: wait for that to end, or stop it first
+    -- exit code 6
+    ");
+    stage.is_untouched(&node);
+    stage.kubectl(&[
+        "delete",
+        "lease",
+        "-n",
+        "medik8s-leases",
+        &format!("node-{node}"),
+    ]);
+    let taint = json!({"spec": {"taints": [
+        {"key": "medik8s.io/remediation", "value": "self-node-remediation", "effect": "NoExecute"},
+    ]}});
+    stage.patch("node", &node, &taint);
+    let run = fence(&stage, &node, &[]);
+    assert_eq!(run.code, 6, "{run}");
+    assert!(
+        run.stderr
+            .contains("medik8s.io/remediation=self-node-remediation"),
+        "{run}"
+    );
+    stage.is_untouched(&node);
+}
+
+/// What deploy/rbac.yaml grants users and fencers is all that it takes; users alone are told what is
+/// missing, and nothing is changed.
+#[test]
+fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
+    let (stage, node) = Stage::with_silent_node("rights");
+    let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy");
+    stage.kubectl(&["apply", "-f", deploy]);
+    let users = "kubectl-maint:users";
+    let user = stage.plane.user("uma", &[users]).expect("a kubeconfig");
+    let fencer = stage
+        .plane
+        .user("fay", &[users, "kubectl-maint:fencers"])
+        .expect("a kubeconfig");
+    for (group, verb, resource) in [
+        (users, "patch", "leases"),
+        ("kubectl-maint:fencers", "patch", "nodes"),
+    ] {
+        let group = format!("--as-group={group}");
+        let may = [
+            "auth",
+            "can-i",
+            "-q",
+            verb,
+            resource,
+            "-n",
+            "kube-node-maintenance",
+        ];
+        let may = [&may[..], &["--as=somebody", &group]].concat();
+        eventually("the roles are heeded", || stage.plane.kubectl(&may).is_ok());
+    }
+    let fence = ["fence", &node, "--powered-off=dark"];
+    let ran = stage.directory().join("ran");
+    let hook = ["fence", &node, "--", "touch", ran.to_str().expect("a path")];
+    let run = stage.maint(hook).kubeconfig(&user).run();
+    assert_eq!(run.code, 1, "{run}");
+    assert!(!ran.exists(), "who can't record it powers nothing off");
+    assert_snapshot!(stage.maint(fence).kubeconfig(user).run(), @r#"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    -- stderr
+    Warning: unknown whether another tool remediates the node: you may not get leases.coordination.k8s.io in namespace medik8s-leases
+    node/worker-1 on hold until it is unfenced
+    node/worker-1: the hold of its fencing is ended
+    Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
+    hint: it takes the right to patch nodes: deploy/rbac.yaml grants it
+    -- exit code 1
+    "#);
+    stage.is_untouched(&node);
+    let run = stage.maint(fence).kubeconfig(&fencer).succeeds();
+    assert!(!run.stderr.contains("Warning"), "{run}");
+    stage.comes_back(&node, "boot-2");
+    let run = stage
+        .maint(["unfence", &node])
+        .kubeconfig(&fencer)
+        .succeeds();
+    assert!(!run.stderr.contains("Warning"), "{run}");
+    stage.is_untouched(&node);
+}
+
+/// One of the two proofs, and not both, of a node that is there.
+#[test]
+fn how_it_is_known_has_to_be_said() {
+    let (stage, node) = Stage::with_silent_node("usage");
+    assert_snapshot!(stage.maint(["fence", &node]).run(), @"
+    $ kubectl maint fence worker-1
+    -- stderr
+    error: the following required arguments were not provided:
+      --powered-off <HOW>
+
+    Usage: kubectl maint fence [OPTIONS] NODE --powered-off=HOW
+           kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    assert_snapshot!(stage.maint(["fence", &node, "--powered-off= "]).run(), @r#"
+    $ kubectl maint fence worker-1 "--powered-off= "
+    -- stderr
+    error: invalid value ' ' for '--powered-off <HOW>': say how you know
+
+    For more information, try '--help'.
+    -- exit code 2
+    "#);
+    let both = ["fence", &node, "--powered-off=dark", "--", "true"];
+    assert_eq!(stage.maint(both).run().code, 2);
+    assert_snapshot!(fence(&stage, &node, &["-o", "token"]), @"
+    $ kubectl maint fence worker-1 --powered-off=dark -o token
+    -- stderr
+    error: there is no token of a fencing for -o token
+    hint: its record has that of the hold: -o json
+    -- exit code 2
+    ");
+    assert_snapshot!(fence(&stage, &stage.name("worker-l"), &[]), @r#"
+    $ kubectl maint fence worker-l --powered-off=dark
+    -- stderr
+    Error from server (NotFound): nodes "worker-l" not found
+    hint: did you mean worker-1, worker-2, worker-3?
+    -- exit code 1
+    "#);
+    stage.is_untouched(&node);
+}

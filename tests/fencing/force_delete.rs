@@ -1,0 +1,56 @@
+//! `force-delete` on a silent node, and what the controllers make of it.
+
+use crate::support::database::{database, is_attached, pod, runs_on};
+use crate::support::{SILENCE, Stage, eventually};
+
+/// The pod hangs until its deletion was confirmed; then it is replaced, and its volume stays attached
+/// to the silent node, as the report said.
+#[test]
+fn a_hanging_pod_is_replaced_once_its_deletion_was_confirmed() {
+    let stage = Stage::new("forced");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-forced");
+    let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
+    let names = nodes.each_ref().map(String::as_str);
+    let zone = [("topology.kubernetes.io/zone", stage.own())];
+    let kubelets = stage.plane.kubelets(&names, &zone).expect("nodes");
+    let [silent, ..] = names;
+    database(&stage);
+    let before = runs_on(&stage, silent);
+    let force = ["force-delete", "pod/db-0", "-n", stage.own()];
+    let run = stage.maint(force).run();
+    assert_eq!(run.code, 6, "{run}");
+    assert!(run.to_string().contains("REFUSE   node-alive"), "{run}");
+
+    kubelets.silence(silent, SILENCE).expect("it falls silent");
+    let mut report = String::new();
+    eventually("nothing is refused any more", || {
+        let run = stage.maint(force).run();
+        assert_eq!(run.code, 6, "{run}");
+        report = run.to_string();
+        !report.contains("REFUSE")
+    });
+    for line in [
+        "WARN     node-silent",
+        "CONFIRM  owner",
+        "CONFIRM  volume-attached",
+    ] {
+        assert!(report.contains(line), "{line}: {report}");
+    }
+    assert_eq!(pod(&stage).expect("it hangs")["metadata"]["uid"], before);
+
+    let (_, ids) = report.split_once("--confirm=").expect("what to type");
+    let (ids, _) = ids.split_once(' ').expect("more to type");
+    let confirm = format!("--confirm={ids}");
+    let run = stage
+        .maint(force)
+        .args([&confirm, "-m", "the rack burns"])
+        .run();
+    assert_eq!(run.code, 0, "{run}");
+    eventually("the set makes another", || {
+        pod(&stage).is_some_and(|pod| pod["metadata"]["uid"] != before)
+    });
+    assert!(
+        is_attached(&stage, silent),
+        "its volume may still be written to"
+    );
+}

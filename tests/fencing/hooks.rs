@@ -1,0 +1,120 @@
+//! Hooks: what they are told, what is kept of them, and what becomes of those that fail.
+
+use insta::assert_snapshot;
+
+use crate::support::{Stage, eventually};
+
+#[test]
+fn a_hook_is_told_what_it_takes_and_its_output_is_kept() {
+    let (stage, node) = Stage::with_silent_node("told");
+    let script = "env | grep ^MAINT_ | sort; echo 'Chassis Power Control: Down/Off' >&2";
+    let hook = ["fence", &node, "--", "sh", "-c", script];
+    let run = stage
+        .maint(hook)
+        .env("MAINT_FENCING_TOKEN", "inherited")
+        .succeeds();
+    let number = run
+        .stderr
+        .lines()
+        .find_map(|line| line.strip_prefix("MAINT_FENCING_TOKEN="));
+    let number: u64 = number.expect("a number").parse().expect("its own number");
+    assert!(number > 0);
+    let shown = run.to_string().replace(&number.to_string(), "[number]");
+    assert_snapshot!(shown, @r#"
+    $ kubectl maint fence worker-1 -- sh -c "env | grep ^MAINT_ | sort; echo 'Chassis Power Control: Down"
+    node/worker-1 fenced by alice@bastion, with sh
+    -- stderr
+    lease/worker-1 created
+    node/worker-1 on hold until it is unfenced
+    MAINT_FENCING_TOKEN=[number]
+    MAINT_HOLDER=kubeadm:alice@bastion
+    MAINT_LEASE_UID=[uid]
+    MAINT_NODE=worker-1
+    MAINT_NODES=worker-1
+    MAINT_NODE_ADDRESSES=InternalIP=192.0.2.7 Hostname=worker-1
+    MAINT_NODE_HOSTNAME=worker-1
+    MAINT_NODE_INTERNAL_IP=192.0.2.7
+    MAINT_NODE_PROVIDER_ID=rack://7
+    MAINT_TOKEN=[token]
+    MAINT_TRANSITIONS=1
+    Chassis Power Control: Down/Off
+    node/worker-1: nothing is left of it that has to go
+    -- exit code 0
+    "#);
+    let record = stage.record(&node).expect("a record");
+    let hook = &record["how"]["hook"];
+    assert_eq!(hook["program"], "sh");
+    let output = hook["output"].as_str().expect("its output");
+    assert!(
+        output.ends_with("Chassis Power Control: Down/Off"),
+        "{output}"
+    );
+    assert!(record["hold"].is_string());
+    assert_eq!(record["bootID"], "boot-1");
+}
+
+/// Whoever fails has changed nothing, and has left nothing.
+#[test]
+fn a_hook_that_fails_changes_nothing() {
+    let (stage, node) = Stage::with_silent_node("fails");
+    let fence = |options: &[&str], hook: &[&str]| {
+        stage
+            .maint(["fence", &node])
+            .args(options)
+            .args(["--"])
+            .args(hook)
+            .run()
+    };
+    assert_snapshot!(fence(&[], &["sh", "-c", "echo no route to BMC; exit 7"]), @r#"
+    $ kubectl maint fence worker-1 -- sh -c "echo no route to BMC; exit 7"
+    -- stderr
+    lease/worker-1 created
+    node/worker-1 on hold until it is unfenced
+    no route to BMC
+    node/worker-1: the hold of its fencing is ended
+    error: the hook ended with exit code 7: nothing was changed
+    -- exit code 1
+    "#);
+    stage.is_untouched(&node);
+    let run = fence(&[], &["no-such-program"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stderr.contains("was not found"), "{run}");
+
+    let pids = stage.directory().join("pids");
+    let script = format!("sleep 600 & echo $! $$ > '{}'; wait", pids.display());
+    let run = fence(&["--hook-timeout=1s"], &["sh", "-c", &script]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(
+        run.stderr
+            .contains("did not end within 1s: nothing was changed"),
+        "{run}"
+    );
+    let pids = std::fs::read_to_string(pids).expect("it ran");
+    for pid in pids.split_whitespace() {
+        eventually("no process of it is left", || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            !stat.contains("(sleep)") && !stat.contains("(sh)")
+        });
+    }
+    stage.is_untouched(&node);
+}
+
+/// Ctrl-C reaches the hook; what fence took it gives back.
+#[test]
+fn an_interrupted_hook_changes_nothing() {
+    let (stage, node) = Stage::with_silent_node("ctrl-c");
+    let hook = [
+        "fence",
+        &node,
+        "--",
+        "sh",
+        "-c",
+        "echo begun; exec sleep 600",
+    ];
+    let mut running = stage.maint(hook).start();
+    running.says("begun");
+    running.interrupt();
+    let run = running.ends();
+    assert_eq!(run.code, 130, "{run}");
+    stage.is_untouched(&node);
+}

@@ -1,0 +1,12 @@
+//! What the tests are made of.
+
+pub(crate) mod database;
+#[path = "../../cli/support/inherited.rs"]
+mod inherited;
+#[allow(dead_code)]
+#[path = "../../cli/support/run.rs"]
+mod run;
+mod stage;
+
+pub(crate) use run::{Run, Running};
+pub(crate) use stage::{SILENCE, Stage, eventually};

@@ -1,0 +1,201 @@
+//! A cluster that finds silent nodes within seconds, with nodes of the test's own.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use control_plane::{ControlPlane, NodeSpec, Readiness};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::run::Maint;
+
+/// How old the last heartbeat of a silent node is.
+pub(crate) const SILENCE: Duration = Duration::from_secs(300);
+
+/// Longer than anything takes that a test waits for.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// A test's part of the cluster: names that begin with its prefix, which is a zone and a namespace too.
+pub(crate) struct Stage {
+    pub(crate) plane: &'static ControlPlane,
+    prefix: String,
+    directory: TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new(prefix: &str) -> Self {
+        static PLANE: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
+        let plane = PLANE
+            .get_or_init(|| {
+                let plane = ControlPlane::builder().for_silent_nodes().start();
+                plane.map_err(|error| format!("{error:#}"))
+            })
+            .as_ref()
+            .unwrap_or_else(|error| panic!("no control plane for this test: {error}"));
+        Self {
+            plane,
+            prefix: format!("{prefix}-"),
+            directory: tempfile::tempdir().expect("a temporary directory"),
+        }
+    }
+
+    /// A zone of a silent node, whose name it returns, and two others that are well. There are no
+    /// kubelets: they stay as they are for long enough.
+    pub(crate) fn with_silent_node(prefix: &str) -> (Self, String) {
+        let stage = Self::new(prefix);
+        let silent = stage.name("worker-1");
+        let spec = |name: &str, ready, heartbeat_age| NodeSpec {
+            name: stage.name(name),
+            ready,
+            heartbeat_age,
+            labels: [(ZONE.to_owned(), prefix.to_owned())].into(),
+            ..NodeSpec::default()
+        };
+        let well = |name| spec(name, Readiness::Ready, Duration::ZERO);
+        let nodes = [
+            spec("worker-1", Readiness::Unknown, SILENCE),
+            well("worker-2"),
+            well("worker-3"),
+        ];
+        stage.plane.create_nodes(&nodes).expect("nodes");
+        let status = json!({"status": {
+            "nodeInfo": {"bootID": "boot-1"},
+            "addresses": [
+                {"type": "InternalIP", "address": "192.0.2.7"},
+                {"type": "Hostname", "address": silent},
+            ],
+        }});
+        stage.patch_status(&silent, &status);
+        stage.patch(
+            "node",
+            &silent,
+            &json!({"spec": {"providerID": "rack://7"}}),
+        );
+        (stage, silent)
+    }
+
+    pub(crate) fn name(&self, short: &str) -> String {
+        format!("{}{short}", self.prefix)
+    }
+
+    /// The zone and namespace of the test.
+    pub(crate) fn own(&self) -> &str {
+        self.prefix.trim_end_matches('-')
+    }
+
+    /// A directory that goes with the test.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A run of the plugin as alice.
+    pub(crate) fn maint<S: AsRef<str>>(&self, arguments: impl IntoIterator<Item = S>) -> Maint {
+        let kubeconfig = self.plane.admin_kubeconfig();
+        Maint::new(kubeconfig, self.directory(), &self.prefix)
+            .env("PATH", "/usr/bin:/bin")
+            .args(arguments)
+    }
+
+    /// Fences `node` on alice's word.
+    pub(crate) fn fence(&self, node: &str) {
+        self.maint(["fence", node, "--powered-off=dark"]).succeeds();
+    }
+
+    #[track_caller]
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
+        self.plane.kubectl(arguments).expect("kubectl succeeds")
+    }
+
+    #[track_caller]
+    pub(crate) fn node(&self, name: &str) -> Value {
+        self.get(&["node", name]).expect("the node")
+    }
+
+    /// An object, where it is there.
+    pub(crate) fn get(&self, what: &[&str]) -> Option<Value> {
+        let arguments = [&["get", "--ignore-not-found", "-o", "json"], what].concat();
+        let text = self.kubectl(&arguments);
+        (!text.is_empty()).then(|| serde_json::from_str(&text).expect("JSON"))
+    }
+
+    /// Creates what `objects` describe.
+    pub(crate) fn create(&self, objects: &[Value]) {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        let path = self.directory().join("objects.json");
+        std::fs::write(&path, list.to_string()).expect("a file");
+        self.kubectl(&["create", "-f", path.to_str().expect("a path")]);
+    }
+
+    pub(crate) fn patch(&self, kind: &str, name: &str, patch: &Value) {
+        let patch = patch.to_string();
+        self.kubectl(&["patch", kind, name, "--type=merge", "-p", &patch]);
+    }
+
+    pub(crate) fn patch_status(&self, node: &str, patch: &Value) {
+        let patch = patch.to_string();
+        let subresource = "--subresource=status";
+        self.kubectl(&[
+            "patch",
+            "node",
+            node,
+            subresource,
+            "--type=merge",
+            "-p",
+            &patch,
+        ]);
+    }
+
+    /// The node gives signs of life again, from a kernel of this boot ID.
+    pub(crate) fn comes_back(&self, node: &str, boot_id: &str) {
+        let status = json!({"status": {"nodeInfo": {"bootID": boot_id}}});
+        self.patch_status(node, &status);
+        self.plane.heartbeat(&[node]).expect("a heartbeat");
+    }
+
+    /// Who holds the node's lock.
+    pub(crate) fn holder(&self, node: &str) -> Option<String> {
+        let lease = self.get(&["lease", "-n", "kube-node-maintenance", node])?;
+        let holder = lease["spec"]["holderIdentity"].as_str()?;
+        (!holder.is_empty()).then(|| holder.to_owned())
+    }
+
+    /// The record on the node.
+    pub(crate) fn record(&self, node: &str) -> Option<Value> {
+        let node = self.node(node);
+        let text = node["metadata"]["annotations"]["kubectl-maint.dev/fenced"].as_str()?;
+        Some(serde_json::from_str(text).expect("a record"))
+    }
+
+    /// Whether the node has the taint.
+    pub(crate) fn is_tainted(&self, node: &str) -> bool {
+        let node = self.node(node);
+        let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
+        taints.any(|taint| {
+            taint["key"] == "node.kubernetes.io/out-of-service"
+                && taint["value"] == "nodeshutdown"
+                && taint["effect"] == "NoExecute"
+        })
+    }
+
+    /// Nothing of a fencing is there: no record, no taint, no lock.
+    #[track_caller]
+    pub(crate) fn is_untouched(&self, node: &str) {
+        assert_eq!(self.record(node), None);
+        assert!(!self.is_tainted(node));
+        assert_eq!(self.holder(node), None);
+    }
+}
+
+/// Waits until `is_so`.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never came that {what}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
