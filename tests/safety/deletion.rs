@@ -48,6 +48,11 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         -- exit code 6
         "#);
         assert!(scene.is_there("web-0"));
+        let yaml = scene.force_delete("web-0", &["-o", "yaml"]).run();
+        assert!(
+            yaml.stdout.contains("confirm: --confirm=owner,quorum"),
+            "{yaml}"
+        );
         let line = run
             .stderr
             .rsplit_once("kubectl maint force-delete ")

@@ -5,6 +5,7 @@ use control_plane::Rule;
 use serde_json::json;
 
 use crate::scene::{Levels, scene};
+use crate::support::Treatment;
 
 fn pods(verbs: &[&str]) -> Rule {
     Rule::new("", &["pods"], verbs)
@@ -137,5 +138,34 @@ fn a_missing_right_is_told_before_anything_is_tried() {
             .kubeconfig(&user)
             .run();
         assert_eq!(run.code, 6, "{run}");
+    });
+}
+
+#[test]
+fn what_does_not_answer_is_unknown_too() {
+    scene("mute", |scene| {
+        scene.harmless_pod("web-1");
+        let gate = scene.cluster.gate(|_, path| {
+            let mute = path.contains("/poddisruptionbudgets") || path.contains("/kube-node-lease/");
+            match mute {
+                true => Treatment::Answer(503, None),
+                false => Treatment::Pass,
+            }
+        });
+        let run = scene
+            .force_delete("web-1", &["-o", "json"])
+            .kubeconfig(&gate.kubeconfig);
+        let levels = Levels::of(run);
+        levels.are(&[
+            ("pdb", Some("unknown")),
+            ("node-alive-unknown", Some("unknown")),
+            ("mass-loss", Some("unknown")),
+            ("lease", Some("ok")),
+        ]);
+        let words = levels.words("pdb");
+        assert!(
+            words.contains("Error from server (ServiceUnavailable)"),
+            "{words}"
+        );
     });
 }

@@ -110,7 +110,7 @@ impl Signs {
     #[must_use]
     pub fn is_fresh(&self, now: Now) -> Option<bool> {
         let heartbeat = self.heartbeat.yes()?;
-        Some(heartbeat.is_some_and(|heartbeat| now.earliest - heartbeat < HEARTBEAT_FRESH))
+        Some(is_fresh(*heartbeat, now))
     }
 
     /// How the node is at `now`.
@@ -141,22 +141,10 @@ impl Signs {
     }
 }
 
-impl Health {
-    /// The kubelet can still act: what it was told to end, it may end by itself.
-    #[must_use]
-    pub fn is_alive(&self) -> bool {
-        match self {
-            Self::Ready | Self::MisFenced { .. } => true,
-            Self::NotReady { reporting } => *reporting,
-            Self::Partitioned { .. } | Self::OutOfService { .. } | Self::Gone => false,
-        }
-    }
-
-    /// Nobody hears of it.
-    #[must_use]
-    pub fn is_silent(&self) -> bool {
-        !self.is_alive() && *self != Self::Gone
-    }
+/// Whether a heartbeat is so young that its kubelet counts as alive.
+#[must_use]
+pub fn is_fresh(heartbeat: Option<Instant>, now: Now) -> bool {
+    heartbeat.is_some_and(|heartbeat| now.earliest - heartbeat < HEARTBEAT_FRESH)
 }
 
 #[cfg(test)]
@@ -245,7 +233,6 @@ mod tests {
         assert_eq!(fenced(Status::Unknown, Known::Yes(Some(ago(9)))), live);
         assert_eq!(fenced(Status::False, unread()), live);
         assert_eq!(fenced(Status::True, Known::Yes(Some(ago(90)))), live);
-        assert!(live.is_alive() && !silent.is_alive() && silent.is_silent());
     }
 
     #[test]

@@ -69,19 +69,10 @@ impl Report {
     /// The ids that have to be confirmed, once each.
     #[must_use]
     pub fn to_confirm(&self) -> Vec<&'static str> {
-        self.ids(|verdict| matches!(verdict.level, Level::Confirm | Level::Unknown))
-    }
-
-    /// The refusals, once for each id.
-    #[must_use]
-    pub fn refusals(&self) -> Vec<&'static str> {
-        self.ids(|verdict| verdict.level == Level::Refuse)
-    }
-
-    fn ids(&self, which: impl Fn(&Verdict) -> bool) -> Vec<&'static str> {
         let mut ids = Vec::new();
-        for verdict in self.checks.iter().filter(|verdict| which(verdict)) {
-            if !ids.contains(&verdict.id) {
+        for verdict in &self.checks {
+            let is_given_up = matches!(verdict.level, Level::Confirm | Level::Unknown);
+            if is_given_up && !ids.contains(&verdict.id) {
                 ids.push(verdict.id);
             }
         }

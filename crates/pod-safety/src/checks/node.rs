@@ -4,10 +4,9 @@ use maintenance_lease::protocol::Now;
 
 use super::verdict::Verdict;
 use crate::constants::POD_GC;
-use crate::facts::node::is_fresh;
 use crate::facts::{Fenced, NodeSight, There, Told};
 use crate::known::{Known, Why};
-use crate::node::{Health, Status};
+use crate::node::{Health, Status, is_fresh};
 use crate::words::age;
 
 const ALIVE: &str = "node-alive";

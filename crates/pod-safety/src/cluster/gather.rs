@@ -11,11 +11,11 @@ use serde::de::DeserializeOwned;
 
 use super::Reader;
 use crate::constants::{HEARTBEATS, MEDIK8S_LEASES, ZONE};
-use crate::facts::node::is_fresh;
 use crate::facts::owner::{controller, group};
 use crate::facts::volumes::has_claims;
 use crate::facts::{Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, Remediation, Zone};
 use crate::known::{Known, Why};
+use crate::node::is_fresh;
 
 const LEASES: &str = "leases.coordination.k8s.io";
 

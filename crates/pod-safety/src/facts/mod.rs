@@ -6,6 +6,8 @@ pub mod locks;
 pub mod node;
 pub mod owner;
 pub mod pod;
+#[cfg(test)]
+mod tests;
 pub mod volumes;
 
 pub use budgets::Budget;

@@ -1,9 +1,9 @@
 //! A pod's node, and the nodes around it.
 
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::Instant;
 
-use crate::constants::{HEARTBEAT_FRESH, UNHEALTHY_ZONE_PERCENT};
+use crate::constants::UNHEALTHY_ZONE_PERCENT;
 use crate::known::Known;
 use crate::node::Signs;
 
@@ -77,12 +77,6 @@ impl There {
             _ => Fenced::Asserted,
         }
     }
-}
-
-/// Whether a heartbeat is so young that its kubelet counts as alive.
-#[must_use]
-pub fn is_fresh(heartbeat: Option<Instant>, now: Now) -> bool {
-    heartbeat.is_some_and(|heartbeat| now.earliest - heartbeat < HEARTBEAT_FRESH)
 }
 
 /// The nodes of a zone, or of the cluster for a node that is in none.

@@ -44,14 +44,6 @@ pub struct Told {
     pub evicted_by_taint: bool,
 }
 
-impl Told {
-    /// It tells of a silent node.
-    #[must_use]
-    pub fn is_silent(&self) -> bool {
-        !self.ready && (self.node_lost || self.evicted_by_taint)
-    }
-}
-
 impl PodSight {
     /// What `pod` says.
     #[must_use]

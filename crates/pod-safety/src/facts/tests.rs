@@ -1,0 +1,139 @@
+//! How facts follow from objects as the server sends them.
+
+use k8s_openapi::api::core::v1::Pod;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn read<T: DeserializeOwned>(object: Value) -> T {
+    serde_json::from_value(object).expect("an object")
+}
+
+/// A pod of a StatefulSet on worker-1, with these volumes.
+fn pod(ready: &str, volumes: &Value) -> Pod {
+    read(json!({
+        "metadata": {
+            "name": "web-0", "namespace": "shop",
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Backup", "name": "b", "uid": "b-1"},
+                {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "s-1", "controller": true},
+            ],
+        },
+        "spec": {"nodeName": "worker-1", "containers": [], "volumes": volumes},
+        "status": {"conditions": [{"type": "Ready", "status": ready}]},
+    }))
+}
+
+/// What was read in its namespace and of the cluster's volumes.
+fn evidence(sets: Value, claims: Value, volumes: Value) -> Evidence {
+    let namespace = NamespaceEvidence {
+        stateful_sets: Known::Yes(read(sets)),
+        claims: Known::Yes(read(claims)),
+        ..NamespaceEvidence::default()
+    };
+    Evidence {
+        namespaces: [("shop".to_owned(), namespace)].into(),
+        cluster: Cluster {
+            volumes: Known::Yes(read(volumes)),
+            attachments: Known::Yes(Vec::new()),
+            drivers: Known::Yes(Vec::new()),
+        },
+        ..Evidence::default()
+    }
+}
+
+fn siblings(ready: &str, sets: Value) -> Option<Known<Siblings>> {
+    let facts = Facts::of(
+        &pod(ready, &json!([])),
+        &evidence(sets, json!([]), json!([])),
+    );
+    match facts.owner {
+        Owner::Controller { siblings, .. } => siblings,
+        _ => None,
+    }
+}
+
+#[test]
+fn a_member_is_not_its_own_sibling() {
+    let set = |uid: &str| {
+        json!([{
+            "metadata": {"name": "web", "uid": uid},
+            "spec": {"replicas": 3, "serviceName": "web", "selector": {}, "template": {}},
+            "status": {"replicas": 3, "readyReplicas": 2},
+        }])
+    };
+    let of = |ready| Some(Known::Yes(Siblings { replicas: 3, ready }));
+    assert_eq!(siblings("False", set("s-1")), of(2));
+    assert_eq!(siblings("True", set("s-1")), of(1));
+    // Another set of that name is not its own.
+    assert_eq!(siblings("False", set("s-2")), None);
+    let facts = Facts::of(
+        &pod("False", &json!([])),
+        &evidence(set("s-2"), json!([]), json!([])),
+    );
+    let was = "StatefulSet/web".to_owned();
+    assert_eq!(facts.owner, Owner::Gone { was });
+}
+
+/// The names of the volumes that count, for a claim `data` bound to a volume of this spec.
+fn counting(volume: &Value, claim: &Value, spec: &Value) -> Vec<String> {
+    let mut claim_spec = json!({"volumeName": "pv-1", "accessModes": ["ReadWriteOnce"]});
+    let object = claim_spec.as_object_mut().expect("an object");
+    object.extend(claim.as_object().expect("a change").clone());
+    let claims = json!([
+        {"metadata": {"name": "data"}, "spec": claim_spec},
+        {"metadata": {"name": "web-0-data"}, "spec": claim_spec},
+    ]);
+    let volumes = json!([{"metadata": {"name": "pv-1"}, "spec": spec}]);
+    let facts = Facts::of(
+        &pod("False", &json!([volume])),
+        &evidence(json!([]), claims, volumes),
+    );
+    let volumes = facts.volumes.yes().expect("all was read");
+    volumes.iter().map(|volume| volume.name.clone()).collect()
+}
+
+#[test]
+fn volumes_count_where_other_nodes_reach_them_and_the_pod_writes() {
+    let disk = json!({"csi": {"driver": "disk.example.com", "volumeHandle": "v"}});
+    let claimed = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
+    let none = json!({});
+    assert_eq!(counting(&claimed, &none, &disk), ["data"]);
+    let ephemeral = json!({"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}});
+    assert_eq!(counting(&ephemeral, &none, &disk), ["web-0-data"]);
+    let nowhere: [String; 0] = [];
+    for (volume, claim, spec) in [
+        (
+            &json!({"name": "data", "persistentVolumeClaim": {"claimName": "data", "readOnly": true}}),
+            &none,
+            &disk,
+        ),
+        (&claimed, &json!({"accessModes": ["ReadOnlyMany"]}), &disk),
+        (&claimed, &json!({"volumeName": null}), &disk),
+        (&claimed, &none, &json!({"local": {"path": "/mnt/a"}})),
+        (&claimed, &none, &json!({"hostPath": {"path": "/mnt/a"}})),
+        (&json!({"name": "data", "emptyDir": {}}), &none, &disk),
+    ] {
+        assert_eq!(
+            counting(volume, claim, spec),
+            nowhere,
+            "{volume} {claim} {spec}"
+        );
+    }
+}
+
+fn unread<T>() -> Known<T> {
+    Known::Unknown(Why::NotRead)
+}
+
+#[test]
+fn what_was_not_read_is_not_known() {
+    let claimed = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let facts = Facts::of(&pod("False", &claimed), &Evidence::default());
+    assert_eq!(facts.volumes, unread());
+    assert_eq!(facts.node, unread());
+    assert_eq!(facts.lock, unread());
+    assert_eq!(facts.budgets, unread());
+    assert_eq!(facts.may_delete, unread());
+}
