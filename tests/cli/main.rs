@@ -6,6 +6,7 @@ mod support;
 mod acquire;
 mod bad_input;
 mod confirmation;
+mod fencing;
 mod hold;
 mod interrupted;
 mod leases;

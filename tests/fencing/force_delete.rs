@@ -11,8 +11,7 @@ fn a_hanging_pod_is_replaced_once_its_deletion_was_confirmed() {
     let _logs = stage.plane.keep_logs_on_panic("fencing-forced");
     let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
     let names = nodes.each_ref().map(String::as_str);
-    let zone = [("topology.kubernetes.io/zone", stage.own())];
-    let kubelets = stage.plane.kubelets(&names, &zone).expect("nodes");
+    let kubelets = stage.kubelets(&names);
     let [silent, ..] = names;
     database(&stage);
     let before = runs_on(&stage, silent);

@@ -14,8 +14,7 @@ fn a_silent_node_is_fenced_and_its_pod_comes_back_elsewhere() {
     let _logs = stage.plane.keep_logs_on_panic("fencing-whole");
     let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
     let names = nodes.each_ref().map(String::as_str);
-    let zone = [("topology.kubernetes.io/zone", stage.own())];
-    let kubelets = stage.plane.kubelets(&names, &zone).expect("nodes");
+    let kubelets = stage.kubelets(&names);
     let [silent, other, _] = names;
     database(&stage);
     let before = runs_on(&stage, silent);

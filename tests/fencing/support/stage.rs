@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use control_plane::{ControlPlane, NodeSpec, Readiness};
+use control_plane::{ControlPlane, Kubelets, NodeSpec, Readiness};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -24,6 +24,8 @@ pub(crate) struct Stage {
     pub(crate) plane: &'static ControlPlane,
     prefix: String,
     directory: TempDir,
+    /// Of the nodes that are well.
+    kubelets: Option<Kubelets>,
 }
 
 impl Stage {
@@ -40,28 +42,26 @@ impl Stage {
             plane,
             prefix: format!("{prefix}-"),
             directory: tempfile::tempdir().expect("a temporary directory"),
+            kubelets: None,
         }
     }
 
-    /// A zone of a silent node, whose name it returns, and two others that are well. There are no
-    /// kubelets: they stay as they are for long enough.
+    /// A zone of a silent node, whose name it returns, and two others that are well. The silent one has
+    /// no kubelet: it stays as it is.
     pub(crate) fn with_silent_node(prefix: &str) -> (Self, String) {
-        let stage = Self::new(prefix);
+        let mut stage = Self::new(prefix);
         let silent = stage.name("worker-1");
-        let spec = |name: &str, ready, heartbeat_age| NodeSpec {
-            name: stage.name(name),
-            ready,
-            heartbeat_age,
+        let node = NodeSpec {
+            name: silent.clone(),
+            ready: Readiness::Unknown,
+            heartbeat_age: SILENCE,
             labels: [(ZONE.to_owned(), prefix.to_owned())].into(),
             ..NodeSpec::default()
         };
-        let well = |name| spec(name, Readiness::Ready, Duration::ZERO);
-        let nodes = [
-            spec("worker-1", Readiness::Unknown, SILENCE),
-            well("worker-2"),
-            well("worker-3"),
-        ];
-        stage.plane.create_nodes(&nodes).expect("nodes");
+        stage.plane.create_nodes(&[node]).expect("a node");
+        let well = ["worker-2", "worker-3"].map(|name| stage.name(name));
+        let kubelets = stage.kubelets(&well.each_ref().map(String::as_str));
+        stage.kubelets = Some(kubelets);
         let status = json!({"status": {
             "nodeInfo": {"bootID": "boot-1"},
             "addresses": [
@@ -76,6 +76,12 @@ impl Stage {
             &json!({"spec": {"providerID": "rack://7"}}),
         );
         (stage, silent)
+    }
+
+    /// Nodes of the test's zone with kubelets.
+    pub(crate) fn kubelets(&self, nodes: &[&str]) -> Kubelets {
+        let zone = [(ZONE, self.own())];
+        self.plane.kubelets(nodes, &zone).expect("nodes")
     }
 
     pub(crate) fn name(&self, short: &str) -> String {
