@@ -129,7 +129,7 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
             .levels("web-0")
             .are(&[("fenced", Some("warn")), ("owner", Some("confirm"))]);
         let record = json!({
-            "who": "bob@laptop", "when": "2026-01-02T03:04:05Z", "how": "pulled the plug",
+            "who": "bob@laptop", "when": "2026-01-02T03:04:05Z", "how": {"poweredOff": "pulled the plug"},
             "bootID": node["status"]["nodeInfo"]["bootID"], "nodeUid": node["metadata"]["uid"],
         });
         let annotations = json!({"metadata": {"annotations": {
@@ -138,6 +138,10 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
         scene.cluster.patch(&path, &annotations);
         let levels = scene.levels("web-0");
         levels.are(&[("fenced", Some("ok")), ("owner", Some("warn"))]);
+        assert_eq!(
+            levels.words("fenced"),
+            "bob@laptop fenced it: powered off: pulled the plug"
+        );
         assert_eq!(levels.confirm(), "--confirm=nothing");
     });
 }

@@ -94,10 +94,7 @@ fn fenced(there: &There) -> Option<Verdict> {
             "the out-of-service taint says that nothing runs there; no record of ours says who knows, \
              and how",
         )),
-        Fenced::Recorded { by, how } => Some(Verdict::ok(
-            FENCED,
-            format!("{by} fenced it, and knows that nothing runs there: {how}"),
-        )),
+        Fenced::Recorded { by, how } => Some(Verdict::ok(FENCED, format!("{by} fenced it: {how}"))),
     }
 }
 
