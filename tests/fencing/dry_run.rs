@@ -5,14 +5,17 @@ use serde_json::Value;
 
 use crate::support::Stage;
 
-/// The versions of everything that fencing writes to.
-fn versions(stage: &Stage, node: &str) -> [Option<Value>; 2] {
-    let lease = ["lease", "-n", "kube-node-maintenance", node];
-    [&["node", node][..], &lease].map(|what| {
-        stage
-            .get(what)
-            .map(|object| object["metadata"]["resourceVersion"].clone())
-    })
+/// The version of the Lease, which nobody else writes, and what the server has recorded of our writes to
+/// the Node, which controllers write to as well.
+fn written(stage: &Stage, node: &str) -> (Value, Vec<Value>) {
+    let lease = stage.get(&["lease", "-n", "kube-node-maintenance", node]);
+    let version = lease.expect("a Lease")["metadata"]["resourceVersion"].clone();
+    let arguments = ["node", node, "--show-managed-fields"];
+    let node = stage.get(&arguments).expect("a Node");
+    let managers = node["metadata"]["managedFields"].as_array();
+    let ours = managers.expect("managers").iter();
+    let ours = ours.filter(|entry| entry["manager"] == "kubectl-maint");
+    (version, ours.cloned().collect())
 }
 
 #[test]
@@ -20,8 +23,8 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
     let (stage, node) = Stage::with_silent_node("rehearsal");
     stage.maint(["acquire", &node]).succeeds();
     stage.maint(["release", &node]).succeeds();
-    let before = versions(&stage, &node);
-    assert!(before.iter().all(Option::is_some));
+    let before = written(&stage, &node);
+    assert_eq!(before.1, [Value::Null; 0]);
     let ran = stage.directory().join("ran");
     let script = format!("touch '{}'", ran.display());
     for mode in ["client", "server"] {
@@ -34,7 +37,7 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
         );
         let word = ["fence", &node, &dry_run, "--powered-off=dark"];
         stage.maint(word).succeeds();
-        assert_eq!(versions(&stage, &node), before, "{mode}");
+        assert_eq!(written(&stage, &node), before, "{mode}");
     }
     assert!(!ran.exists());
     assert_snapshot!(
@@ -51,13 +54,14 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
 
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
-    let before = versions(&stage, &node);
+    let before = written(&stage, &node);
+    assert_eq!(before.1.len(), 1, "that of the fencing");
     for mode in ["client", "server"] {
         let dry_run = format!("--dry-run={mode}");
         stage.maint(["unfence", &node, &dry_run]).succeeds();
         let hook = ["unfence", &node, &dry_run, "--", "sh", "-c", &script];
         stage.maint(hook).succeeds();
-        assert_eq!(versions(&stage, &node), before, "{mode}");
+        assert_eq!(written(&stage, &node), before, "{mode}");
     }
     assert!(!ran.exists());
     assert_snapshot!(stage.maint(["unfence", &node, "--dry-run"]).run(), @"
