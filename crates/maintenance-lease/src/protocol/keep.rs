@@ -9,6 +9,7 @@ use super::lease::{Acquisition, Lease};
 use super::names::Id;
 use super::outcome::{Outcome, judge};
 use super::relabel::Relabel;
+use super::terms::Terms;
 use super::time::{Now, Span};
 use super::transition::{Caller, Decision, Refusal, Verb, Write, decide};
 use crate::bugs::{self, Bug};
@@ -23,92 +24,6 @@ pub struct Clocks {
     pub boot: BootInstant,
     /// The estimate of the server's time.
     pub server: Now,
-}
-
-/// How an acquisition is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Terms {
-    /// The length that every renewal asks for, in seconds.
-    pub duration: u32,
-    /// How long before the deadline the work is asked to stop, so that it is over by then.
-    pub stop: Span,
-    /// How long after one renewal was sent the next is due.
-    pub every: Span,
-}
-
-impl Terms {
-    /// The shortest time between two renewals that can be asked for by how many may fail.
-    pub const SHORTEST_INTERVAL: Span = Span::seconds(1);
-
-    /// Renewals at a third of the duration.
-    #[must_use]
-    pub const fn new(duration: u32, stop: Span) -> Self {
-        Self {
-            duration,
-            stop,
-            every: third(duration),
-        }
-    }
-
-    /// Renewals so often that the work has to stop once `missed` of them in a row (at least one) have
-    /// failed, each for as long as until the next: every (duration − stop) / (missed + 1). `None`
-    /// where that is under [`SHORTEST_INTERVAL`](Self::SHORTEST_INTERVAL).
-    #[must_use]
-    pub fn tolerating(missed: u32, duration: u32, stop: Span) -> Option<Self> {
-        let work = Span::seconds(duration).as_micros() - stop.as_micros();
-        let every = Span::micros(work / (i64::from(missed.max(1)) + 1));
-        (every >= Self::SHORTEST_INTERVAL).then_some(Self {
-            duration,
-            stop,
-            every,
-        })
-    }
-
-    /// The shortest duration, in seconds, that [`tolerating`](Self::tolerating) takes:
-    /// stop + (missed + 1) × 1 s, rounded up to whole seconds.
-    #[must_use]
-    pub fn shortest_tolerating(missed: u32, stop: Span) -> u32 {
-        let renewals = Self::SHORTEST_INTERVAL.as_micros() * (i64::from(missed.max(1)) + 1);
-        let seconds = Span::micros(stop.as_micros() + renewals).ceil_seconds();
-        u32::try_from(seconds).unwrap_or(u32::MAX)
-    }
-
-    /// A renewal is due at a third of the duration. If it takes all of `request` to fail, there
-    /// must be time left before the work has to stop: duration ≥ 3/2 × (request + stop), rounded up
-    /// to whole seconds.
-    #[must_use]
-    pub const fn shortest(request: Span, stop: Span) -> u32 {
-        let doubled = 3 * (request.as_micros() + stop.as_micros());
-        let seconds = Span::micros((doubled + 1) / 2).ceil_seconds();
-        if seconds < 1 { 1 } else { seconds as u32 }
-    }
-
-    /// How long to wait before a request is tried again.
-    fn pause(self) -> Span {
-        let tenth = Span::micros(self.every.as_micros() / 10);
-        tenth.min(Span::seconds(1))
-    }
-
-    /// The longest that a request may take: until the next is due, and no more than half of the time
-    /// between the moment that a renewal is due and the moment that the work has to stop, so that
-    /// another can be tried.
-    #[must_use]
-    pub fn request(self) -> Span {
-        let until_stop = self.ahead(self.duration).as_micros() - self.stop.as_micros();
-        let until_next = self.every.as_micros() - self.pause().as_micros();
-        Span::micros((until_stop / 2).min(until_next))
-    }
-
-    /// When a renewal is due, as the time before the end of a Lease of `duration` seconds, which may
-    /// be shorter than what was asked for.
-    fn ahead(self, duration: u32) -> Span {
-        let duration = duration.min(self.duration);
-        // A hold's duration, in microseconds, leaves no room for a product in 64 bits.
-        let every = i128::from(self.every.as_micros()) * i128::from(duration)
-            / i128::from(self.duration.max(1));
-        let every = i64::try_from(every).unwrap_or(i64::MAX);
-        Span::micros(Span::seconds(duration).as_micros() - every)
-    }
 }
 
 /// A write under way, or of unknown fate.
@@ -353,8 +268,12 @@ impl Keeper {
         self.not_before = clocks.boot.plus(self.terms.pause());
     }
 
-    /// The Lease was read (`None`: there is none).
+    /// The Lease was read (`None`: there is none). What is older than what a watch has shown
+    /// meanwhile says nothing: it is read again.
     pub fn read(&mut self, seen: Option<&Lease>, clocks: Clocks) {
+        if seen.is_some_and(|lease| self.is_outdated(lease)) {
+            return self.unread(clocks);
+        }
         self.busy = false;
         let checked = self.next == Next::Checking;
         if self.next != Next::Check {
@@ -380,7 +299,7 @@ impl Keeper {
     /// A watch showed a state of the Lease; one that is older than what is known already says
     /// nothing.
     pub fn watched(&mut self, lease: &Lease, clocks: Clocks) {
-        if lease.version > self.held.version || bugs::active(Bug::StaleWatchBelieved) {
+        if !self.is_outdated(lease) {
             self.observe(Some(lease), clocks);
         }
     }
@@ -466,9 +385,19 @@ impl Keeper {
         Ok(sent)
     }
 
-    /// Takes in a state of the Lease that is no older than what is known.
+    /// Whether `lease` is older than what is known. Versions have an order, also where a Lease was
+    /// deleted and made again; only an etcd that was restored from a backup counts on from a lower
+    /// one. Then nothing that is read counts any more, and the acquisition runs out.
+    fn is_outdated(&self, lease: &Lease) -> bool {
+        lease.version < self.held.version && !bugs::active(Bug::StaleWatchBelieved)
+    }
+
+    /// Takes in a state of the Lease, unless it is older than what is known.
     fn observe(&mut self, seen: Option<&Lease>, clocks: Clocks) {
         if self.loss.is_some() && !bugs::active(Bug::RevivedAfterLoss) {
+            return;
+        }
+        if seen.is_some_and(|lease| self.is_outdated(lease)) {
             return;
         }
         self.loss = self.lost(seen);
@@ -542,11 +471,6 @@ impl Keeper {
     }
 }
 
-/// A third of so many seconds.
-const fn third(seconds: u32) -> Span {
-    Span::micros(Span::seconds(seconds).as_micros() / 3)
-}
-
 /// Later than any deadline.
 const NEVER: BootInstant = BootInstant::from_micros(i64::MAX);
 
@@ -557,327 +481,4 @@ fn lands_on(write: &Write, lease: &Lease) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::protocol::lease::Version;
-    use crate::protocol::testing::{ADMIN, ALICE, BOB, alice, held, secs};
-    use crate::protocol::time::Instant;
-
-    const TERMS: Terms = Terms::new(60, Span::seconds(10));
-
-    /// Boot clock and server's time agree, to make the cases easy to read.
-    fn at(seconds: u32) -> Clocks {
-        let server = secs(seconds);
-        Clocks {
-            boot: boot(seconds),
-            server: Now::at(server),
-        }
-    }
-
-    fn boot(seconds: u32) -> BootInstant {
-        BootInstant::from_micros(secs(seconds).as_micros())
-    }
-
-    fn keeper() -> Keeper {
-        Keeper::new(alice(), TERMS, &held(ALICE, 100, 60), boot(160)).expect("somebody holds it")
-    }
-
-    fn send(keeper: &mut Keeper, seconds: u32) -> Sent {
-        match keeper.due(at(seconds)) {
-            Due::Send(sent) => sent,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// What the server has once `sent` landed.
-    fn after(sent: &Sent) -> Lease {
-        let Write::Renew { at, duration, .. } = sent.write else {
-            panic!("{sent:?}");
-        };
-        Lease {
-            version: Version(sent.on.version.0 + 1),
-            renewed: Some(at),
-            duration,
-            ..sent.on
-        }
-    }
-
-    #[test]
-    fn it_renews_at_a_third_and_believes_from_before_it_sent() {
-        let mut keeper = keeper();
-        assert_eq!(keeper.due(at(101)), Due::Wait(boot(120)));
-        let sent = send(&mut keeper, 120);
-        assert_eq!(keeper.due(at(121)), Due::Wait(boot(150)), "one at a time");
-        keeper.answered(&after(&sent), at(125));
-        assert_eq!(keeper.deadline(), boot(180));
-        assert_eq!(keeper.due(at(126)), Due::Wait(boot(140)));
-    }
-
-    #[test]
-    fn belief_counts_the_answered_duration_not_the_asked_one() {
-        let mut keeper = keeper();
-        let sent = send(&mut keeper, 120);
-        let shortened = Lease {
-            duration: 30,
-            ..after(&sent)
-        };
-        keeper.answered(&shortened, at(121));
-        assert_eq!(keeper.deadline(), boot(150));
-        assert_eq!(keeper.due(at(122)), Due::Wait(boot(130)));
-    }
-
-    #[test]
-    fn it_is_lost_by_its_own_timer_while_a_request_hangs() {
-        let mut keeper = keeper();
-        send(&mut keeper, 120);
-        assert!(keeper.may_work(boot(149)));
-        assert!(!keeper.may_work(boot(150)));
-        assert_eq!(keeper.due(at(150)), Due::Lost(Loss::Expired));
-        keeper.answered(&held(ALICE, 149, 60), at(151));
-        assert_eq!(keeper.due(at(151)), Due::Lost(Loss::Expired), "no revival");
-    }
-
-    #[test]
-    fn an_unanswered_renewal_is_sent_again_as_it_was_and_counts_from_the_first_time() {
-        let mut keeper = keeper();
-        let sent = send(&mut keeper, 120);
-        keeper.unanswered(at(130));
-        assert_eq!(keeper.due(at(130)), Due::Wait(boot(131)));
-        assert_eq!(send(&mut keeper, 131), sent);
-        keeper.conflicted(at(131));
-        assert_eq!(keeper.due(at(131)), Due::Read);
-        keeper.read(Some(&after(&sent)), at(132));
-        assert_eq!(keeper.deadline(), boot(180));
-    }
-
-    #[test]
-    fn an_unchanged_lease_does_not_settle_a_renewal() {
-        let mut keeper = keeper();
-        let sent = send(&mut keeper, 120);
-        keeper.unanswered(at(121));
-        keeper.read(Some(&held(ALICE, 100, 60)), at(122));
-        assert_eq!(send(&mut keeper, 123), sent);
-    }
-
-    #[test]
-    fn a_refused_renewal_is_decided_anew_on_what_is_read() {
-        let mut keeper = keeper();
-        let first = send(&mut keeper, 120);
-        keeper.conflicted(at(120));
-        assert_eq!(keeper.due(at(120)), Due::Read);
-        let annotated = Lease {
-            version: Version(9),
-            ..held(ALICE, 100, 60)
-        };
-        keeper.read(Some(&annotated), at(121));
-        assert_eq!(keeper.deadline(), boot(160));
-        let second = send(&mut keeper, 121);
-        assert_eq!(second.on, annotated);
-        assert_ne!(second.write, first.write);
-    }
-
-    #[test]
-    fn losses_name_who_is_there_now() {
-        let newer = |lease: Lease| Lease {
-            version: Version(7),
-            ..lease
-        };
-        let taken = newer(Lease {
-            transitions: 2,
-            ..held(BOB, 110, 60)
-        });
-        let free = newer(Lease {
-            holder: None,
-            ..held(ALICE, 100, 60)
-        });
-        let replaced = newer(Lease {
-            uid: Id(99),
-            ..held(BOB, 110, 60)
-        });
-        for (seen, loss) in [
-            (taken, Loss::Taken { by: BOB.id }),
-            (free, Loss::Released),
-            (replaced, Loss::Replaced { by: Some(BOB.id) }),
-        ] {
-            let mut keeper = keeper();
-            keeper.watched(&seen, at(111));
-            assert_eq!(keeper.due(at(111)), Due::Lost(loss));
-        }
-        let mut keeper = keeper();
-        keeper.watched_deletion(&newer(held(ALICE, 100, 60)));
-        assert_eq!(keeper.due(at(111)), Due::Lost(Loss::Deleted));
-    }
-
-    #[test]
-    fn what_a_watch_shows_late_is_no_loss() {
-        let mut keeper = keeper();
-        let old = Lease {
-            version: Version(0),
-            ..held(BOB, 20, 60)
-        };
-        keeper.watched(&old, at(111));
-        keeper.watched_deletion(&old);
-        assert_eq!(keeper.loss(), None);
-    }
-
-    #[test]
-    fn times_changed_from_outside_cut_the_belief_and_never_extend_it() {
-        let mut keeper = keeper();
-        let shortened = Lease {
-            version: Version(2),
-            duration: 30,
-            ..held(ALICE, 100, 60)
-        };
-        keeper.watched(&shortened, at(110));
-        assert_eq!(keeper.deadline(), boot(130));
-        let extended = Lease {
-            version: Version(3),
-            duration: 600,
-            ..held(ALICE, 100, 60)
-        };
-        keeper.watched(&extended, at(111));
-        assert_eq!(keeper.deadline(), boot(130));
-    }
-
-    #[test]
-    fn after_a_jump_nothing_goes_on_before_a_read_and_belief_ends_by_the_servers_time() {
-        let mut keeper = keeper();
-        keeper.jumped();
-        assert!(!keeper.may_work(boot(110)));
-        assert_eq!(keeper.due(at(110)), Due::Read);
-        keeper.jumped();
-        keeper.read(Some(&held(ALICE, 100, 60)), at(111));
-        assert!(!keeper.may_work(boot(111)), "the read was begun before");
-        assert_eq!(keeper.due(at(111)), Due::Read);
-        let paused = Clocks {
-            boot: boot(112),
-            server: Now::at(secs(132)),
-        };
-        keeper.read(Some(&held(ALICE, 100, 60)), paused);
-        assert!(keeper.may_work(boot(112)));
-        assert_eq!(keeper.deadline(), boot(140));
-    }
-
-    #[test]
-    fn a_renewal_from_before_a_jump_that_lands_after_the_check_counts_by_the_servers_time() {
-        let mut keeper = keeper();
-        let sent = send(&mut keeper, 120);
-        keeper.jumped();
-        keeper.unanswered(at(120));
-        // The machine stood still for 20 s.
-        let paused = |seconds: u32| Clocks {
-            boot: boot(seconds),
-            server: Now::at(secs(seconds + 20)),
-        };
-        assert_eq!(keeper.due(paused(121)), Due::Read);
-        keeper.read(Some(&held(ALICE, 100, 60)), paused(121));
-        assert_eq!(keeper.deadline(), boot(140), "the renewal has not landed");
-        assert_eq!(keeper.due(paused(122)), Due::Send(sent));
-        keeper.answered(&after(&sent), paused(122));
-        assert_eq!(keeper.deadline(), boot(160), "not 20 s more");
-    }
-
-    #[test]
-    fn a_hold_is_read_now_and_then_and_never_renewed() {
-        let hold = held(ADMIN, 100, 60);
-        let mut keeper = Keeper::new(alice(), TERMS, &hold, boot(160)).expect("held");
-        for seconds in [200, 221, 242] {
-            assert_eq!(keeper.due(at(seconds)), Due::Read);
-            keeper.read(Some(&hold), at(seconds));
-            assert_eq!(keeper.due(at(seconds)), Due::Wait(boot(seconds + 20)));
-        }
-    }
-
-    #[test]
-    fn a_renewal_that_changed_nothing_counts() {
-        let mut keeper = keeper();
-        let sent = send(&mut keeper, 120);
-        let same = Lease {
-            version: sent.on.version,
-            ..after(&sent)
-        };
-        keeper.answered(&same, at(121));
-        assert_eq!(keeper.deadline(), boot(180));
-    }
-
-    #[test]
-    fn the_shortest_duration_leaves_time_for_a_renewal_to_fail() {
-        for (request, stop) in [(10, 11), (1, 0), (3, 4)] {
-            let duration = Terms::shortest(Span::seconds(request), Span::seconds(stop));
-            let terms = Terms::new(duration, Span::seconds(stop));
-            let mut keeper = Keeper::new(
-                alice(),
-                terms,
-                &held(ALICE, 0, duration),
-                BootInstant::from_micros(Instant::from_micros(0).as_micros())
-                    .plus(Span::seconds(duration)),
-            )
-            .expect("held");
-            let Due::Wait(due) = keeper.due(at(0)) else {
-                panic!("{duration}");
-            };
-            assert!(due.plus(Span::seconds(request)) <= keeper.stop_at());
-        }
-        assert_eq!(Terms::shortest(Span::seconds(10), Span::seconds(11)), 32);
-    }
-
-    #[test]
-    fn the_longest_duration_that_a_lease_can_have_is_kept_like_any_other() {
-        let longest = i32::MAX.unsigned_abs();
-        let terms = Terms::new(longest, Span::seconds(1));
-        let two_thirds = Span::micros(Span::seconds(longest).as_micros() - terms.every.as_micros());
-        assert_eq!(terms.ahead(longest), two_thirds);
-        assert!(terms.request() > Span::seconds(longest / 4));
-    }
-
-    #[test]
-    fn as_many_renewals_fail_as_were_asked_for_before_the_work_has_to_stop() {
-        for (missed, duration, stop) in [(3, 15, 6), (2, 10, 1), (5, 8, 2)] {
-            let terms =
-                Terms::tolerating(missed, duration, Span::seconds(stop)).expect("it can be");
-            let end = boot(duration);
-            let mut keeper =
-                Keeper::new(alice(), terms, &held(ALICE, 0, duration), end).expect("held");
-            let mut clocks = at(0);
-            let mut failed = 0;
-            let loss = loop {
-                match keeper.due(clocks) {
-                    Due::Wait(until) => clocks.boot = until,
-                    Due::Send(_) => {
-                        clocks.boot = clocks.boot.plus(terms.request());
-                        keeper.unanswered(clocks);
-                        failed += 1;
-                    }
-                    Due::Lost(loss) => break loss,
-                    Due::Read => panic!("nothing refused it"),
-                }
-            };
-            assert_eq!((failed, loss), (missed, Loss::Expired), "{duration} s");
-            assert_eq!(clocks.boot, boot(duration - stop));
-        }
-    }
-
-    #[test]
-    fn the_next_renewal_is_due_its_interval_after_the_last_was_sent() {
-        let terms = Terms::tolerating(4, 60, Span::seconds(10)).expect("it can be");
-        assert_eq!(terms.every, Span::seconds(10));
-        let lease = held(ALICE, 100, 60);
-        let mut keeper = Keeper::new(alice(), terms, &lease, boot(160)).expect("held");
-        assert_eq!(keeper.due(at(101)), Due::Wait(boot(110)));
-        let sent = send(&mut keeper, 111);
-        keeper.answered(&after(&sent), at(112));
-        assert_eq!(keeper.due(at(113)), Due::Wait(boot(121)));
-    }
-
-    #[test]
-    fn renewals_closer_than_a_second_are_not_to_be_had() {
-        for (missed, stop) in [(1, 0), (3, 6), (40, 11)] {
-            let stop = Span::seconds(stop);
-            let shortest = Terms::shortest_tolerating(missed, stop);
-            assert!(Terms::tolerating(missed, shortest, stop).is_some());
-            assert_eq!(Terms::tolerating(missed, shortest - 1, stop), None);
-        }
-        assert_eq!(Terms::shortest_tolerating(3, Span::seconds(6)), 10);
-        assert_eq!(Terms::tolerating(3, 5, Span::seconds(6)), None);
-    }
-}
+mod tests;

@@ -15,6 +15,7 @@ pub mod outcome;
 #[doc(hidden)]
 pub mod relabel;
 pub mod state;
+pub mod terms;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod time;
@@ -25,11 +26,12 @@ pub mod wait;
 pub use belief::{BootInstant, deadline};
 pub use breaks::breaks;
 pub use elect::Candidacy;
-pub use keep::{Clocks, Due, Keeper, Loss, Sent, Terms};
+pub use keep::{Clocks, Due, Keeper, Loss, Sent};
 pub use lease::{Acquisition, Holder, Lease, Version};
 pub use names::{Id, Names};
 pub use outcome::{Outcome, judge};
 pub use state::{Flags, LONGEST, SKEW_BUDGET, State, flags, next_change, state, takeover};
+pub use terms::Terms;
 pub use time::{Instant, Now, Span};
 pub use token::{InvalidToken, Token};
 pub use transition::{Caller, Decision, Refusal, Verb, Write, decide};

@@ -1,0 +1,335 @@
+//! The keeper, step by step.
+
+use super::*;
+use crate::protocol::lease::Version;
+use crate::protocol::testing::{ADMIN, ALICE, BOB, alice, held, secs};
+use crate::protocol::time::Instant;
+
+const TERMS: Terms = Terms::new(60, Span::seconds(10));
+
+/// Boot clock and server's time agree, to make the cases easy to read.
+fn at(seconds: u32) -> Clocks {
+    let server = secs(seconds);
+    Clocks {
+        boot: boot(seconds),
+        server: Now::at(server),
+    }
+}
+
+fn boot(seconds: u32) -> BootInstant {
+    BootInstant::from_micros(secs(seconds).as_micros())
+}
+
+fn keeper() -> Keeper {
+    Keeper::new(alice(), TERMS, &held(ALICE, 100, 60), boot(160)).expect("somebody holds it")
+}
+
+fn send(keeper: &mut Keeper, seconds: u32) -> Sent {
+    match keeper.due(at(seconds)) {
+        Due::Send(sent) => sent,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What the server has once `sent` landed.
+fn after(sent: &Sent) -> Lease {
+    let Write::Renew { at, duration, .. } = sent.write else {
+        panic!("{sent:?}");
+    };
+    Lease {
+        version: Version(sent.on.version.0 + 1),
+        renewed: Some(at),
+        duration,
+        ..sent.on
+    }
+}
+
+#[test]
+fn it_renews_at_a_third_and_believes_from_before_it_sent() {
+    let mut keeper = keeper();
+    assert_eq!(keeper.due(at(101)), Due::Wait(boot(120)));
+    let sent = send(&mut keeper, 120);
+    assert_eq!(keeper.due(at(121)), Due::Wait(boot(150)), "one at a time");
+    keeper.answered(&after(&sent), at(125));
+    assert_eq!(keeper.deadline(), boot(180));
+    assert_eq!(keeper.due(at(126)), Due::Wait(boot(140)));
+}
+
+#[test]
+fn belief_counts_the_answered_duration_not_the_asked_one() {
+    let mut keeper = keeper();
+    let sent = send(&mut keeper, 120);
+    let shortened = Lease {
+        duration: 30,
+        ..after(&sent)
+    };
+    keeper.answered(&shortened, at(121));
+    assert_eq!(keeper.deadline(), boot(150));
+    assert_eq!(keeper.due(at(122)), Due::Wait(boot(130)));
+}
+
+#[test]
+fn it_is_lost_by_its_own_timer_while_a_request_hangs() {
+    let mut keeper = keeper();
+    send(&mut keeper, 120);
+    assert!(keeper.may_work(boot(149)));
+    assert!(!keeper.may_work(boot(150)));
+    assert_eq!(keeper.due(at(150)), Due::Lost(Loss::Expired));
+    keeper.answered(&held(ALICE, 149, 60), at(151));
+    assert_eq!(keeper.due(at(151)), Due::Lost(Loss::Expired), "no revival");
+}
+
+#[test]
+fn an_unanswered_renewal_is_sent_again_as_it_was_and_counts_from_the_first_time() {
+    let mut keeper = keeper();
+    let sent = send(&mut keeper, 120);
+    keeper.unanswered(at(130));
+    assert_eq!(keeper.due(at(130)), Due::Wait(boot(131)));
+    assert_eq!(send(&mut keeper, 131), sent);
+    keeper.conflicted(at(131));
+    assert_eq!(keeper.due(at(131)), Due::Read);
+    keeper.read(Some(&after(&sent)), at(132));
+    assert_eq!(keeper.deadline(), boot(180));
+}
+
+#[test]
+fn an_unchanged_lease_does_not_settle_a_renewal() {
+    let mut keeper = keeper();
+    let sent = send(&mut keeper, 120);
+    keeper.unanswered(at(121));
+    keeper.read(Some(&held(ALICE, 100, 60)), at(122));
+    assert_eq!(send(&mut keeper, 123), sent);
+}
+
+#[test]
+fn a_refused_renewal_is_decided_anew_on_what_is_read() {
+    let mut keeper = keeper();
+    let first = send(&mut keeper, 120);
+    keeper.conflicted(at(120));
+    assert_eq!(keeper.due(at(120)), Due::Read);
+    let annotated = Lease {
+        version: Version(9),
+        ..held(ALICE, 100, 60)
+    };
+    keeper.read(Some(&annotated), at(121));
+    assert_eq!(keeper.deadline(), boot(160));
+    let second = send(&mut keeper, 121);
+    assert_eq!(second.on, annotated);
+    assert_ne!(second.write, first.write);
+}
+
+#[test]
+fn losses_name_who_is_there_now() {
+    let newer = |lease: Lease| Lease {
+        version: Version(7),
+        ..lease
+    };
+    let taken = newer(Lease {
+        transitions: 2,
+        ..held(BOB, 110, 60)
+    });
+    let free = newer(Lease {
+        holder: None,
+        ..held(ALICE, 100, 60)
+    });
+    let replaced = newer(Lease {
+        uid: Id(99),
+        ..held(BOB, 110, 60)
+    });
+    for (seen, loss) in [
+        (taken, Loss::Taken { by: BOB.id }),
+        (free, Loss::Released),
+        (replaced, Loss::Replaced { by: Some(BOB.id) }),
+    ] {
+        let mut keeper = keeper();
+        keeper.watched(&seen, at(111));
+        assert_eq!(keeper.due(at(111)), Due::Lost(loss));
+    }
+    let mut keeper = keeper();
+    keeper.watched_deletion(&newer(held(ALICE, 100, 60)));
+    assert_eq!(keeper.due(at(111)), Due::Lost(Loss::Deleted));
+}
+
+#[test]
+fn what_a_watch_shows_late_is_no_loss() {
+    let mut keeper = keeper();
+    let old = Lease {
+        version: Version(0),
+        ..held(BOB, 20, 60)
+    };
+    keeper.watched(&old, at(111));
+    keeper.watched_deletion(&old);
+    assert_eq!(keeper.loss(), None);
+}
+
+#[test]
+fn an_answer_that_is_older_than_what_a_watch_has_shown_says_nothing() {
+    let mut keeper = keeper();
+    let sent = send(&mut keeper, 120);
+    let landed = after(&sent);
+    let annotated = Lease {
+        version: Version(landed.version.0 + 1),
+        ..landed
+    };
+    keeper.watched(&annotated, at(121));
+    keeper.answered(&landed, at(122));
+    assert_eq!(keeper.deadline(), boot(180));
+    assert_eq!(*keeper.held(), annotated, "the next is decided on this");
+}
+
+#[test]
+fn a_read_that_is_older_than_what_a_watch_has_shown_says_nothing() {
+    let old = held(ALICE, 100, 60);
+    let mut keeper = keeper();
+    keeper.jumped();
+    assert_eq!(keeper.due(at(110)), Due::Read);
+    let annotated = Lease {
+        version: Version(2),
+        ..old
+    };
+    keeper.watched(&annotated, at(110));
+    keeper.read(Some(&old), at(111));
+    assert_eq!(*keeper.held(), annotated);
+    assert!(!keeper.may_work(boot(112)), "it is not checked");
+    assert_eq!(keeper.due(at(113)), Due::Read);
+    keeper.read(Some(&annotated), at(113));
+    assert!(keeper.may_work(boot(113)));
+}
+
+#[test]
+fn times_changed_from_outside_cut_the_belief_and_never_extend_it() {
+    let mut keeper = keeper();
+    let shortened = Lease {
+        version: Version(2),
+        duration: 30,
+        ..held(ALICE, 100, 60)
+    };
+    keeper.watched(&shortened, at(110));
+    assert_eq!(keeper.deadline(), boot(130));
+    let extended = Lease {
+        version: Version(3),
+        duration: 600,
+        ..held(ALICE, 100, 60)
+    };
+    keeper.watched(&extended, at(111));
+    assert_eq!(keeper.deadline(), boot(130));
+}
+
+#[test]
+fn after_a_jump_nothing_goes_on_before_a_read_and_belief_ends_by_the_servers_time() {
+    let mut keeper = keeper();
+    keeper.jumped();
+    assert!(!keeper.may_work(boot(110)));
+    assert_eq!(keeper.due(at(110)), Due::Read);
+    keeper.jumped();
+    keeper.read(Some(&held(ALICE, 100, 60)), at(111));
+    assert!(!keeper.may_work(boot(111)), "the read was begun before");
+    assert_eq!(keeper.due(at(111)), Due::Read);
+    let paused = Clocks {
+        boot: boot(112),
+        server: Now::at(secs(132)),
+    };
+    keeper.read(Some(&held(ALICE, 100, 60)), paused);
+    assert!(keeper.may_work(boot(112)));
+    assert_eq!(keeper.deadline(), boot(140));
+}
+
+#[test]
+fn a_renewal_from_before_a_jump_that_lands_after_the_check_counts_by_the_servers_time() {
+    let mut keeper = keeper();
+    let sent = send(&mut keeper, 120);
+    keeper.jumped();
+    keeper.unanswered(at(120));
+    // The machine stood still for 20 s.
+    let paused = |seconds: u32| Clocks {
+        boot: boot(seconds),
+        server: Now::at(secs(seconds + 20)),
+    };
+    assert_eq!(keeper.due(paused(121)), Due::Read);
+    keeper.read(Some(&held(ALICE, 100, 60)), paused(121));
+    assert_eq!(keeper.deadline(), boot(140), "the renewal has not landed");
+    assert_eq!(keeper.due(paused(122)), Due::Send(sent));
+    keeper.answered(&after(&sent), paused(122));
+    assert_eq!(keeper.deadline(), boot(160), "not 20 s more");
+}
+
+#[test]
+fn a_hold_is_read_now_and_then_and_never_renewed() {
+    let hold = held(ADMIN, 100, 60);
+    let mut keeper = Keeper::new(alice(), TERMS, &hold, boot(160)).expect("held");
+    for seconds in [200, 221, 242] {
+        assert_eq!(keeper.due(at(seconds)), Due::Read);
+        keeper.read(Some(&hold), at(seconds));
+        assert_eq!(keeper.due(at(seconds)), Due::Wait(boot(seconds + 20)));
+    }
+}
+
+#[test]
+fn a_renewal_that_changed_nothing_counts() {
+    let mut keeper = keeper();
+    let sent = send(&mut keeper, 120);
+    let same = Lease {
+        version: sent.on.version,
+        ..after(&sent)
+    };
+    keeper.answered(&same, at(121));
+    assert_eq!(keeper.deadline(), boot(180));
+}
+
+#[test]
+fn the_shortest_duration_leaves_time_for_a_renewal_to_fail() {
+    for (request, stop) in [(10, 11), (1, 0), (3, 4)] {
+        let duration = Terms::shortest(Span::seconds(request), Span::seconds(stop));
+        let terms = Terms::new(duration, Span::seconds(stop));
+        let mut keeper = Keeper::new(
+            alice(),
+            terms,
+            &held(ALICE, 0, duration),
+            BootInstant::from_micros(Instant::from_micros(0).as_micros())
+                .plus(Span::seconds(duration)),
+        )
+        .expect("held");
+        let Due::Wait(due) = keeper.due(at(0)) else {
+            panic!("{duration}");
+        };
+        assert!(due.plus(Span::seconds(request)) <= keeper.stop_at());
+    }
+    assert_eq!(Terms::shortest(Span::seconds(10), Span::seconds(11)), 32);
+}
+
+#[test]
+fn as_many_renewals_fail_as_were_asked_for_before_the_work_has_to_stop() {
+    for (missed, duration, stop) in [(3, 15, 6), (2, 10, 1), (5, 8, 2)] {
+        let terms = Terms::tolerating(missed, duration, Span::seconds(stop)).expect("it can be");
+        let end = boot(duration);
+        let mut keeper = Keeper::new(alice(), terms, &held(ALICE, 0, duration), end).expect("held");
+        let mut clocks = at(0);
+        let mut failed = 0;
+        let loss = loop {
+            match keeper.due(clocks) {
+                Due::Wait(until) => clocks.boot = until,
+                Due::Send(_) => {
+                    clocks.boot = clocks.boot.plus(terms.request());
+                    keeper.unanswered(clocks);
+                    failed += 1;
+                }
+                Due::Lost(loss) => break loss,
+                Due::Read => panic!("nothing refused it"),
+            }
+        };
+        assert_eq!((failed, loss), (missed, Loss::Expired), "{duration} s");
+        assert_eq!(clocks.boot, boot(duration - stop));
+    }
+}
+
+#[test]
+fn the_next_renewal_is_due_its_interval_after_the_last_was_sent() {
+    let terms = Terms::tolerating(4, 60, Span::seconds(10)).expect("it can be");
+    assert_eq!(terms.every, Span::seconds(10));
+    let lease = held(ALICE, 100, 60);
+    let mut keeper = Keeper::new(alice(), terms, &lease, boot(160)).expect("held");
+    assert_eq!(keeper.due(at(101)), Due::Wait(boot(110)));
+    let sent = send(&mut keeper, 111);
+    keeper.answered(&after(&sent), at(112));
+    assert_eq!(keeper.due(at(113)), Due::Wait(boot(121)));
+}

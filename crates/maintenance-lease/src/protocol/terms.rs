@@ -1,0 +1,121 @@
+//! How an acquisition is kept: its length, when it is renewed, and how much of it the end of the
+//! work takes.
+
+use super::time::Span;
+
+/// How an acquisition is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Terms {
+    /// The length that every renewal asks for, in seconds.
+    pub duration: u32,
+    /// How long before the deadline the work is asked to stop, so that it is over by then.
+    pub stop: Span,
+    /// How long after one renewal was sent the next is due.
+    pub every: Span,
+}
+
+impl Terms {
+    /// The shortest time between two renewals that can be asked for by how many may fail.
+    pub const SHORTEST_INTERVAL: Span = Span::seconds(1);
+
+    /// Renewals at a third of the duration.
+    #[must_use]
+    pub const fn new(duration: u32, stop: Span) -> Self {
+        Self {
+            duration,
+            stop,
+            every: third(duration),
+        }
+    }
+
+    /// Renewals so often that the work has to stop once `missed` of them in a row (at least one) have
+    /// failed, each for as long as until the next: every (duration − stop) / (missed + 1). `None`
+    /// where that is under [`SHORTEST_INTERVAL`](Self::SHORTEST_INTERVAL).
+    #[must_use]
+    pub fn tolerating(missed: u32, duration: u32, stop: Span) -> Option<Self> {
+        let work = Span::seconds(duration).as_micros() - stop.as_micros();
+        let every = Span::micros(work / (i64::from(missed.max(1)) + 1));
+        (every >= Self::SHORTEST_INTERVAL).then_some(Self {
+            duration,
+            stop,
+            every,
+        })
+    }
+
+    /// The shortest duration, in seconds, that [`tolerating`](Self::tolerating) takes:
+    /// stop + (missed + 1) × 1 s, rounded up to whole seconds.
+    #[must_use]
+    pub fn shortest_tolerating(missed: u32, stop: Span) -> u32 {
+        let renewals = Self::SHORTEST_INTERVAL.as_micros() * (i64::from(missed.max(1)) + 1);
+        let seconds = Span::micros(stop.as_micros() + renewals).ceil_seconds();
+        u32::try_from(seconds).unwrap_or(u32::MAX)
+    }
+
+    /// A renewal is due at a third of the duration. If it takes all of `request` to fail, there
+    /// must be time left before the work has to stop: duration ≥ 3/2 × (request + stop), rounded up
+    /// to whole seconds.
+    #[must_use]
+    pub const fn shortest(request: Span, stop: Span) -> u32 {
+        let doubled = 3 * (request.as_micros() + stop.as_micros());
+        let seconds = Span::micros((doubled + 1) / 2).ceil_seconds();
+        if seconds < 1 { 1 } else { seconds as u32 }
+    }
+
+    /// How long to wait before a request is tried again.
+    pub(super) fn pause(self) -> Span {
+        let tenth = Span::micros(self.every.as_micros() / 10);
+        tenth.min(Span::seconds(1))
+    }
+
+    /// The longest that a request may take: until the next is due, and no more than half of the time
+    /// between the moment that a renewal is due and the moment that the work has to stop, so that
+    /// another can be tried.
+    #[must_use]
+    pub fn request(self) -> Span {
+        let until_stop = self.ahead(self.duration).as_micros() - self.stop.as_micros();
+        let until_next = self.every.as_micros() - self.pause().as_micros();
+        Span::micros((until_stop / 2).min(until_next))
+    }
+
+    /// When a renewal is due, as the time before the end of a Lease of `duration` seconds, which may
+    /// be shorter than what was asked for.
+    pub(super) fn ahead(self, duration: u32) -> Span {
+        let duration = duration.min(self.duration);
+        // A hold's duration, in microseconds, leaves no room for a product in 64 bits.
+        let every = i128::from(self.every.as_micros()) * i128::from(duration)
+            / i128::from(self.duration.max(1));
+        let every = i64::try_from(every).unwrap_or(i64::MAX);
+        Span::micros(Span::seconds(duration).as_micros() - every)
+    }
+}
+
+/// A third of so many seconds.
+const fn third(seconds: u32) -> Span {
+    Span::micros(Span::seconds(seconds).as_micros() / 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_duration_that_a_lease_can_have_is_kept_like_any_other() {
+        let longest = i32::MAX.unsigned_abs();
+        let terms = Terms::new(longest, Span::seconds(1));
+        let two_thirds = Span::micros(Span::seconds(longest).as_micros() - terms.every.as_micros());
+        assert_eq!(terms.ahead(longest), two_thirds);
+        assert!(terms.request() > Span::seconds(longest / 4));
+    }
+
+    #[test]
+    fn renewals_closer_than_a_second_are_not_to_be_had() {
+        for (missed, stop) in [(1, 0), (3, 6), (40, 11)] {
+            let stop = Span::seconds(stop);
+            let shortest = Terms::shortest_tolerating(missed, stop);
+            assert!(Terms::tolerating(missed, shortest, stop).is_some());
+            assert_eq!(Terms::tolerating(missed, shortest - 1, stop), None);
+        }
+        assert_eq!(Terms::shortest_tolerating(3, Span::seconds(6)), 10);
+        assert_eq!(Terms::tolerating(3, 5, Span::seconds(6)), None);
+    }
+}
