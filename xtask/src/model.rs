@@ -21,10 +21,11 @@ impl Arguments {
             "--package",
             "maintenance-lease",
         ]);
-        model
-            .args(["--test", "model", "exhaustive", "--"])
-            .args(["--nocapture", "--test-threads=1"])
-            .env("MODEL_LARGE", "1");
+        model.args(["--test", "model", "exhaustive", "--"]).args([
+            "--include-ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ]);
         run(&mut model)
     }
 }

@@ -7,8 +7,9 @@ use super::belief::BootInstant;
 use super::keep::Clocks;
 use super::lease::{Holder, Lease, Version};
 use super::relabel::Relabel;
-use super::state::{SKEW_BUDGET, takeover};
-use super::time::{Instant, Span};
+use super::state::{SKEW_BUDGET, State, state, takeover};
+use super::time::{Instant, Now, Span};
+use super::transition::Caller;
 
 /// How long after a lost race a change must be seen; else the Lease is read.
 pub const SILENCE: Span = Span::seconds(1);
@@ -41,6 +42,8 @@ pub enum Turn {
 pub struct Waiter {
     expiry: Expiry,
     free_only: bool,
+    /// Whose lock it may have although it is held: its own.
+    own: Option<Caller>,
     known: bool,
     seen: Option<Lease>,
     /// When the record was first seen as it is: only where it changed before its own eyes.
@@ -59,12 +62,20 @@ impl Waiter {
         Self {
             expiry,
             free_only,
+            own: None,
             known: false,
             seen: None,
             sight: None,
             lost: None,
             not_before: None,
         }
+    }
+
+    /// It may also have a lock that is `own`'s: to enter it again, or to make it a hold.
+    #[must_use]
+    pub const fn or_own(mut self, own: Caller) -> Self {
+        self.own = Some(own);
+        self
     }
 
     /// The newest that was seen of the Lease; `None`: there is none, or nothing was seen.
@@ -113,6 +124,7 @@ impl Waiter {
         self.first(clocks)
             .unwrap_or_else(|| match self.ripe(clocks) {
                 Some(at) if at <= clocks.boot => Turn::Try,
+                _ if self.is_own(clocks.server) => Turn::Try,
                 at => Turn::Wait(at),
             })
     }
@@ -131,6 +143,10 @@ impl Waiter {
     /// Renames everything in it.
     #[doc(hidden)]
     pub fn relabel(&mut self, labels: &mut impl Relabel) {
+        if let Some(own) = &mut self.own {
+            labels.id(&mut own.identity);
+            labels.id(&mut own.hold_identity);
+        }
         if let Some(seen) = &mut self.seen {
             labels.lease(seen);
         }
@@ -164,6 +180,20 @@ impl Waiter {
         }
         self.known = true;
         self.seen = lease.copied();
+    }
+
+    /// Whether it is the own lock, whatever the time. One that ran out is anybody's, and a colleague
+    /// of the same name may hold it still by their own clock.
+    fn is_own(&self, now: Now) -> bool {
+        let (Some(own), Some(lease)) = (self.own, &self.seen) else {
+            return false;
+        };
+        let names = [own.identity, own.hold_identity];
+        lease
+            .holder
+            .is_some_and(|holder| names.contains(&holder.id))
+            && !(lease.elected || lease.deleting || lease.foreign)
+            && !matches!(state(Some(lease), now), State::Expired { .. })
     }
 
     /// When it may be tried, by the boot clock; `None` where no passing of time helps.
@@ -225,8 +255,7 @@ fn record(lease: Option<&Lease>) -> Option<Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::testing::{ADMIN, ALICE, BOB, held, secs};
-    use crate::protocol::time::Now;
+    use crate::protocol::testing::{ADMIN, ALICE, BOB, OTHER_ADMIN, alice, held, secs};
 
     fn boot(seconds: u32) -> BootInstant {
         BootInstant::from_micros(secs(seconds).as_micros())
@@ -361,6 +390,38 @@ mod tests {
         let mut strict = Waiter::new(Expiry::ServerTime, true);
         strict.read(Some(&held(BOB, 100, 60)), boot(1_000));
         assert_eq!(strict.turn(at(90_000)), Turn::Wait(None));
+    }
+
+    #[test]
+    fn what_is_its_own_it_enters_at_once_until_it_has_run_out() {
+        let entering = |lease: &Lease| {
+            let mut waiter = Waiter::new(Expiry::ServerTime, false).or_own(alice());
+            waiter.read(Some(lease), boot(1_000));
+            waiter
+        };
+        let own = held(ALICE, 100, 60);
+        assert_eq!(entering(&own).turn(at(110)), Turn::Try);
+        assert!(matches!(waiter(&own).turn(at(110)), Turn::Wait(Some(_))));
+        let mut renewed_late = entering(&held(ALICE, 90, 60));
+        renewed_late.watched(
+            Some(&Lease {
+                version: Version(2),
+                ..own
+            }),
+            boot(1_150),
+        );
+        assert_eq!(renewed_late.turn(at(163)), Turn::Try);
+        let by_sight = Turn::Wait(Some(boot(1_213)));
+        assert_eq!(renewed_late.turn(at(164)), by_sight, "anybody's by now");
+        assert_eq!(entering(&held(ADMIN, 100, 60)).turn(at(110)), Turn::Try);
+        for theirs in [held(BOB, 100, 60), held(OTHER_ADMIN, 100, 60)] {
+            assert!(matches!(entering(&theirs).turn(at(110)), Turn::Wait(_)));
+        }
+        let deleting = Lease {
+            deleting: true,
+            ..own
+        };
+        assert_eq!(entering(&deleting).turn(at(110)), Turn::Wait(None));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::maintenance::verbs::Plan;
 use crate::options::InvalidOption;
 use crate::outcome::{Change, Error, Refused};
 use crate::protocol::{
-    BootInstant, Clocks, Expiry, Lease, Names, Refusal, Span, State, Turn, Waiter, state, takeover,
+    BootInstant, Clocks, Expiry, Lease, Names, Refusal, Span, Turn, Waiter, state, takeover,
 };
 
 /// How long a waiter whose watch can't be read goes without reading the Lease.
@@ -64,16 +64,25 @@ pub(super) struct Contest<'a> {
 
 impl<'a> Contest<'a> {
     pub(super) fn new(maintenance: &'a Maintenance, node: &str, goal: Goal<'a>) -> Self {
-        let free_only = matches!(goal, Goal::Acquire(options) if options.free_only);
-        let expiry = match goal {
-            Goal::Acquire(_) | Goal::Hold(_) => Expiry::ServerTime,
-            Goal::Elect(_) => Expiry::OwnEyes,
+        let mut names = Names::default();
+        let own = maintenance.caller(&mut names);
+        let waiter = match goal {
+            Goal::Acquire(options) => {
+                let waiter = Waiter::new(Expiry::ServerTime, options.free_only);
+                if options.reentry {
+                    waiter.or_own(own)
+                } else {
+                    waiter
+                }
+            }
+            Goal::Hold(_) => Waiter::new(Expiry::ServerTime, false).or_own(own),
+            Goal::Elect(_) => Waiter::new(Expiry::OwnEyes, false),
         };
         Self {
             maintenance,
             goal,
-            names: Names::default(),
-            waiter: Waiter::new(expiry, free_only),
+            names,
+            waiter,
             seen: Seen {
                 node: node.to_owned(),
                 row: Sight::Unread,
@@ -99,11 +108,7 @@ impl<'a> Contest<'a> {
         if self.look_at.is_some_and(|at| at <= clocks.boot) {
             return Turn::Read;
         }
-        let turn = match self.waiter.turn(clocks) {
-            Turn::Wait(_) if self.is_ours_to_take() => Turn::Try,
-            turn => turn,
-        };
-        match turn {
+        match self.waiter.turn(clocks) {
             Turn::Try if self.stale => Turn::Read,
             Turn::Wait(until) => Turn::Wait(until.into_iter().chain(self.look_at).min()),
             turn => turn,
@@ -147,18 +152,6 @@ impl<'a> Contest<'a> {
             Goal::Hold(options) => self.maintenance.check_hold(&self.seen, options),
             Goal::Elect(election) => election.check(&self.seen),
         }
-    }
-
-    /// The caller's own lock may be entered again or made a hold, whatever the time. One that ran
-    /// out is anybody's, and a colleague of the same name may hold it still by their own clock.
-    fn is_ours_to_take(&self) -> bool {
-        let Some(lease) = &self.seen.lease else {
-            return false;
-        };
-        let now = self.maintenance.api.time.now();
-        self.maintenance.is_own(lease)
-            && !matches!(lease.state(now), State::Expired { .. })
-            && self.verdict().is_ok()
     }
 
     fn plan(&self) -> Result<Plan, InvalidOption> {

@@ -25,6 +25,8 @@ pub(crate) struct Bounds {
     /// How long before the deadline work is asked to stop, in seconds.
     pub(crate) stop: u32,
     pub(crate) expiry: Expiry,
+    /// Clients enter what is theirs already, left over from before.
+    pub(crate) reentry: bool,
     /// How many requests may be under way at once.
     pub(crate) in_flight: usize,
     /// How many events a watch may show, the newest and older ones.
@@ -124,6 +126,7 @@ pub(crate) const CONTENDERS: Bounds = Bounds {
     duration: 6,
     stop: 0,
     expiry: Expiry::ServerTime,
+    reentry: false,
     in_flight: 1,
     events: 1,
     slow: false,
@@ -178,6 +181,28 @@ pub(crate) const HALTS: Bounds = Bounds {
     ..CONTENDERS
 };
 
+/// Two of them, who may enter again what they left behind. Whoever does so again and again, by clocks
+/// now ahead and now behind, lengthens a lease by a second at times, since its end never moves back;
+/// a policy ends that.
+pub(crate) const REENTRY: Bounds = Bounds {
+    reentry: true,
+    duration: 3,
+    longest: Some(3 + CONTENDERS.apart),
+    contenders: 2,
+    ..CONTENDERS
+};
+
+/// Everything at once: clocks apart by the whole budget, a machine that stands still, requests that
+/// arrive late, answers that are lost, and a lock that goes with its Node.
+pub(crate) const COMBINED: Bounds = Bounds {
+    duration: 3,
+    breaks: 1,
+    deletions: true,
+    halts: 1,
+    contenders: 2,
+    ..CONTENDERS
+};
+
 /// Two of them who elect a leader, with any clocks.
 pub(crate) const ELECTION: Bounds = Bounds {
     expiry: Expiry::OwnEyes,
@@ -211,6 +236,7 @@ impl Bounds {
         Setting {
             terms: Terms::new(self.duration, Span::seconds(self.stop)),
             expiry: self.expiry,
+            reentry: self.reentry,
             slow: self.slow,
         }
     }

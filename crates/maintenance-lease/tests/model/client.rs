@@ -183,6 +183,12 @@ impl Client {
                                 at: clocks.boot,
                             }))
                         }
+                        // It is the own hold: nothing is to be written.
+                        Ok(Decision::AlreadyHeld) => {
+                            let hold = seen.copied().expect("somebody holds it");
+                            self.holds(clocks.boot, &hold, setting.terms);
+                            Ok(Move::Nothing)
+                        }
                         _ => Err(Flaw::RefusedTry),
                     }
                 }
@@ -206,7 +212,7 @@ impl Client {
                 };
                 match (judge(&open.write, open.on.as_ref(), seen), seen) {
                     (Outcome::Unsettled, _) => return Some(open),
-                    (Outcome::Landed, Some(lease)) => self.holds(&open, lease, terms),
+                    (Outcome::Landed, Some(lease)) => self.holds(open.at, lease, terms),
                     (Outcome::Landed, None) | (Outcome::Failed, _) => {
                         contender.open = None;
                         contender.waiter.read(seen, clocks.boot);
@@ -249,8 +255,8 @@ impl Client {
             Role::Holding(holding) => holding.keeper.answered(lease, clocks),
             Role::Leaving(_) => self.role = Role::Idle,
             Role::Idle | Role::Waiting(_) => {
-                if let Write::Acquire { .. } = sent.write {
-                    self.holds(sent, lease, terms);
+                if let Write::Acquire { .. } | Write::Renew { .. } = sent.write {
+                    self.holds(sent.at, lease, terms);
                 }
             }
         }
@@ -314,9 +320,10 @@ impl Client {
         }
     }
 
-    fn holds(&mut self, sent: &Sent, lease: &Lease, terms: Terms) {
+    /// It holds `lease`, by what it did at `since`.
+    fn holds(&mut self, since: BootInstant, lease: &Lease, terms: Terms) {
         let jumped = matches!(&self.role, Role::Waiting(contender) if contender.jumped);
-        let until = deadline(sent.at, lease.duration);
+        let until = deadline(since, lease.duration);
         self.role = match Keeper::new(self.caller, terms, lease, until) {
             None => Role::Idle,
             Some(mut keeper) => {

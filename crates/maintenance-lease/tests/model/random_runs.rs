@@ -77,13 +77,14 @@ struct Run {
 }
 
 impl Run {
-    fn new(lease: Option<Lease>, terms: Terms) -> Self {
+    fn new(lease: Option<Lease>, terms: Terms, reentry: bool) -> Self {
         Self {
             world: World::new(lease),
             seen: [lease; CLIENTS],
             setting: Setting {
                 terms,
                 expiry: Expiry::ServerTime,
+                reentry,
                 slow: true,
             },
         }
@@ -166,10 +167,11 @@ proptest! {
     fn no_second_holder_gets_in_without_a_confirmed_break(
         start in prop::option::of(odd::lease()),
         (duration, stop) in (1..9_u32, 0..3_u32),
+        reentry in any::<bool>(),
         steps in prop::collection::vec(step(), 1..160),
     ) {
         let terms = Terms::new(duration, Span::seconds(stop.min(duration - 1)));
-        let mut run = Run::new(start, terms);
+        let mut run = Run::new(start, terms, reentry);
         for step in &steps {
             let before = run.world.store.lease;
             run.take(step);

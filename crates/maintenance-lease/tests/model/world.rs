@@ -33,6 +33,8 @@ pub(crate) struct World {
 pub(crate) struct Setting {
     pub(crate) terms: Terms,
     pub(crate) expiry: Expiry,
+    /// Clients enter what is theirs already, left over from before.
+    pub(crate) reentry: bool,
     /// What is asked for and what is answered are two events, so that other things happen between.
     pub(crate) slow: bool,
 }
@@ -45,7 +47,7 @@ impl Setting {
             Expiry::ServerTime => Verb::Acquire {
                 duration,
                 nonce,
-                reentry: false,
+                reentry: self.reentry,
                 free_only: false,
             },
             Expiry::OwnEyes => Verb::Elect(Candidacy {
@@ -179,8 +181,13 @@ impl World {
 
     /// A client begins to wait for the Lease.
     pub(crate) fn want(&mut self, who: usize, server: Now, setting: &Setting) {
+        let waiter = Waiter::new(setting.expiry, false);
+        let waiter = match setting.reentry {
+            true => waiter.or_own(self.clients[who].caller),
+            false => waiter,
+        };
         self.clients[who].role = Role::Waiting(Contender {
-            waiter: Waiter::new(setting.expiry, false),
+            waiter,
             open: None,
             jumped: false,
         });
