@@ -1,8 +1,10 @@
 //! What happened in a world, in the order in which it happened.
 
-use std::fmt;
+mod display;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::faults::Fault;
 use crate::time::{Time, Truth};
 
 /// One of the world's clients; the first is 0.
@@ -170,6 +172,13 @@ pub enum Fate {
 pub enum Event {
     /// Something worth reading and nothing to judge by.
     Note(String),
+    /// A fault that no other event tells of.
+    Struck {
+        /// Which.
+        fault: Fault,
+        /// What it did.
+        what: String,
+    },
     /// A client's process begins.
     Lives {
         /// Which.
@@ -347,6 +356,18 @@ impl Recorder {
         self.book(|book| book.entries.push(Entry { at, event }));
     }
 
+    /// Notes a fault.
+    pub(crate) fn struck(&self, fault: Fault, what: impl Into<String>) {
+        let what = what.into();
+        self.record(Event::Struck { fault, what });
+    }
+
+    /// How many writes have met another version than theirs so far.
+    pub(crate) fn conflicts(&self) -> usize {
+        let conflict = |entry: &&Entry| matches!(entry.event, Event::Served { status: 409, .. });
+        self.book(|book| book.entries.iter().filter(conflict).count())
+    }
+
     /// The number of the next call.
     pub(crate) fn next_op(&self) -> OpId {
         self.book(|book| {
@@ -378,150 +399,5 @@ impl Recorder {
 
     fn book<T>(&self, with: impl FnOnce(&mut Book) -> T) -> T {
         with(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl fmt::Display for ClientId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "c{}", self.0)
-    }
-}
-
-impl fmt::Display for Acquisition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nonce = self.nonce.as_deref().unwrap_or("-");
-        let nonce = nonce.get(..6).unwrap_or(nonce);
-        let uid = self.uid.get(..4).unwrap_or(&self.uid);
-        write!(f, "{}#{}/{nonce}@{uid}", self.holder, self.transitions)
-    }
-}
-
-impl fmt::Display for Record {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let since = |time: Option<i64>| {
-            time.map_or("-".to_owned(), |time| {
-                Time::from_micros(time - crate::time::EPOCH)
-                    .to_string()
-                    .trim()
-                    .to_owned()
-            })
-        };
-        match self.acquisition() {
-            None => write!(f, "nobody's, transitions {}", self.transitions),
-            Some(acquisition) => write!(
-                f,
-                "{acquisition}, renewed {} for {}s",
-                since(self.renewed),
-                self.duration
-            ),
-        }
-    }
-}
-
-impl fmt::Display for Entry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}  ", self.at)?;
-        match &self.event {
-            Event::Note(text) => write!(f, "** {text}"),
-            Event::Lives { client, identity } => write!(f, "{client} begins as {identity}"),
-            Event::Froze { client, how } => write!(f, "{client} !! {how:?}"),
-            Event::Thawed { client } => write!(f, "{client} !! goes on"),
-            Event::Crashed { client } => write!(f, "{client} !! crashed"),
-            Event::Stepped { client, by } => write!(f, "{client} !! wall clock stepped by {by} us"),
-            Event::Called {
-                op,
-                client,
-                node,
-                call,
-            } => write!(f, "{client} op{} {node}: {call}", op.0),
-            Event::Returned { op, ending } => write!(f, "   op{} -> {ending}", op.0),
-            Event::Sent {
-                request,
-                client,
-                op,
-                what,
-            } => {
-                write!(f, "{client} r{} {what}", request.0)?;
-                op.map_or(Ok(()), |op| write!(f, " (op{})", op.0))
-            }
-            Event::Mishap { request, fate } => write!(f, "   r{} !! {fate:?}", request.0),
-            Event::Served {
-                request,
-                status,
-                wrote,
-            } => {
-                write!(f, "   r{} served {status}", request.0)?;
-                wrote.map_or(Ok(()), |version| write!(f, ", wrote @{version}"))
-            }
-            Event::Committed {
-                node,
-                version,
-                lease,
-            } => match lease {
-                Some(lease) => write!(f, "== {node} @{version} {lease}"),
-                None => write!(f, "== {node} @{version} gone"),
-            },
-            Event::Believes {
-                belief,
-                client,
-                node,
-                acquisition,
-                until,
-            } => {
-                write!(f, "{client} [[ b{} {node}: {acquisition}", belief.0)?;
-                until.map_or(Ok(()), |until| write!(f, " until {until}"))
-            }
-            Event::Acts { belief } => write!(f, "   b{} acts", belief.0),
-            Event::Ceases { belief, why } => write!(f, "   ]] b{} {why}", belief.0),
-            Event::Lost { client, how, .. } => write!(f, "{client} lost it: {how}"),
-            Event::Healed { due } => write!(f, "** healed; progress due at {due}"),
-            Event::Waits {
-                client,
-                done: false,
-            } => write!(f, "{client} waits"),
-            Event::Waits { client, done: true } => write!(f, "{client} got in"),
-        }
-    }
-}
-
-impl fmt::Display for Call {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Acquire(seconds) => write!(f, "acquire for {seconds}s"),
-            Self::Campaign(seconds) => write!(f, "campaign for {seconds}s"),
-            Self::Renew(None) => f.write_str("renew"),
-            Self::Renew(Some(demanded)) => write!(f, "renew {demanded}"),
-            Self::Release(None) => f.write_str("release"),
-            Self::Release(Some(demanded)) => write!(f, "release {demanded}"),
-            Self::Hold(None) => f.write_str("hold"),
-            Self::Hold(Some(confirmed)) => write!(f, "hold --take-over {confirmed}"),
-            Self::Unhold(None) => f.write_str("unhold"),
-            Self::Unhold(Some(confirmed)) => write!(f, "unhold {confirmed}"),
-            Self::ForceRelease(confirmed) => write!(f, "release --force {confirmed}"),
-        }
-    }
-}
-
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Acquired {
-                acquisition,
-                fencing,
-                settled,
-            } => {
-                write!(
-                    f,
-                    "acquired {acquisition}, fencing {fencing}{}",
-                    if *settled { ", settled by a read" } else { "" }
-                )
-            }
-            Self::Renewed { acquisition, .. } => write!(f, "renewed {acquisition}"),
-            Self::Released { settled: true } => f.write_str("released, settled by a read"),
-            Self::Released { settled: false } => f.write_str("released"),
-            Self::Nothing => f.write_str("nothing to do"),
-            Self::Refused(why) => write!(f, "refused: {why}"),
-            Self::Unknown(why) => write!(f, "unknown: {why}"),
-        }
     }
 }

@@ -10,6 +10,7 @@
 
 mod agents;
 pub mod checker;
+pub mod faults;
 pub mod history;
 mod machine;
 mod network;

@@ -4,10 +4,12 @@ use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use clap::Parser;
+use simulation::faults::{Fault, Tally};
 use simulation::trace;
 
 /// Live through seeded worlds of faults and check what the library promises
@@ -27,6 +29,9 @@ struct Arguments {
     trace: bool,
 }
 
+/// In so many worlds every fault strikes.
+const ENOUGH: u64 = 1_000;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match arguments.seed {
@@ -42,6 +47,7 @@ fn main() -> ExitCode {
 fn run(from: u64, seeds: u64) -> ExitCode {
     let began = Instant::now();
     let (next, broken) = (AtomicU64::new(from), AtomicU64::new(0));
+    let faults = Mutex::new(Tally::default());
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     thread::scope(|scope| {
         for _ in 0..workers {
@@ -51,7 +57,9 @@ fn run(from: u64, seeds: u64) -> ExitCode {
                     if seed >= from + seeds {
                         return;
                     }
-                    if let Some(story) = trace::verdict(seed) {
+                    let verdict = trace::verdict(seed);
+                    *faults.lock().unwrap_or_else(PoisonError::into_inner) += verdict.faults;
+                    if let Some(story) = verdict.broken {
                         broken.fetch_add(1, Ordering::Relaxed);
                         say(&story);
                     }
@@ -60,12 +68,21 @@ fn run(from: u64, seeds: u64) -> ExitCode {
         }
     });
     let broken = broken.into_inner();
+    let faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+    say(faults.table().trim_end());
     let seconds = began.elapsed().as_secs_f64();
     say(&format!(
         "{seeds} seeds from {from} in {seconds:.0}s, {:.0} a second: {broken} break a promise",
         seeds as f64 / seconds
     ));
-    ExitCode::from(u8::from(broken > 0))
+    let never: Vec<Fault> = faults.missing().collect();
+    let is_tame = seeds >= ENOUGH && !never.is_empty();
+    if is_tame {
+        say(&format!(
+            "these faults never struck, which proves nothing: {never:?}"
+        ));
+    }
+    ExitCode::from(u8::from(broken > 0 || is_tame))
 }
 
 /// Prints a line; who reads no more needs no more.

@@ -26,6 +26,7 @@ use tower::{BoxError, Service};
 use self::cuts::Cuts;
 pub use self::trip::{Faults, Hurry};
 use self::trip::{Loss, Manner, Trip};
+use crate::faults::Fault;
 use crate::history::{ClientId, Event, Fate, Recorder, RequestId};
 use crate::machine::Machine;
 use crate::time::{Time, Truth};
@@ -35,6 +36,9 @@ type WireBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// What an answer's receiver is sent.
 type Answered = Result<Response<WireBody>, BoxError>;
+
+/// Who gets an answer after this time notices.
+const LONG: Duration = Duration::from_millis(100);
 
 /// The network of a world; clones are the same one.
 #[derive(Clone)]
@@ -80,9 +84,8 @@ impl Network {
 
     /// Ends every connection; nobody listens for `outage`.
     pub(crate) fn restart(&self, outage: Duration) {
-        self.recorder.record(Event::Note(format!(
-            "the API server is down for {outage:?}"
-        )));
+        let what = format!("the API server is down for {outage:?}");
+        self.recorder.struck(Fault::ApiRestart, what);
         *lock(&self.down_until) = self.truth.now() + outage;
         self.cuts.cut();
     }
@@ -182,6 +185,10 @@ impl Carrier {
         match self.trip.loss {
             Loss::None => {
                 let answered = self.serve(request).await;
+                if self.trip.up + self.trip.down > LONG {
+                    let what = format!("r{} takes its time", self.number.0);
+                    self.network.recorder.struck(Fault::Delay, what);
+                }
                 if self.is_cut_within(self.trip.down).await {
                     return self.mishap(Fate::Cut);
                 }
@@ -285,6 +292,7 @@ impl Carrier {
             faults,
             self.network.cuts.clone(),
             self.network.horizon.clone(),
+            self.network.recorder.clone(),
             self.rng.fork(),
         )
     }
@@ -306,6 +314,8 @@ impl Carrier {
                 .is_some_and(|asked| asked > u64::from(cap) && asked < 100_000)
             {
                 *duration = cap.into();
+                let what = format!("r{} may ask for {cap}s only", self.number.0);
+                self.network.recorder.struck(Fault::ShortenedLease, what);
             }
             object.to_string().into()
         })

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::checker::{Violation, check};
+use crate::faults::Tally;
 use crate::history::{Entry, Event};
 use crate::plan::Plan;
 use crate::world::live;
@@ -10,13 +11,24 @@ use crate::world::live;
 /// So much of what happened before is shown.
 const LINES: usize = 60;
 
-/// Lives through the world of `seed`; tells which promises were broken there, if any.
+/// What came of a world.
+pub struct Verdict {
+    /// How a promise was broken, if one was.
+    pub broken: Option<String>,
+    /// The faults that it met.
+    pub faults: Tally,
+}
+
+/// Lives through the world of `seed`, and judges it.
 #[must_use]
-pub fn verdict(seed: u64) -> Option<String> {
+pub fn verdict(seed: u64) -> Verdict {
     let history = live(&Plan::of(seed));
     let violations = check(&history);
-    let first = violations.first()?;
-    Some(story(seed, &history, first, violations.len()))
+    let first = violations.first();
+    Verdict {
+        broken: first.map(|first| story(seed, &history, first, violations.len())),
+        faults: Tally::of(&history),
+    }
 }
 
 /// All that happened in the world of `seed`.

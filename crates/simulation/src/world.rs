@@ -7,11 +7,13 @@ use std::time::Duration;
 use fastrand::Rng;
 use maintenance_lease::NAMESPACE;
 use maintenance_lease::env::Env as _;
+use maintenance_lease::protocol::SKEW_BUDGET;
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::agents::{Agent, Beginning, Outside, bare_node};
+use crate::faults::Fault;
 use crate::history::{ClientId, Entry, Event, Recorder};
 use crate::machine::{Clocks, Machine};
 use crate::network::Network;
@@ -57,6 +59,7 @@ impl<'a> World<'a> {
         let mut rng = Rng::with_seed(plan.seed ^ 0x5eed);
         let truth = Truth::begins();
         let recorder = Recorder::new(truth);
+        clocks_differ(plan, &recorder);
         let sandbox = Sandbox::builder()
             .clock(move || truth.now().on_the_wall(0))
             .seed(plan.seed)
@@ -202,6 +205,16 @@ impl<'a> World<'a> {
 
     /// Ends all faults and all clients, and lets one who waits for each node in.
     async fn heal(&mut self) {
+        let longest = Duration::from_secs(self.plan.longest.into());
+        // Candidates look at each record for its whole duration, one after another.
+        let longest = longest
+            * if self.plan.elects {
+                self.plan.nodes.into()
+            } else {
+                1
+            };
+        let due = self.truth.now() + longest + PATIENCE;
+        self.recorder.record(Event::Healed { due });
         self.network.heal();
         self.troubles.abort_all();
         for machine in &self.machines {
@@ -226,17 +239,7 @@ impl<'a> World<'a> {
             self.truth,
             self.recorder.clone(),
         ));
-        let longest = Duration::from_secs(self.plan.longest.into());
-        // Candidates look at each record for its whole duration, one after another.
-        let longest = longest
-            * if self.plan.elects {
-                self.plan.nodes.into()
-            } else {
-                1
-            };
-        let due = self.truth.now() + longest + PATIENCE;
         let agent = self.agent(number, Habit::Worker, "the-last@host");
-        self.recorder.record(Event::Healed { due });
         self.recorder.record(Event::Waits {
             client,
             done: false,
@@ -247,6 +250,29 @@ impl<'a> World<'a> {
         }
         // What is committed at the end is noted, too.
         tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Notes whose clocks are not as they should be.
+fn clocks_differ(plan: &Plan, recorder: &Recorder) {
+    let budget = SKEW_BUDGET.as_micros();
+    for (client, number) in plan.clients.iter().zip(0..) {
+        let Clocks {
+            wall_ahead, drift, ..
+        } = client.clocks;
+        let client = ClientId(number);
+        if wall_ahead.abs() > budget {
+            let what = format!("the wall clock of {client} is {wall_ahead} us ahead");
+            recorder.struck(Fault::ClockOffset, what);
+        }
+        if drift != 0 {
+            let what = format!("the clocks of {client} gain {drift} us a second");
+            recorder.struck(Fault::Drift, what);
+        }
+    }
+    if plan.skews.len() > 1 {
+        let what = format!("the API servers' clocks are {:?} us ahead", plan.skews);
+        recorder.struck(Fault::ServerClocks, what);
     }
 }
 

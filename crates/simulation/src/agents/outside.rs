@@ -5,6 +5,7 @@ use std::time::Duration;
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 
+use crate::faults::Fault;
 use crate::history::{Event, Recorder};
 
 /// Hands that reach past every rule, and meet no faults.
@@ -22,34 +23,49 @@ impl Outside {
         self.note(format!(
             "another tool annotates {node} {times} times, each {pause:?}"
         ));
+        let before = self.recorder.conflicts();
         for beat in 0..times {
             self.edit(node, |lease| {
                 lease["metadata"]["annotations"]["other/beat"] = beat.to_string().into();
             });
             tokio::time::sleep(pause).await;
         }
+        let met = self.recorder.conflicts() - before;
+        if met > 1 {
+            let what = format!("{met} writes met conflicts meanwhile");
+            self.recorder.struck(Fault::ConflictStorm, what);
+        }
     }
 
     /// Somebody shortens the lease by hand.
     pub(crate) fn shorten(&self, node: &str) {
-        self.note(format!("{node}: shortened by hand"));
-        self.edit(node, |lease| {
+        let done = self.edit(node, |lease| {
             lease["spec"]["leaseDurationSeconds"] = 1.into();
         });
+        if done {
+            let what = format!("{node}: shortened by hand");
+            self.recorder.struck(Fault::HandEdit, what);
+        }
     }
 
     /// Somebody makes another the holder by hand.
     pub(crate) fn usurp(&self, node: &str) {
-        self.note(format!("{node}: another's by hand"));
-        self.edit(node, |lease| {
+        let done = self.edit(node, |lease| {
             lease["spec"]["holderIdentity"] = "a-hand".into();
             lease["spec"]["leaseDurationSeconds"] = 3.into();
         });
+        if done {
+            let what = format!("{node}: another's by hand");
+            self.recorder.struck(Fault::HandEdit, what);
+        }
     }
 
     /// The Lease goes.
     pub(crate) fn delete_lease(&self, node: &str) {
-        self.note(format!("{node}: its Lease is deleted"));
+        if self.lease(node).is_some() {
+            let what = format!("{node}: its Lease is deleted");
+            self.recorder.struck(Fault::Deletion, what);
+        }
         self.sandbox
             .remove("coordination.k8s.io/v1", "Lease", self.namespace, node);
     }
@@ -57,21 +73,36 @@ impl Outside {
     /// The Node goes, its Lease with it, and comes back later.
     pub(crate) async fn replace_node(&self, node: &str, absent: Duration) {
         self.note(format!("{node}: the Node is deleted, for {absent:?}"));
+        let before = self.uid(node);
         self.sandbox.remove("v1", "Node", "", node);
         tokio::time::sleep(absent).await;
-        self.note(format!("{node}: the Node is back"));
         self.sandbox.put(bare_node(node));
+        if before.is_some() && self.uid(node) != before {
+            let what = format!("{node}: the Node is back, and its Lease went");
+            self.recorder.struck(Fault::NodeReplacement, what);
+        } else {
+            self.note(format!("{node}: the Node is back"));
+        }
     }
 
-    /// Changes the Lease, if there is one.
-    fn edit(&self, node: &str, change: impl FnOnce(&mut Value)) {
-        if let Some(mut lease) =
-            self.sandbox
-                .get("coordination.k8s.io/v1", "Lease", self.namespace, node)
-        {
-            change(&mut lease);
-            self.sandbox.put(lease);
-        }
+    /// Changes the Lease; `false` where there is none.
+    fn edit(&self, node: &str, change: impl FnOnce(&mut Value)) -> bool {
+        let Some(mut lease) = self.lease(node) else {
+            return false;
+        };
+        change(&mut lease);
+        self.sandbox.put(lease);
+        true
+    }
+
+    fn uid(&self, node: &str) -> Option<String> {
+        let lease = self.lease(node)?;
+        lease["metadata"]["uid"].as_str().map(ToOwned::to_owned)
+    }
+
+    fn lease(&self, node: &str) -> Option<Value> {
+        self.sandbox
+            .get("coordination.k8s.io/v1", "Lease", self.namespace, node)
     }
 
     fn note(&self, text: String) {

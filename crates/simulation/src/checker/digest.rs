@@ -306,6 +306,7 @@ impl Digest {
                 }
             }
             Event::Note(_)
+            | Event::Struck { .. }
             | Event::Stepped { .. }
             | Event::Mishap { .. }
             | Event::Served { .. } => {}

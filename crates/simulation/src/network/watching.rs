@@ -18,6 +18,8 @@ use tokio::time::{Instant, sleep_until};
 use super::WireBody;
 use super::cuts::Cuts;
 use super::trip::WatchFaults;
+use crate::faults::Fault;
+use crate::history::Recorder;
 
 type Piece = Result<Frame<Bytes>, io::Error>;
 
@@ -32,6 +34,7 @@ pub(super) fn relay(
     faults: WatchFaults,
     cuts: Cuts,
     horizon: Arc<AtomicU64>,
+    recorder: Recorder,
     rng: Rng,
 ) -> WireBody {
     let (lines, mut read) = mpsc::channel::<Piece>(1);
@@ -43,6 +46,7 @@ pub(super) fn relay(
             since,
             faults,
             horizon,
+            recorder,
             rng,
             opened: Instant::now(),
             said: Vec::new(),
@@ -66,6 +70,7 @@ struct Relay {
     since: Option<u64>,
     faults: WatchFaults,
     horizon: Arc<AtomicU64>,
+    recorder: Recorder,
     rng: Rng,
     opened: Instant,
     /// What it said so far.
@@ -79,6 +84,7 @@ impl Relay {
             .since
             .is_some_and(|since| since < self.horizon.load(Ordering::Relaxed))
         {
+            self.recorder.struck(Fault::TooOld, "a watch is too old");
             self.say(Bytes::from_static(TOO_OLD)).await;
             return false;
         }
@@ -88,7 +94,10 @@ impl Relay {
             let frame = match cut {
                 Some(cut) => tokio::select! {
                     biased;
-                    () = sleep_until(cut) => return self.rng.bool(),
+                    () = sleep_until(cut) => {
+                        self.recorder.struck(Fault::WatchCut, "a watch is cut off");
+                        return self.rng.bool();
+                    }
                     frame = frames.next() => frame,
                 },
                 None => frames.next().await,
@@ -105,6 +114,8 @@ impl Relay {
             }
             if self.faults.repeats && !self.said.is_empty() && self.rng.u8(..4) == 0 {
                 let again = self.rng.usize(..self.said.len());
+                self.recorder
+                    .struck(Fault::RepeatedEvent, "a watch repeats itself");
                 self.say(self.said[again].clone()).await;
             }
             self.said.push(line);
@@ -117,8 +128,9 @@ impl Relay {
         let mut arrives = Instant::now() + Duration::from_micros(self.rng.u64(300..=slow.max(301)));
         if let Some((begins, lasts)) = self.faults.stall {
             let (from, to) = (self.opened + begins, self.opened + begins + lasts);
-            if arrives > from {
-                arrives = arrives.max(to);
+            if arrives > from && arrives < to {
+                self.recorder.struck(Fault::WatchStall, "a watch stalls");
+                arrives = to;
             }
         }
         sleep_until(arrives).await;
