@@ -65,6 +65,8 @@ fn exit_code(run: &Run) -> Option<Violation> {
         (Exit::Code(0), work) => work.is_some_and(|work| work.finished),
         // A lock may be lost before its command has written anything.
         (Exit::Code(5) | Exit::Killed, _) => true,
+        // The command was killed with its supervisor.
+        (Exit::Code(137), work) => work.is_some_and(|work| !work.finished),
         // Held by another, timed out waiting, or the server could not be asked.
         (Exit::Code(3 | 4 | 125), work) => work.is_none(),
         (Exit::Code(_), _) => false,
@@ -76,9 +78,16 @@ fn exit_code(run: &Run) -> Option<Violation> {
 }
 
 fn survived(run: &Run, work: Work) -> Option<Violation> {
-    // A killed `with` can't wait for the end of its command; its lease bounds it.
-    let is_over = run.exit != Exit::Killed && work.last > run.returned;
-    is_over.then(|| Violation::Survived {
+    if run.exit == Exit::Killed {
+        // It can't wait for the end of its command. What it sent last bounds that.
+        let allowed = run.returned.plus(run.lease);
+        return (work.last > allowed).then(|| Violation::Outlived {
+            run: run.name.clone(),
+            allowed,
+            last: work.last,
+        });
+    }
+    (work.last > run.returned).then(|| Violation::Survived {
         run: run.name.clone(),
     })
 }
@@ -137,6 +146,7 @@ mod tests {
     fn run(name: &str, began: u64, last: u64) -> Run {
         Run {
             name: name.to_owned(),
+            lease: LEASE,
             exit: Exit::Code(0),
             started: Boot(began - 1),
             returned: Boot(last + 1),
@@ -283,6 +293,17 @@ mod tests {
     }
 
     #[test]
+    fn the_command_of_a_killed_wrapper_lives_no_longer_than_its_lease() {
+        let mut killed = lost("a", 100, 999);
+        killed.exit = Exit::Killed;
+        killed.returned = Boot(199);
+        assert!(found(&[killed.clone()], &[]).is_empty());
+        killed.returned = Boot(198);
+        let outlived = ["a was alive at 9.99, and only allowed until 9.98"];
+        assert_eq!(found(&[killed], &[]), outlived);
+    }
+
+    #[test]
     fn nobody_begins_under_a_hold() {
         let hold = Event::Hold {
             from: Boot(150),
@@ -300,7 +321,7 @@ mod tests {
         unfinished.exit = Exit::Code(0);
         assert_eq!(found(&[unfinished], &[]), ["a ended with Code(0)"]);
         assert_eq!(found(&[refused("a", 0)], &[]), ["a ended with Code(0)"]);
-        for code in [1, 2, 3, 4, 125, 143] {
+        for code in [1, 2, 3, 4, 125, 137, 143] {
             let mut worked = run("a", 100, 200);
             worked.exit = Exit::Code(code);
             assert_eq!(
@@ -311,6 +332,9 @@ mod tests {
         for code in [3, 4, 5, 125] {
             assert!(found(&[refused("a", code)], &[]).is_empty());
         }
+        let mut killed = lost("a", 100, 200);
+        killed.exit = Exit::Code(137);
+        assert!(found(&[killed], &[]).is_empty());
     }
 
     #[test]

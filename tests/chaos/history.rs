@@ -66,6 +66,8 @@ pub(crate) enum Exit {
 pub(crate) struct Run {
     /// Of this run alone: who, and which of theirs.
     pub(crate) name: String,
+    /// How long its lease is.
+    pub(crate) lease: Duration,
     pub(crate) exit: Exit,
     /// Before `with` was started.
     pub(crate) started: Boot,
@@ -119,6 +121,7 @@ impl fmt::Display for History {
         for run in &self.runs {
             let Run {
                 name,
+                lease: _,
                 exit,
                 started,
                 returned,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::history::Exit;
-use crate::support::contender::Manner;
+use crate::support::contender::{Contender, Manner};
 use crate::support::plane::Access;
 use crate::support::scenario::{DONE, Scenario};
 
@@ -86,13 +86,18 @@ fn contenders_whose_own_clocks_are_hours_apart() {
         ..scenario.usual()
     };
     let holder = scenario.begins("a", off(&scenario, "+1h"));
-    scenario.joins("b", off(&scenario, "-1h"));
-    scenario.joined_by(&["c"]);
+    let behind = scenario.joins("b", off(&scenario, "-1h"));
+    let right = scenario.joins("c", scenario.usual());
     holder.is_killed();
     scenario.is_cut_off(&holder);
     assert_eq!(holder.first_exit(), Exit::Killed);
     scenario.all_have_a_turn();
+    let told = [&holder, &behind, &right].map(Contender::first_log);
     scenario.ends();
+    let off = |how: &str| format!("{how} the API server's; the server's counts");
+    assert!(told[0].contains(&off("ahead of")), "{}", told[0]);
+    assert!(told[1].contains(&off("behind")), "{}", told[1]);
+    assert!(!told[2].contains("the local clock is"), "{}", told[2]);
 }
 
 /// Where Linux distributions have it.

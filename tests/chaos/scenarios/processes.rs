@@ -4,6 +4,9 @@ use crate::history::Exit;
 use crate::support::plane::Access;
 use crate::support::scenario::{LOST, Scenario};
 
+/// The end of a run whose command was killed.
+const KILLED: Exit = Exit::Code(128 + 9);
+
 #[test]
 fn a_stopped_wrapper_keeps_its_command_no_longer_than_its_lease() {
     let access = Access::shared();
@@ -29,6 +32,20 @@ fn a_killed_wrapper_takes_its_command_along() {
     holder.is_killed();
     scenario.is_cut_off(&holder);
     assert_eq!(holder.first_exit(), Exit::Killed);
+    scenario.all_have_a_turn();
+    scenario.ends();
+}
+
+/// What the command started goes on for nobody, and only then do the others have the node.
+#[test]
+fn a_killed_supervisor_takes_the_command_and_all_it_started_along() {
+    let access = Access::shared();
+    let mut scenario = Scenario::new(&access, "supervisor");
+    let holder = scenario.begins("a", scenario.usual());
+    scenario.joined_by(&["b", "c"]);
+    holder.loses_its_supervisor();
+    assert_eq!(holder.first_exit(), KILLED);
+    scenario.others_have_a_turn(&holder);
     scenario.all_have_a_turn();
     scenario.ends();
 }

@@ -163,6 +163,7 @@ impl Contender {
         let exit = status.map_or(Exit::Killed, exit);
         let run = Run {
             name: name.to_owned(),
+            lease: self.manner.lease,
             exit,
             started,
             returned: Boot::now(),
@@ -254,6 +255,27 @@ impl Contender {
 
     pub(crate) fn goes_on(&self) {
         self.signal(Signal::CONT);
+    }
+
+    /// Kills the supervisor of its command, and that alone.
+    #[track_caller]
+    pub(crate) fn loses_its_supervisor(&self) {
+        let current = self.current.lock().expect("no panic under this lock");
+        let child = current.as_ref().expect("it is at work");
+        let path = format!("/proc/{0}/task/{0}/children", child.id());
+        let children = std::fs::read_to_string(path).expect("it runs");
+        let supervisor = children.trim().parse().ok().and_then(Pid::from_raw);
+        let supervisor = supervisor.unwrap_or_else(|| panic!("one child: {children}"));
+        kill_process(supervisor, Signal::KILL).expect("it lives");
+    }
+
+    /// What its first run said.
+    pub(crate) fn first_log(&self) -> String {
+        let log = self
+            .ground
+            .directory
+            .join(format!("{}.log", self.first_run()));
+        std::fs::read_to_string(log).expect("a file")
     }
 
     pub(crate) fn is_killed(&self) {
