@@ -3,7 +3,7 @@
 mod in_turn;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant as Stopwatch};
 
 use maintenance_lease::protocol::{Instant, Refusal, SKEW_BUDGET, State, identity};
 use maintenance_lease::{
@@ -17,14 +17,17 @@ use super::work::{Report, Work};
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// The pauses before a node is tried again that somebody else took in the same moments.
-const PAUSES: [Duration; 5] = [
-    Duration::from_millis(50),
-    Duration::from_millis(100),
-    Duration::from_millis(200),
-    Duration::from_millis(400),
-    Duration::from_millis(800),
-];
+/// The pauses before a node is tried again that somebody else took in the same moments: each is twice
+/// the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(800);
+
+/// For how long it is tried again, at least.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// And so many times as long as the first try of this call took, up to having given everything back:
+/// whoever it met is at the same, maybe on a busier machine.
+const SLOWER: u32 = 4;
 
 /// What became of each node, by name.
 pub(crate) type Results = BTreeMap<String, Result<Change, Failure>>;
@@ -114,13 +117,15 @@ impl<'a> Taking<'a> {
     ///
     /// The first in name order is taken alone, the others then in parallel. Where one is refused on
     /// the way, everything is given back, and tried once more one after another in name order: of
-    /// callers who overlap, the one that gets the first common node then gets all.
+    /// callers who overlap, the one that gets the first common node then gets all. Who took nothing
+    /// was in nobody's way, so that nobody gives anything back for them.
     pub(crate) async fn all_or_none(&mut self, mut targets: Vec<Target>, options: &Acquire) {
         self.refuse_untried(&targets, options);
         if !self.results.is_empty() {
             return;
         }
         let begun = self.work.session.locks.server_time().now().earliest;
+        let since = Stopwatch::now();
         targets.sort_by(|one, other| one.node.cmp(&other.node));
         let rest = targets.split_off(1);
         self.each(targets.clone(), options).await;
@@ -135,13 +140,15 @@ impl<'a> Taking<'a> {
             .values()
             .filter_map(|result| result.as_ref().err())
             .all(|failure| contention(failure).is_some());
+        let in_the_way = self.results.values().any(Result::is_ok);
         let returned = self.give_back().await;
-        if !contended || !returned || self.is_interrupted() {
+        if !contended || !in_the_way || !returned || self.is_interrupted() {
             return;
         }
         self.results.clear();
+        let patience = (since.elapsed() * SLOWER).max(PATIENCE);
         for target in targets.into_iter().chain(rest) {
-            self.one_again(target.node, begun, options).await;
+            self.one_again(target.node, begun, patience, options).await;
             if !self.is_clean() {
                 self.give_back().await;
                 return;
@@ -166,7 +173,13 @@ impl<'a> Taking<'a> {
     /// Takes one node, in its turn. Who took it since `begun` is on the same errand and may be about
     /// to give it back: it is worth another look. Nobody waits for each other, since all take their
     /// nodes in the same order.
-    async fn one_again(&mut self, node: String, begun: Instant, options: &Acquire) {
+    async fn one_again(
+        &mut self,
+        node: String,
+        begun: Instant,
+        patience: Duration,
+        options: &Acquire,
+    ) {
         let locks = &self.work.session.locks;
         let results = &mut self.results;
         let target = Target {
@@ -177,17 +190,19 @@ impl<'a> Taking<'a> {
             vec![target],
             1,
             |target| async move {
-                let mut pauses = PAUSES.iter();
+                let since = Stopwatch::now();
+                let mut pause = FIRST_PAUSE;
                 loop {
                     let failure = match locks.try_acquire(&target.node, options).await {
                         Ok(change) => return Ok(change),
                         Err(error) => Failure::from(error),
                     };
                     let fresh = contention(&failure).is_some_and(|by| is_since(by, begun));
-                    match pauses.next().filter(|_| fresh) {
-                        Some(&pause) => tokio::time::sleep(pause).await,
-                        None => return Err(failure),
+                    if !fresh || since.elapsed() >= patience {
+                        return Err(failure);
                     }
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             },
             |node| locks.has_open_write(node),
