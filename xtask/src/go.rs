@@ -40,6 +40,7 @@ pub(crate) const MODULES: [Module; 2] = [
                 "k8s.io/kubernetes/cmd/kube-controller-manager",
             ),
             (Binary::Kubectl, "k8s.io/kubernetes/cmd/kubectl"),
+            (Binary::Candidate, "./candidate"),
         ],
     },
 ];
@@ -76,7 +77,7 @@ impl Module {
             // `go build` names a program by the last part of its path that isn't a version.
             let parts = || package.rsplit('/');
             let built = parts().find(|part| *part != "v3").unwrap_or(package);
-            fs::rename(unfinished.join(built), cache_dir().join(binary.name()))
+            fs::rename(unfinished.join(built), binary.cached())
                 .with_context(|| format!("failed to move {} to its place", binary.name()))?;
         }
         fs::remove_dir_all(&unfinished)?;

@@ -36,7 +36,7 @@ impl Arguments {
         if self.sandbox {
             return self.run_sandbox();
         }
-        ensure_built(&Binary::ALL)?;
+        ensure_built(&Binary::CONTROL_PLANE)?;
         build_plugin()?;
         say("starting etcd, kube-apiserver and kube-controller-manager");
         let control_plane = ControlPlane::builder()

@@ -18,6 +18,9 @@ const PINS: [&str; 4] = [
     include_str!("../kubernetes/go.sum"),
 ];
 
+/// The source of [`Binary::Candidate`].
+const CANDIDATE: &str = include_str!("../kubernetes/candidate/main.go");
+
 /// One of the programs that make up a control plane, and the client that speaks to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binary {
@@ -29,15 +32,26 @@ pub enum Binary {
     KubeControllerManager,
     /// The client.
     Kubectl,
+    /// A candidate of client-go's leader election: a program of ours, for tests.
+    Candidate,
 }
 
 impl Binary {
-    /// Every binary, in the order in which a control plane starts them.
-    pub const ALL: [Self; 4] = [
+    /// Every binary that a control plane takes, in the order in which it starts them, and its client.
+    pub const CONTROL_PLANE: [Self; 4] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::Kubectl,
+    ];
+
+    /// Those, and what tests take beside them.
+    pub const ALL: [Self; 5] = [
+        Self::Etcd,
+        Self::KubeApiserver,
+        Self::KubeControllerManager,
+        Self::Kubectl,
+        Self::Candidate,
     ];
 
     /// The file name.
@@ -48,6 +62,7 @@ impl Binary {
             Self::KubeApiserver => "kube-apiserver",
             Self::KubeControllerManager => "kube-controller-manager",
             Self::Kubectl => "kubectl",
+            Self::Candidate => "candidate",
         }
     }
 
@@ -59,7 +74,19 @@ impl Binary {
             Self::KubeApiserver => "TEST_ASSET_KUBE_APISERVER",
             Self::KubeControllerManager => "TEST_ASSET_KUBE_CONTROLLER_MANAGER",
             Self::Kubectl => "TEST_ASSET_KUBECTL",
+            Self::Candidate => "TEST_ASSET_CANDIDATE",
         }
+    }
+
+    /// Where `cargo xtask control-plane` puts it. A program of ours is another file whenever its source
+    /// changes.
+    #[must_use]
+    pub fn cached(self) -> PathBuf {
+        let name = match self {
+            Self::Candidate => format!("{}-{}", self.name(), short_digest(&[CANDIDATE])),
+            _ => self.name().to_owned(),
+        };
+        cache_dir().join(name)
     }
 
     /// Finds the binary: `TEST_ASSET_…` names the file, `KUBEBUILDER_ASSETS` a directory that may
@@ -78,11 +105,11 @@ impl Binary {
                 named.display()
             );
         }
-        let directories = non_empty("KUBEBUILDER_ASSETS")
+        let files = non_empty("KUBEBUILDER_ASSETS")
+            .map(|directory| directory.join(self.name()))
             .into_iter()
-            .chain([cache_dir()]);
-        for directory in directories {
-            let file = directory.join(self.name());
+            .chain([self.cached()]);
+        for file in files {
             if file.is_file() {
                 return Ok(file);
             }
@@ -132,26 +159,28 @@ impl Assets {
 #[must_use]
 pub fn cache_dir() -> PathBuf {
     static KEY: LazyLock<String> = LazyLock::new(|| {
-        let mut hash = Sha256::new();
-        for pin in PINS {
-            hash.update(pin);
-        }
-        let digest: String = hash
-            .finalize()
-            .iter()
-            .take(6)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
         format!(
-            "{KUBERNETES_VERSION}-{}-{}-{digest}",
+            "{KUBERNETES_VERSION}-{}-{}-{}",
             env::consts::OS,
-            env::consts::ARCH
+            env::consts::ARCH,
+            short_digest(&PINS)
         )
     });
     let base = non_empty("XDG_CACHE_HOME")
         .or_else(|| Some(non_empty("HOME")?.join(".cache")))
         .map_or_else(target_dir, |cache| cache.join("kubectl-maint"));
     base.join("control-plane").join(KEY.as_str())
+}
+
+/// Twelve digits that change with these texts.
+fn short_digest(texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text);
+    }
+    let digest = hash.finalize();
+    let digits = digest.iter().take(6);
+    digits.map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The workspace's build directory: `CARGO_TARGET_DIR`, or `target` beside the workspace's

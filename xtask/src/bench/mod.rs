@@ -68,7 +68,7 @@ enum Part {
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
-        ensure_built(&Binary::ALL)?;
+        ensure_built(&Binary::CONTROL_PLANE)?;
         say("building for release");
         run(&mut cargo(&[
             "build",

@@ -3,6 +3,7 @@
 //! Tests wait for lines and for ends of processes, for a minute at most, which says that something
 //! hangs. What they assert is the order of things, and what must not come too early.
 
+mod client_go;
 mod container;
 mod hand_over;
 mod loss;
@@ -13,6 +14,7 @@ mod support;
 fn main() -> std::process::ExitCode {
     let arguments = libtest_mimic::Arguments::from_args();
     let tests = [
+        client_go::tests(),
         container::tests(),
         hand_over::tests(),
         loss::tests(),

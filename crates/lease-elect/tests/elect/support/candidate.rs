@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use control_plane::Binary;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::cluster::Cluster;
@@ -78,16 +79,31 @@ impl Setup {
         self.run(&["/bin/sh", "-c", &script])
     }
 
+    /// Starts a candidate of client-go's in its place, with a lease of 4 s, which works by itself.
+    pub(crate) fn of_client_go(self) -> Candidate {
+        let program = Binary::Candidate.locate().expect("it was built");
+        let words = [
+            program.into(),
+            self.words[0].clone(),
+            self.name.clone().into(),
+        ];
+        self.launch(&words)
+    }
+
     /// Starts it with this daemon.
-    pub(crate) fn run(self, daemon: &[&str]) -> Candidate {
+    pub(crate) fn run(mut self, daemon: &[&str]) -> Candidate {
         let words: Vec<OsString> = self
             .wrapper
-            .into_iter()
+            .drain(..)
             .chain([env!("CARGO_BIN_EXE_lease-elect").into()])
-            .chain(self.words)
+            .chain(self.words.drain(..))
             .chain(["--".into()])
             .chain(daemon.iter().map(OsString::from))
             .collect();
+        self.launch(&words)
+    }
+
+    fn launch(self, words: &[OsString]) -> Candidate {
         let mut child = Command::new(&words[0])
             .args(&words[1..])
             .env_clear()
