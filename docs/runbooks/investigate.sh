@@ -3,8 +3,8 @@
 #
 #     investigate.sh NODE WHY…
 #
-# The shell runs on this machine, and what is on the node is an ssh away. When the shell ends, the node is free again; what
-# takes longer than a shell is a hold: kubectl maint hold NODE -m WHY
+# The shell runs on this machine, and what is on the node is an ssh away. When the shell ends, the node is free again. What
+# takes longer than a shell is a hold, once the shell was left: kubectl maint hold NODE -m WHY
 #
 # Exit codes: that of the shell's last command; 3 somebody else has the node, and is named; 5 the lock was lost, and the
 # shell was ended.

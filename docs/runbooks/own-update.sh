@@ -46,7 +46,8 @@ if [ ! -e "$begun" ]; then
     if [ "${1-}" = resume ]; then
         exit 0
     fi
-    if [ "$(kubectl get node "$node" -o jsonpath='{.spec.unschedulable}')" = true ]; then
+    cordoned=$(kubectl get node "$node" -o jsonpath='{.spec.unschedulable}')
+    if [ "$cordoned" = true ]; then
         echo "error: node/$node was cordoned by somebody else: ask them, or kubectl uncordon $node" >&2
         exit 1
     fi

@@ -26,7 +26,13 @@ mark=reboot.example.com/from-boot
 on_node() { ssh -n -o BatchMode=yes -o ConnectTimeout=10 "$node" "$@"; }
 still_ours() { kubectl maint verify --quiet "$node"; }
 get() { kubectl get node "$node" -o jsonpath="$1"; }
-boot_id() { get '{.status.nodeInfo.bootID}'; }
+# Fails where it is not known: nothing at all would pass for another boot.
+boot_id() {
+    get '{.status.nodeInfo.bootID}' | grep . || {
+        echo "error: the boot ID of node/$node is not known" >&2
+        return 1
+    }
+}
 
 still_ours
 cordoned=$(get '{.spec.unschedulable}')
@@ -40,14 +46,15 @@ if [ "$cordoned" != true ]; then
     kubectl annotate --overwrite node "$node" "$mark=$before"
 fi
 
-if [ "$(boot_id)" = "$before" ]; then
+now=$(boot_id)
+if [ "$now" = "$before" ]; then
     on_node true # better now than when it is drained
     kubectl drain "$node" --ignore-daemonsets --delete-emptydir-data --timeout="$draining"
     still_ours
     # The connection may end with the node: 255.
     on_node sudo systemctl reboot || [ $? = 255 ]
     end=$((SECONDS + booting))
-    until now=$(boot_id) && [ -n "$now" ] && [ "$now" != "$before" ]; do
+    until now=$(boot_id) && [ "$now" != "$before" ]; do
         if [ "$SECONDS" -ge "$end" ]; then
             echo "error: node/$node did not come back in $booting seconds" >&2
             exit 1

@@ -5,6 +5,7 @@
 mod investigation;
 mod nightly;
 mod own_update;
+mod readme;
 mod reboot;
 mod stage;
 mod style;

@@ -68,6 +68,20 @@ fn killed_before_the_reboot_it_begins_anew_under_the_same_lock() {
 }
 
 #[test]
+fn a_cordon_that_could_not_be_seen_is_left_alone() {
+    let stage = Stage::new("own-cordon");
+    stage.kubectl(&["cordon", &stage.node]);
+    let unknown = "kubectl -o jsonpath={.spec.unschedulable}";
+    let run = own_update(&stage).env("FAIL_ONCE_AT", unknown).run();
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("it fails this once"), "{run:?}");
+    let run = own_update(&stage).run();
+    assert!(run.stderr.contains("cordoned by somebody else"), "{run:?}");
+    assert_eq!(stage.steps(), "");
+    assert_eq!(stage.status(), "Free Ready,SchedulingDisabled");
+}
+
+#[test]
 fn killed_after_the_reboot_it_finishes_at_the_next_start() {
     let stage = Stage::new("own-boot");
     own_update(&stage).succeeds();

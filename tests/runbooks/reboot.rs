@@ -130,6 +130,26 @@ fn a_run_killed_after_the_reboot_is_finished_without_another_one() {
 }
 
 #[test]
+fn a_boot_id_that_was_not_learnt_is_no_other_boot() {
+    let stage = Stage::new("reboot-unknown");
+    let (running, drain) = stage.runbook("reboot.sh").stops_at("kubectl drain");
+    kill(drain.program);
+    assert_eq!(running.ends().code, Some(137));
+
+    // What the first run has cordoned and marked.
+    stage.kubectl(&["cordon", &stage.node]);
+    let unknown = "kubectl -o jsonpath={.status.nodeInfo.bootID}";
+    let next = stage.runbook("reboot.sh").env("FAIL_ONCE_AT", unknown);
+    let run = next.run();
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("boot ID of node/"), "{run:?}");
+    assert!(!stage.did("kubectl uncordon"), "{}", stage.steps());
+    assert_eq!(stage.status(), "Free Ready,SchedulingDisabled");
+    comes_back(&stage, stage.runbook("reboot.sh").start());
+    assert_eq!(stage.read("boots"), "boot-1\nboot-2\n");
+}
+
+#[test]
 fn where_the_keeper_of_the_lock_is_killed_the_run_ends_with_it() {
     let stage = Stage::new("reboot-with");
     let (running, _) = stage.runbook("reboot.sh").stops_at("kubectl drain");

@@ -95,8 +95,13 @@ impl Stage {
 
     /// One that asks for no node: it is its own machine's.
     pub(crate) fn script(&self, name: &str) -> Runbook {
+        self.program(&Path::new(RUNBOOKS).join(name))
+    }
+
+    /// Any other program, as a runbook is run.
+    pub(crate) fn program(&self, program: &Path) -> Runbook {
         let kubectl = Binary::Kubectl.locate().expect("kubectl was built");
-        let mut command = Command::new(Path::new(RUNBOOKS).join(name));
+        let mut command = Command::new(program);
         command
             .env_clear()
             .env(

@@ -1,0 +1,47 @@
+//! The script that the README shows.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use crate::stage::Stage;
+
+const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+
+/// The script, as somebody copies it.
+fn script(stage: &Stage) -> PathBuf {
+    let readme = fs::read_to_string(README).expect("text");
+    let begin = "```sh\n#!/usr/bin/env bash\n";
+    let (_, rest) = readme.split_once(begin).expect("a script");
+    let (script, _) = rest.split_once("\n```").expect("its end");
+    let path = stage.path("reboot.sh");
+    fs::write(&path, format!("#!/usr/bin/env bash\n{script}\n")).expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    path
+}
+
+#[test]
+fn a_boot_id_that_was_not_learnt_is_no_other_boot() {
+    let stage = Stage::new("readme");
+    let script = script(&stage).display().to_string();
+    let run = |fails: &str| {
+        let with = ["maint", "with", &stage.node, "-m", "reboot", "--", &script];
+        let kubectl = stage.program(&stage.path("bin/kubectl"));
+        with.iter()
+            .fold(kubectl, |kubectl, word| kubectl.arg(word))
+            .env("FAIL_ONCE_AT", fails)
+    };
+    let unknown = "kubectl -o jsonpath={.status.nodeInfo.bootID}";
+    let first = run(unknown).run();
+    assert_eq!(first.code, Some(1), "{first:?}");
+    assert!(!stage.did("kubectl drain"), "{}", stage.steps());
+    assert_eq!(stage.status(), "Free Ready");
+
+    let mut second = run("").start();
+    second.hears("rebooted");
+    stage.becomes_ready();
+    let second = second.ends();
+    assert_eq!(second.code, Some(0), "{second:?}");
+    assert_eq!(stage.status(), "Free Ready");
+    assert_eq!(stage.read("boots"), "boot-1\nboot-2\n");
+}
