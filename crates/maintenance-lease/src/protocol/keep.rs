@@ -282,7 +282,8 @@ impl Keeper {
         self.observe(seen, clocks);
         if self.is_hold() {
             self.not_before = clocks.boot.plus(self.terms.every);
-        } else if checked {
+        }
+        if checked {
             self.cut(clocks);
         }
     }
@@ -461,8 +462,11 @@ impl Keeper {
     }
 
     /// Believes no longer than the Lease says, by the server's time: somebody else changed its
-    /// times, or time passed that the boot clock did not count.
+    /// times, or time passed that the boot clock did not count. A hold does not end with its times.
     fn cut(&mut self, clocks: Clocks) {
+        if self.is_hold() {
+            return;
+        }
         let left = match self.held.end() {
             Some(end) => end - clocks.server.latest,
             None => Span::ZERO,

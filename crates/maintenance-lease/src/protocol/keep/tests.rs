@@ -265,6 +265,27 @@ fn a_hold_is_read_now_and_then_and_never_renewed() {
 }
 
 #[test]
+fn a_hold_lasts_whatever_somebody_makes_of_its_times() {
+    let hold = held(ADMIN, 100, 60);
+    let mut keeper = Keeper::new(alice(), TERMS, &hold, boot(160)).expect("held");
+    let edited = |version, renewed, duration| Lease {
+        version: Version(version),
+        renewed,
+        duration,
+        ..hold
+    };
+    keeper.watched(&edited(2, Some(secs(1)), 1), at(200));
+    assert!(keeper.may_work(boot(200)));
+    assert_eq!(keeper.due(at(200)), Due::Read);
+    keeper.read(Some(&edited(3, None, 0)), at(201));
+    keeper.jumped();
+    assert_eq!(keeper.due(at(300)), Due::Read);
+    keeper.read(Some(&edited(3, None, 0)), at(300));
+    assert!(keeper.may_work(boot(300)));
+    assert_eq!(keeper.loss(), None);
+}
+
+#[test]
 fn a_renewal_that_changed_nothing_counts() {
     let mut keeper = keeper();
     let sent = send(&mut keeper, 120);
