@@ -101,6 +101,39 @@ pub(crate) fn backoff(env: &dyn Env, attempt: u32) -> Duration {
 }
 
 #[cfg(test)]
+pub(crate) mod testing {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+
+    const HOUR: i64 = 3_600_000_000;
+
+    /// A machine an hour after its start, whose boot clock stands still.
+    #[derive(Default)]
+    pub(crate) struct Paused(AtomicI64);
+
+    impl Paused {
+        /// Puts the wall clock so many microseconds ahead of where it began.
+        pub(crate) fn set_ahead(&self, micros: i64) {
+            self.0.store(micros, Ordering::Relaxed);
+        }
+    }
+
+    impl Env for Paused {
+        fn wall(&self) -> Instant {
+            Instant::from_micros(5 * HOUR + self.0.load(Ordering::Relaxed))
+        }
+        fn boot(&self) -> BootInstant {
+            BootInstant::from_micros(HOUR)
+        }
+        fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
+            std::future::ready(()).boxed()
+        }
+        fn random(&self, _: &mut [u8]) {}
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -57,33 +57,11 @@ fn wall_ahead(env: &dyn Env) -> (i64, i64) {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicI64, Ordering};
-    use std::time::Duration;
 
-    use futures::future::BoxFuture;
     use http::{HeaderMap, header};
 
     use super::*;
-    use crate::protocol::{BootInstant, Instant};
-
-    /// A machine whose boot clock stood still for so many microseconds, an hour after its start.
-    #[derive(Default)]
-    struct Paused(AtomicI64);
-
-    const HOUR: i64 = 3_600_000_000;
-
-    impl Env for Paused {
-        fn wall(&self) -> Instant {
-            Instant::from_micros(5 * HOUR + self.0.load(Ordering::Relaxed))
-        }
-        fn boot(&self) -> BootInstant {
-            BootInstant::from_micros(HOUR)
-        }
-        fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
-            Box::pin(std::future::ready(()))
-        }
-        fn random(&self, _: &mut [u8]) {}
-    }
+    use crate::env::testing::Paused;
 
     fn machine() -> (Arc<Paused>, ServerTime) {
         let machine = Arc::new(Paused::default());
@@ -96,7 +74,7 @@ mod tests {
         let mut jumps = Jumps::from(&*machine, &time);
         let noticed: Vec<bool> = (1..=4)
             .map(|pauses| {
-                machine.0.store(pauses * 40_000, Ordering::Relaxed);
+                machine.set_ahead(pauses * 40_000);
                 jumps.noticed(&*machine, &time)
             })
             .collect();
@@ -107,9 +85,9 @@ mod tests {
     fn a_step_back_does_not_hide_a_pause_after_it() {
         let (machine, time) = machine();
         let mut jumps = Jumps::from(&*machine, &time);
-        machine.0.store(-9_000_000, Ordering::Relaxed);
+        machine.set_ahead(-9_000_000);
         assert!(!jumps.noticed(&*machine, &time));
-        machine.0.store(-5_000_000, Ordering::Relaxed);
+        machine.set_ahead(-5_000_000);
         assert!(jumps.noticed(&*machine, &time));
     }
 

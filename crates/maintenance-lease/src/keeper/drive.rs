@@ -100,8 +100,8 @@ impl Driver {
         self.spread();
         loop {
             let clocks = self.clocks();
-            let noticed = self.shared.noticed(&*self.api.env, &self.api.time);
-            if noticed || self.shared.is_asked() {
+            self.shared.look(&*self.api.env, &self.api.time);
+            if self.shared.is_asked() {
                 self.jumped();
             }
             match self.keeper.due(clocks) {

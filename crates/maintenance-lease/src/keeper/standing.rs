@@ -31,8 +31,7 @@ pub struct Standing {
 /// What the keeper's task and the holder's handle share.
 pub(super) struct Shared {
     standing: watch::Sender<Standing>,
-    /// The holder noticed that the machine may have been paused, and the keeper did not see to it
-    /// yet.
+    /// Somebody noticed that the machine may have been paused, and the keeper did not see to it yet.
     asked: AtomicBool,
     pub(super) nudge: Notify,
     /// How the clocks stood when the acquisition began, or at the last check.
@@ -82,10 +81,14 @@ impl Shared {
         });
     }
 
-    /// Whether the machine may have been paused since the last time.
-    pub(super) fn noticed(&self, env: &dyn Env, time: &ServerTime) -> bool {
+    /// Looks at the clocks, and stops everybody until the Lease was read where the machine may have
+    /// been paused since the last time.
+    pub(super) fn look(&self, env: &dyn Env, time: &ServerTime) {
+        // A pause is noticed once: who looks next must not get past before everybody is stopped.
         let mut jumps = self.jumps.lock().unwrap_or_else(PoisonError::into_inner);
-        jumps.noticed(env, time)
+        if jumps.noticed(env, time) {
+            self.check();
+        }
     }
 
     /// Compares the clocks with how they stand now, from here on.
@@ -94,7 +97,7 @@ impl Shared {
     }
 
     /// Stops everybody until the Lease was read.
-    pub(super) fn check(&self) {
+    fn check(&self) {
         self.asked.store(true, Ordering::SeqCst);
         self.standing
             .send_if_modified(|standing| !std::mem::replace(&mut standing.checking, true));
@@ -104,5 +107,35 @@ impl Shared {
     /// Whether a check was asked for since the last time.
     pub(super) fn is_asked(&self) -> bool {
         self.asked.swap(false, Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::testing::Paused;
+    use crate::protocol::Span;
+    use crate::repository::Repository;
+
+    #[test]
+    fn a_pause_stops_everybody_whoever_notices_it() {
+        let machine = Arc::new(Paused::default());
+        let time = ServerTime::new(machine.clone());
+        let json = br#"{"metadata":{"name":"n","uid":"u","resourceVersion":"5"}}"#;
+        let standing = Standing {
+            lease: NodeLease::from_json(json, &Repository::default()).expect("a Lease"),
+            deadline: machine.boot().plus(Span::seconds(60)),
+            stop_at: machine.boot().plus(Span::seconds(50)),
+            checking: false,
+            lost: None,
+        };
+        let shared = Shared::new(standing, Jumps::from(&*machine, &time));
+        shared.look(&*machine, &time);
+        assert!(shared.may_work(machine.boot()), "nothing happened");
+        machine.set_ahead(9_000_000);
+        shared.look(&*machine, &time);
+        shared.look(&*machine, &time);
+        assert!(!shared.may_work(machine.boot()));
+        assert!(shared.is_asked(), "the keeper has to read the Lease");
     }
 }
