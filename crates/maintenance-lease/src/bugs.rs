@@ -124,6 +124,7 @@ mod planting {
     ///
     /// # Panics
     /// Where one is planted already: they are caught one by one.
+    #[allow(clippy::expect_used, reason = "a test that plants two is to fail")]
     #[must_use]
     pub fn plant(bug: Bug) -> Planted {
         PLANTED

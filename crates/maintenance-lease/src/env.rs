@@ -22,6 +22,9 @@ pub trait Env: Send + Sync + 'static {
     fn sleep(&self, length: Duration) -> BoxFuture<'static, ()>;
 
     /// Fills `bytes` with what nobody can guess.
+    ///
+    /// # Panics
+    /// Where there is no source of that: a nonce that another has too would break the guarantee.
     fn random(&self, bytes: &mut [u8]);
 
     /// Runs `task` beside its caller, on the machine's own: what stops the machine stops it too.
@@ -56,6 +59,10 @@ impl Env for Machine {
         tokio::time::sleep(length).boxed()
     }
 
+    #[allow(
+        clippy::expect_used,
+        reason = "no system that runs this is without one, and nothing may stand in for it"
+    )]
     fn random(&self, bytes: &mut [u8]) {
         getrandom::fill(bytes).expect("the system has a source of randomness");
     }

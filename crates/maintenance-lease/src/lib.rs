@@ -29,6 +29,15 @@
 //! the lock was broken on purpose or from outside.
 
 #![warn(missing_docs)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
 
 mod any_lease;
 #[cfg(feature = "seeded-bugs")]

@@ -44,6 +44,14 @@ pub enum InvalidOption {
         /// The shortest that can be, in seconds.
         shortest: u32,
     },
+    /// No duration leaves time to renew it before the work has to stop.
+    #[error(
+        "it takes a lease of at least {shortest}s for its work to be stopped in time, and none is longer than 1h"
+    )]
+    NoneLongEnough {
+        /// The shortest that would do, in seconds.
+        shortest: u32,
+    },
 }
 
 /// Checks the length of an acquisition.

@@ -21,7 +21,7 @@ const EXPLANATION: Duration = Duration::from_millis(500);
 /// what [`Keep::stop`](maintenance_lease::Keep::stop) has to be told.
 #[must_use]
 pub fn stop(grace: Duration) -> Duration {
-    grace + RESERVE
+    grace.saturating_add(RESERVE)
 }
 
 /// Runs `command` until it and everything that it started have ended, and passes `signals` on to it.

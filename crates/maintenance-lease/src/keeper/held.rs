@@ -16,7 +16,7 @@ use crate::env::Env;
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
-use crate::options::{Acquire, InvalidOption, check_duration};
+use crate::options::{Acquire, InvalidOption, LONGEST_DURATION, check_duration};
 use crate::outcome::{Change, Done, Error};
 use crate::protocol::{Names, Span, Terms, Token, Verb};
 use crate::repository::Subject;
@@ -160,17 +160,22 @@ impl Maintenance {
         };
         let stop = options.stop.into();
         if let Some(missed) = options.missed_renewals {
-            return Terms::tolerating(missed, duration, stop).ok_or_else(|| {
-                let shortest = Terms::shortest_tolerating(missed, stop);
-                InvalidOption::TooShort { duration, shortest }
-            });
+            let shortest = Terms::shortest_tolerating(missed, stop);
+            let terms = Terms::tolerating(missed, duration, stop);
+            return terms.ok_or_else(|| too_short(duration, shortest));
         }
         if duration < Terms::shortest(Span::ZERO, stop) {
             let request = self.api.limit.map(Into::into).unwrap_or_default();
-            let shortest = Terms::shortest(request, stop);
-            return Err(InvalidOption::TooShort { duration, shortest });
+            return Err(too_short(duration, Terms::shortest(request, stop)));
         }
         Ok(Terms::new(duration, stop))
+    }
+}
+
+fn too_short(duration: u32, shortest: u32) -> InvalidOption {
+    match u64::from(shortest) > LONGEST_DURATION.as_secs() {
+        true => InvalidOption::NoneLongEnough { shortest },
+        false => InvalidOption::TooShort { duration, shortest },
     }
 }
 

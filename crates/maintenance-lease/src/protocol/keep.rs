@@ -158,7 +158,7 @@ impl Keeper {
     #[must_use]
     pub const fn stop_at(&self) -> BootInstant {
         self.deadline
-            .plus(Span::micros(-self.terms.stop.as_micros()))
+            .plus(Span::micros(self.terms.stop.as_micros().saturating_neg()))
     }
 
     /// The loss, once it is lost.
@@ -338,10 +338,10 @@ impl Keeper {
         if let Some(sent) = &mut self.sent {
             labels.write(&mut sent.write);
             labels.lease(&mut sent.on);
-            let Write::Renew { duration, .. } = sent.write else {
-                unreachable!("a keeper renews");
-            };
-            labels.since(&mut sent.at, Span::seconds(duration));
+            // A keeper sends nothing else.
+            if let Write::Renew { duration, .. } = sent.write {
+                labels.since(&mut sent.at, Span::seconds(duration));
+            }
         }
         if let Some(Loss::Taken { by } | Loss::Replaced { by: Some(by) }) = &mut self.loss {
             labels.id(by);

@@ -33,7 +33,9 @@ impl Terms {
     /// where that is under [`SHORTEST_INTERVAL`](Self::SHORTEST_INTERVAL).
     #[must_use]
     pub fn tolerating(missed: u32, duration: u32, stop: Span) -> Option<Self> {
-        let work = Span::seconds(duration).as_micros() - stop.as_micros();
+        let work = Span::seconds(duration)
+            .as_micros()
+            .saturating_sub(stop.as_micros());
         let every = Span::micros(work / (i64::from(missed.max(1)) + 1));
         (every >= Self::SHORTEST_INTERVAL).then_some(Self {
             duration,
@@ -43,22 +45,26 @@ impl Terms {
     }
 
     /// The shortest duration, in seconds, that [`tolerating`](Self::tolerating) takes:
-    /// stop + (missed + 1) × 1 s, rounded up to whole seconds.
+    /// stop + (missed + 1) × 1 s, rounded up to whole seconds, and no more than there can be.
     #[must_use]
     pub fn shortest_tolerating(missed: u32, stop: Span) -> u32 {
         let renewals = Self::SHORTEST_INTERVAL.as_micros() * (i64::from(missed.max(1)) + 1);
-        let seconds = Span::micros(stop.as_micros() + renewals).ceil_seconds();
+        let seconds = Span::micros(stop.as_micros().saturating_add(renewals)).ceil_seconds();
         u32::try_from(seconds).unwrap_or(u32::MAX)
     }
 
     /// A renewal is due at a third of the duration. If it takes all of `request` to fail, there
     /// must be time left before the work has to stop: duration ≥ 3/2 × (request + stop), rounded up
-    /// to whole seconds.
+    /// to whole seconds, and no more than there can be.
     #[must_use]
     pub const fn shortest(request: Span, stop: Span) -> u32 {
-        let doubled = 3 * (request.as_micros() + stop.as_micros());
-        let seconds = Span::micros((doubled + 1) / 2).ceil_seconds();
-        if seconds < 1 { 1 } else { seconds as u32 }
+        let either = request.as_micros().saturating_add(stop.as_micros());
+        let doubled = either.saturating_mul(3).saturating_add(1);
+        match Span::micros(doubled / 2).ceil_seconds() {
+            ..1 => 1,
+            seconds @ 1..LONGEST => seconds as u32,
+            LONGEST.. => u32::MAX,
+        }
     }
 
     /// How long to wait before a request is tried again.
@@ -72,7 +78,10 @@ impl Terms {
     /// another can be tried.
     #[must_use]
     pub fn request(self) -> Span {
-        let until_stop = self.ahead(self.duration).as_micros() - self.stop.as_micros();
+        let until_stop = self
+            .ahead(self.duration)
+            .as_micros()
+            .saturating_sub(self.stop.as_micros());
         let until_next = self.every.as_micros() - self.pause().as_micros();
         Span::micros((until_stop / 2).min(until_next))
     }
@@ -89,6 +98,9 @@ impl Terms {
     }
 }
 
+/// The longest duration that can be named, in seconds.
+const LONGEST: i64 = u32::MAX as i64;
+
 /// A third of so many seconds.
 const fn third(seconds: u32) -> Span {
     Span::micros(Span::seconds(seconds).as_micros() / 3)
@@ -96,6 +108,8 @@ const fn third(seconds: u32) -> Span {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -105,6 +119,19 @@ mod tests {
         let two_thirds = Span::micros(Span::seconds(longest).as_micros() - terms.every.as_micros());
         assert_eq!(terms.ahead(longest), two_thirds);
         assert!(terms.request() > Span::seconds(longest / 4));
+    }
+
+    #[test]
+    fn no_duration_is_long_enough_for_work_that_takes_for_ever_to_stop() {
+        let year = 366 * 86_400;
+        for stop in [200_000 * year, 200 * year, u64::MAX].map(Duration::from_secs) {
+            let stop = Span::from(stop);
+            assert_eq!(Terms::shortest(Span::seconds(10), stop), u32::MAX);
+            assert_eq!(Terms::shortest_tolerating(u32::MAX, stop), u32::MAX);
+            assert_eq!(Terms::tolerating(1, u32::MAX, stop), None);
+        }
+        let month = Span::seconds(31 * 86_400);
+        assert_eq!(Terms::shortest(Span::ZERO, month), 31 * 86_400 / 2 * 3);
     }
 
     #[test]

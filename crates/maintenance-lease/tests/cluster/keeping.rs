@@ -4,7 +4,8 @@ use std::future::pending;
 use std::time::Duration;
 
 use maintenance_lease::{
-    Acquire, Done, Error, Guarded, HeldLease, Hold, Keep, Lost, LostBy, Maintenance, Release,
+    Acquire, Done, Error, Guarded, HeldLease, Hold, InvalidOption, Keep, Lost, LostBy, Maintenance,
+    Release,
 };
 use serde_json::json;
 
@@ -15,6 +16,7 @@ on_both_servers! {
     it_is_renewed_while_the_work_goes_on_and_given_back_after,
     a_renewal_is_one_request,
     what_is_too_short_to_be_kept_is_not_taken,
+    what_takes_too_long_to_stop_is_not_kept,
     work_is_dropped_when_the_lease_is_taken_over,
     work_is_dropped_when_the_lease_is_released_by_force,
     work_is_dropped_when_the_lease_is_deleted,
@@ -76,6 +78,20 @@ async fn what_is_too_short_to_be_kept_is_not_taken(cluster: Cluster) {
         refused.err()
     );
     assert!(cluster.lease(&node).await.is_null());
+}
+
+async fn what_takes_too_long_to_stop_is_not_kept(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = cluster.holder("alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    for keep in [Keep::new(), Keep::new().missed_renewals(u32::MAX)] {
+        let refused = alice.keep(&change, &keep.stop(Duration::MAX)).err();
+        let shortest = u32::MAX;
+        assert!(
+            matches!(refused, Some(Error::Invalid(InvalidOption::NoneLongEnough { shortest: it })) if it == shortest),
+            "{refused:?}"
+        );
+    }
 }
 
 async fn a_renewal_is_one_request(cluster: Cluster) {
