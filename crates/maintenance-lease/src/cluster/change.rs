@@ -12,6 +12,7 @@ use super::api::Api;
 use super::error::ApiError;
 use super::imagine::imagined;
 use super::nodes::NodeRow;
+use super::open_writes::Mark;
 use super::patch::{Extras, merge_patch, object};
 use super::reads::{Seen, Sight};
 use super::writes::WriteOptions;
@@ -121,15 +122,20 @@ impl Api {
 
     /// Carries `task` out.
     pub(crate) async fn change(&self, task: Task<'_>) -> Result<Change, Error> {
-        let node = task.node;
-        let result = self.read_decide_write(task).await;
+        let mut open = None;
+        let result = self.read_decide_write(task, &mut open).await;
         if !matches!(result, Err(Error::Unknown { .. })) {
-            self.open_writes.settle(node);
+            open.into_iter().for_each(Mark::settle);
         }
         result
     }
 
-    async fn read_decide_write(&self, mut task: Task<'_>) -> Result<Change, Error> {
+    /// `open` is the write that was sent last, unless it is known to be over.
+    async fn read_decide_write(
+        &self,
+        mut task: Task<'_>,
+        open: &mut Option<Mark>,
+    ) -> Result<Change, Error> {
         let begun = self.env.boot();
         let mut asides = Vec::new();
         let seen = match task.seen.take() {
@@ -152,6 +158,9 @@ impl Api {
         let mut tries = 0;
         loop {
             let reduced = task.reduce(lease.as_ref());
+            if let Some(seen) = &reduced {
+                self.open_writes.passed(task.node, seen.version.0);
+            }
             if task.meant.is_none() && tries == 0 && task.pins_first_read() {
                 task.meant = reduced.as_ref().and_then(Lease::acquisition);
             }
@@ -166,6 +175,7 @@ impl Api {
                 }
                 Settled::Unsettled(sent) => (*sent, true),
                 Settled::Nothing => {
+                    open.take().into_iter().for_each(Mark::settle);
                     if lease.as_ref().map(|lease| &lease.uid) != first_uid.as_ref() && needs_node {
                         // A Lease goes with its Node: the Node that was seen may be another by now.
                         let row = self
@@ -201,6 +211,10 @@ impl Api {
                 return Ok(self.done(&mut task, sent, Some(imagined), asides));
             }
             let mut wait = backoff(&*self.env, tries);
+            if task.dry_run == DryRun::None && open.is_none() {
+                let on = sent.on.as_ref().map(|on| on.version.0);
+                *open = Some(self.open_writes.open(task.node, on));
+            }
             let problem = match self.send_write(&task, &sent).await {
                 Ok(answer) => match NodeLease::from_json(&answer, &self.repository) {
                     Err(why) => {
@@ -220,6 +234,7 @@ impl Api {
                                 ),
                             });
                         }
+                        self.open_writes.passed(task.node, reduced.version.0);
                         if sent.on.is_none() {
                             asides.push(Aside::LeaseCreated);
                         }
@@ -295,7 +310,7 @@ impl Api {
                 Err(error) => return Err(self.explain_write(error, sent.on.is_some())),
             };
             if unsettled.is_none() {
-                self.open_writes.settle(task.node);
+                open.take().into_iter().for_each(Mark::settle);
             }
             tries += 1;
             lease = self
@@ -342,9 +357,6 @@ impl Api {
     }
 
     async fn send_write(&self, task: &Task<'_>, sent: &Sent) -> Result<Bytes, ApiError> {
-        if task.dry_run == DryRun::None {
-            self.open_writes.open(task.node);
-        }
         match &sent.on {
             Some(on) => {
                 let mut patch = merge_patch(&sent.write, on, &task.extras, &task.names);

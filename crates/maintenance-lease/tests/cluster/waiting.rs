@@ -382,6 +382,15 @@ async fn dropped_while_it_writes_it_leaves_a_write_of_unknown_fate(cluster: Clus
     waiting.task.abort();
     assert!(waiting.task.await.unwrap_err().is_cancelled());
     assert!(alice.has_open_write(&node));
+    let found = release(&alice, &node).await;
+    assert_eq!(found.done, Done::AlreadyFree);
+    assert!(
+        alice.has_open_write(&node),
+        "an unchanged Lease proves nothing"
+    );
+    bob.try_acquire(&node, &Acquire::new()).await.unwrap();
+    assert!(alice.release(&node, &Release::new()).await.is_err());
+    assert!(!alice.has_open_write(&node), "its version is past");
 }
 
 async fn what_an_election_owns_is_not_waited_for(cluster: Cluster) {
