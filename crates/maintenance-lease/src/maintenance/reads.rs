@@ -208,6 +208,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// Where they can't be listed.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the rest, and changes nothing.
     pub async fn any_leases(&self, realm: Realm<'_>) -> Result<Vec<AnyLease>, Error> {
         let right = Right {
             verb: "list",
@@ -223,6 +226,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// Where they can't be listed.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the rest, and changes nothing.
     pub async fn candidates(&self, namespace: Option<&str>) -> Result<Vec<Candidate>, Error> {
         let right = Right {
             verb: "list",
