@@ -46,15 +46,15 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
     let whole = begun.elapsed();
     let requests = (server.requests().await? - before).all;
     let (hand_overs, waiters) = (count as f64, (count * (count + 1) / 2) as f64);
+    let target = (waiters + 2.0 * hand_overs) / waiters;
     say(format_args!(
         "{count} wait for one lock and give it back as soon as they have it:\n  \
          all had it after {:.2} s, {:.1} ms a hand-over\n  \
-         {requests} requests, as the server's metrics count them: {:.2} for each who waits, and {:.2} more a hand-over\n  \
-         (target: at most 1 for each who waits, and 2 more)",
+         {requests} requests, as the server's metrics count them: {:.2} for each who waits\n  \
+         (target: at most {target:.2}, which is 1 for each who waits and 2 more a hand-over)",
         whole.as_secs_f64(),
         whole.as_secs_f64() * 1000.0 / hand_overs,
-        (requests as f64 / waiters).min(1.0),
-        ((requests as f64 - waiters) / hand_overs).max(0.0),
+        requests as f64 / waiters,
     ));
     Ok(())
 }
