@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt as _;
-use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
+use futures::future::{BoxFuture, Either, FutureExt as _, OptionFuture, select};
 use futures::stream::BoxStream;
 use serde_json::Value;
 
@@ -22,6 +22,9 @@ use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::outcome::Error;
 use crate::protocol::{BootInstant, Clocks, Due, Keeper, Loss, Names, Sent, Span, Terms};
+
+/// How long what happened to a Lease that went may be looked into, before its loss is told.
+const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// How often the clocks are compared, so that a pause of the machine is noticed soon.
 const TICK: Duration = Duration::from_secs(1);
@@ -105,7 +108,13 @@ impl Driver {
                 self.jumped();
             }
             match self.keeper.due(clocks) {
-                Due::Lost(loss) => return self.lose(loss),
+                Due::Lost(loss) => {
+                    self.shared.end();
+                    if loss == Loss::Deleted {
+                        self.look_once_more().await;
+                    }
+                    return self.lose(self.keeper.loss().unwrap_or(loss));
+                }
                 Due::Send(sent) => request = Some(self.renew(sent)),
                 Due::Read => request = Some(self.read()),
                 Due::Wait(until) => {
@@ -247,6 +256,19 @@ impl Driver {
         let most = self.every.as_micros() / 10;
         self.keeper
             .hasten(Span::micros(most * i64::from(byte[0]) / 256));
+    }
+
+    /// Looks whether a Lease that went was made again: its new holder is who made it go.
+    async fn look_once_more(&mut self) {
+        let left = self.keeper.stop_at().since(self.api.env.boot());
+        let timer = self.api.env.sleep(left.to_duration().min(LAST_LOOK));
+        let Either::Left((Answer::Read(read), _)) = select(self.read(), timer).await else {
+            return;
+        };
+        if let Ok(Some(lease)) = *read {
+            self.keeper.stands_instead(&lease.reduced(&mut self.names));
+            self.seen = Some(lease);
+        }
     }
 
     fn tell(&self) {

@@ -33,6 +33,8 @@ pub(super) struct Shared {
     standing: watch::Sender<Standing>,
     /// Somebody noticed that the machine may have been paused, and the keeper did not see to it yet.
     asked: AtomicBool,
+    /// It is lost, and how is about to be told.
+    over: AtomicBool,
     pub(super) nudge: Notify,
     /// How the clocks stood when the acquisition began, or at the last check.
     jumps: Mutex<Jumps>,
@@ -43,6 +45,7 @@ impl Shared {
         Self {
             standing: watch::Sender::new(standing),
             asked: AtomicBool::new(false),
+            over: AtomicBool::new(false),
             nudge: Notify::new(),
             jumps: Mutex::new(jumps),
         }
@@ -59,7 +62,13 @@ impl Shared {
     /// Whether work may go on at `boot`.
     pub(super) fn may_work(&self, boot: BootInstant) -> bool {
         let standing = self.standing.borrow();
-        standing.lost.is_none() && !standing.checking && boot < standing.stop_at
+        let is_over = standing.lost.is_some() || self.over.load(Ordering::SeqCst);
+        !is_over && !standing.checking && boot < standing.stop_at
+    }
+
+    /// No work goes on from here on, before anybody is told why.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::SeqCst);
     }
 
     /// Tells everybody, where there is news.

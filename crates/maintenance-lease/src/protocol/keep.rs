@@ -317,6 +317,13 @@ impl Keeper {
         self.loss.get_or_insert(Loss::Deleted);
     }
 
+    /// What stood there after the Lease went: whether it was made again, and for whom.
+    pub fn stands_instead(&mut self, lease: &Lease) {
+        if self.loss == Some(Loss::Deleted) && lease.uid != self.of.uid {
+            self.loss = self.lost(Some(lease));
+        }
+    }
+
     /// The wall clock or the server's time ran ahead of the boot clock: the machine may have been
     /// paused. The Lease is read before the work may go on.
     pub fn jumped(&mut self) {

@@ -8,6 +8,7 @@ use maintenance_lease::{
     Release,
 };
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use crate::on_both_servers;
 use crate::support::{Cluster, Fate, Wire};
@@ -20,6 +21,7 @@ on_both_servers! {
     work_is_dropped_when_the_lease_is_taken_over,
     work_is_dropped_when_the_lease_is_released_by_force,
     work_is_dropped_when_the_lease_is_deleted,
+    who_a_deleted_lease_was_made_again_for_is_told,
     work_is_dropped_in_time_while_a_renewal_hangs,
     a_renewal_whose_answer_was_lost_keeps_the_lease,
     nothing_is_written_after_a_loss,
@@ -144,6 +146,27 @@ async fn work_is_dropped_when_the_lease_is_deleted(cluster: Cluster) {
     let held = keep(&cluster.holder("alice"), &node).await;
     let (lost, ()) = tokio::join!(lost(&held), cluster.delete_lease(&node));
     assert_eq!(lost.by, LostBy::Deletion);
+}
+
+async fn who_a_deleted_lease_was_made_again_for_is_told(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let (made, was_made) = oneshot::channel();
+    let mut was_made = Some(was_made);
+    // What the watch has to say of the deletion comes when there is another Lease.
+    let wire = Wire::every_watch(move |_| match was_made.take() {
+        Some(was_made) => Fate::Silent(Box::pin(async { was_made.await.expect("it is made") })),
+        None => Fate::Pass,
+    });
+    let alice = cluster.holder_on(&wire, "alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    let held = alice.keep(&change, &Keep::new()).unwrap();
+    cluster.delete_lease(&node).await;
+    let bob = cluster.holder("bob");
+    bob.try_acquire(&node, &Acquire::new()).await.unwrap();
+    made.send(()).expect("it is waited for");
+    let lost = lost(&held).await;
+    assert_eq!(lost.by, LostBy::Replacement(Some("bob".to_owned())));
+    assert_eq!(lost.lease.expect("it was seen").holder(), Some("bob"));
 }
 
 async fn work_is_dropped_in_time_while_a_renewal_hangs(cluster: Cluster) {

@@ -151,6 +151,21 @@ fn losses_name_who_is_there_now() {
 }
 
 #[test]
+fn a_deletion_is_told_with_what_was_made_instead_and_stays_a_loss() {
+    let mut keeper = keeper();
+    let lease = held(ALICE, 100, 60);
+    keeper.missing();
+    keeper.stands_instead(&lease);
+    assert_eq!(keeper.loss(), Some(Loss::Deleted), "it is on its way out");
+    keeper.stands_instead(&Lease {
+        uid: Id(99),
+        ..lease
+    });
+    let by = Some(ALICE.id);
+    assert_eq!(keeper.loss(), Some(Loss::Replaced { by }));
+}
+
+#[test]
 fn what_a_watch_shows_late_is_no_loss() {
     let mut keeper = keeper();
     let old = Lease {
