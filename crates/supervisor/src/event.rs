@@ -39,6 +39,7 @@ pub struct Over {
     /// How many processes had to be killed.
     pub killed: usize,
     /// How many may still run: another user's (as those of `sudo`), which we may not signal, or
-    /// ones that hang in the kernel. Zero means that nothing of the command runs any more.
+    /// ones that hang in the kernel. Where `/proc` hides others' processes they can't be counted
+    /// and stand for one, beside none that is seen. Zero means that nothing of the command runs any more.
     pub unkillable: usize,
 }

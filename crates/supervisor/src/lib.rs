@@ -14,7 +14,8 @@
 //! command and the caller adopts and ends the rest. Where *both* are killed at once the command
 //! itself still dies, but not what it started.
 //!
-//! What another user owns (`sudo`) can't be signalled by either: it is counted and reported.
+//! What another user owns (`sudo`) can't be signalled by either: it is counted and reported, also
+//! where `/proc` hides it (`hidepid`).
 //!
 //! ```no_run
 //! # #[cfg(target_os = "linux")]

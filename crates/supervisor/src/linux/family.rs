@@ -6,6 +6,7 @@ use std::io;
 use rustix::process::{Pid, Signal, getpid, kill_process_group};
 
 use crate::Over;
+use crate::linux::children::Children;
 use crate::linux::process::{Identity, Process, Sent, Table, own_group};
 
 /// How long what was killed may take to be gone. Only what hangs in the kernel takes so long.
@@ -113,13 +114,11 @@ impl Family {
         if killing.looks > LOOKS_BEFORE_GROUPS {
             kill_groups(table, &living);
         }
-        let done = match self.head {
-            // It has waited for every child before it is sure.
-            Head::Supervisor => false,
-            Head::Heir => living.is_empty(),
-        };
+        // Descendants become children as their parents end: whoever `/proc` doesn't show is one at last.
+        let hidden = living.is_empty() && Children::now() != Children::None;
+        let left = if hidden { 1 } else { living.len() };
         let hopeless = refused > 0 && refused == living.len() && killing.looks > 1;
-        (done || hopeless || now >= killing.give_up_at).then(|| self.over(living.len()))
+        (left == 0 || hopeless || now >= killing.give_up_at).then(|| self.over(left))
     }
 
     /// What it took, where `left` are still there.

@@ -1,9 +1,11 @@
 //! What a caller does when its supervisor is gone: it ends the rest itself.
 
+use nix::unistd::getpgid;
 use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 
 use crate::linux::alarm::now;
-use crate::linux::family::{Family, Head};
+use crate::linux::children::Children;
+use crate::linux::family::{Family, Head, LONGEST_PAUSE};
 use crate::linux::plan::{Due, Plan};
 use crate::linux::process::{Table, own_group};
 use crate::linux::start::Supervisor;
@@ -15,6 +17,9 @@ use crate::{Exit, Limits, Over};
 pub(crate) struct Heir {
     plan: Plan,
     family: Family,
+    /// When to look again whether the last children are gone, whom `/proc` doesn't show, or this
+    /// process's own, whom somebody else waits for.
+    look_at: Option<i64>,
 }
 
 impl Heir {
@@ -24,6 +29,7 @@ impl Heir {
         Self {
             plan,
             family: Family::new(Head::Heir),
+            look_at: None,
         }
     }
 
@@ -33,15 +39,15 @@ impl Heir {
 
     /// Does what is to be done now; says so when it is over.
     pub(crate) fn turn(&mut self) -> Option<Over> {
-        if !self.plan.killing()
-            && self
-                .family
-                .members()
-                .is_ok_and(|members| members.is_empty())
-        {
-            return Some(self.family.over(0));
-        }
         let now = now();
+        let members = self.family.members();
+        self.look_at = None;
+        if !self.plan.killing() && members.is_ok_and(|members| members.is_empty()) {
+            if Children::now() == Children::None {
+                return Some(self.family.over(0));
+            }
+            self.look_at = Some(now + LONGEST_PAUSE);
+        }
         if self.plan.due(now) == Some(Due::Ask) {
             self.family.ask();
         }
@@ -56,7 +62,7 @@ impl Heir {
         if self.plan.killing() {
             self.family.look_at()
         } else {
-            self.plan.next()
+            self.plan.next().into_iter().chain(self.look_at).min()
         }
     }
 
@@ -73,19 +79,26 @@ pub(crate) fn reap_adopted(command: Option<Pid>) -> Option<Exit> {
     let own = getpid().as_raw_pid();
     let own_group = own_group();
     let mut ended = None;
-    let table = Table::read().ok()?;
-    for process in table.all().filter(|process| {
-        process.zombie
-            && process.parent == own
-            && process.group != own_group
-            && !Supervisor::is(process.id.pid)
-    }) {
-        let pid = Pid::from_raw(process.id.pid);
+    let mut reap = |number| {
+        let pid = Pid::from_raw(number);
         if let Ok(Some((_, status))) = waitpid(pid, WaitOptions::NOHANG)
             && pid == command
         {
             ended = Some(exit(status));
         }
+    };
+    let table = Table::read().ok()?;
+    let adopted = |group, number| group != own_group && !Supervisor::is(number);
+    for process in table.all().filter(|process| {
+        process.zombie && process.parent == own && adopted(process.group, process.id.pid)
+    }) {
+        reap(process.id.pid);
+    }
+    // Those that `/proc` doesn't show, unless one that is left to others is found before them.
+    while let Children::Ended(pid) = Children::now()
+        && getpgid(Some(pid)).is_ok_and(|group| adopted(group.as_raw(), pid.as_raw()))
+    {
+        reap(pid.as_raw());
     }
     ended
 }

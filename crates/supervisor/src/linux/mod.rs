@@ -2,6 +2,7 @@
 
 mod alarm;
 mod channel;
+mod children;
 mod end;
 mod family;
 mod freeze;

@@ -289,10 +289,11 @@ impl Running {
         let State::Heir(heir) = &mut self.state else {
             return Ok(());
         };
+        let command = (!self.exited).then_some(self.command);
+        let exit = reap_adopted(command);
         let over = heir.turn();
         let next = heir.next();
-        let command = (!self.exited).then_some(self.command);
-        if let Some(exit) = reap_adopted(command) {
+        if let Some(exit) = exit {
             self.exited(exit);
         }
         if let Some(over) = over {

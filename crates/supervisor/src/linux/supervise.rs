@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::linux::alarm::{Alarm, now};
 use crate::linux::channel::{Channel, receive_file};
+use crate::linux::children::Children;
 use crate::linux::family::{Family, Head};
 use crate::linux::freeze::Freeze;
 use crate::linux::launch;
@@ -253,7 +254,9 @@ impl Supervisor {
     /// The command has ended, others have not.
     fn left(&mut self) -> io::Result<()> {
         if self.plan.left(now()) {
-            let count = self.family.members()?.len();
+            let seen = self.family.members()?.len();
+            let hidden = seen == 0 && Children::now() == Children::Alive;
+            let count = if hidden { 1 } else { seen };
             if count > 0 {
                 self.channel.send(&Report::Left(count));
             }

@@ -43,8 +43,45 @@ pub(crate) fn tests() -> Vec<Trial> {
                 }))
             },
         ),
+        Trial::ignorable_test("container::whom_proc_hides_is_reported_as_left", || {
+            Ok(where_proc_hides(|setup| {
+                let mut caller = setup.grace(100).sh(HIDDEN);
+                assert_eq!(caller.line(), "hidden");
+                assert_eq!(
+                    caller.events(),
+                    "Exited(Code(0)), Left(1), Over(Over { killed: 0, unkillable: 1 })"
+                );
+            }))
+        }),
+        Trial::ignorable_test(
+            "container::with_a_killed_supervisor_whom_proc_hides_is_reported",
+            || {
+                Ok(where_proc_hides(|setup| {
+                    let script = HIDDEN.replace("exit 0", "exec sleep 1000");
+                    let mut caller = setup.grace(100).sh(&script);
+                    assert_eq!(caller.line(), "hidden");
+                    caller.order("lose");
+                    let events = caller.events();
+                    assert!(events.starts_with("SupervisorLost, "), "{events}");
+                    assert!(
+                        events.ends_with("Over(Over { killed: 0, unkillable: 1 })"),
+                        "{events}"
+                    );
+                }))
+            },
+        ),
     ]
 }
+
+/// Leaves a process behind that `/proc` doesn't show, and says so once it doesn't.
+const HIDDEN: &str = "setsid /mnt/unreadable 1000 & \
+                      while [ -e /proc/$! ]; do sleep 0.01; done; echo hidden; exit 0";
+
+/// Becomes its arguments where `/proc` hides what this user may not trace, as a program that can't
+/// be read: `/mnt/unreadable`, which sleeps. Whoever may do everything would see it.
+const HIDES: &str = "mount -t proc -o hidepid=2 proc /proc && mount -t tmpfs tmpfs /mnt &&
+    cp \"$(command -v sleep)\" /mnt/unreadable && chmod 111 /mnt/unreadable || exit
+    exec setpriv --bounding-set=-all --inh-caps=-all $AS \"$@\"";
 
 fn in_a_container(test: impl FnOnce(Setup)) -> Completion {
     let new = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
@@ -52,7 +89,22 @@ fn in_a_container(test: impl FnOnce(Setup)) -> Completion {
         .into_iter()
         .chain(["--user", "--map-root-user"])
         .collect();
-    let wrappers = [&new[..], &as_user];
+    with_one_of([&new, &as_user], test)
+}
+
+fn where_proc_hides(test: impl FnOnce(Setup)) -> Completion {
+    let new = ["unshare", "--pid", "--fork", "--kill-child", "--mount"];
+    let shell = ["sh", "-c", HIDES, "sh"];
+    // Nothing is hidden from root's group.
+    let outside = ["env", "AS=--regid 65534 --clear-groups"].into_iter();
+    let as_root: Vec<&str> = outside.chain(new).chain(shell).collect();
+    let inside = new.into_iter().chain(["--user", "--map-root-user"]);
+    let as_user: Vec<&str> = inside.chain(shell).collect();
+    with_one_of([&as_root, &as_user], test)
+}
+
+/// Runs the test with callers that the first of these wrappers starts that works here.
+fn with_one_of(wrappers: [&[&str]; 2], test: impl FnOnce(Setup)) -> Completion {
     let Some(wrapper) = wrappers.into_iter().find(|wrapper| works(wrapper)) else {
         let hint = "no process namespace can be made here";
         assert!(
