@@ -44,6 +44,8 @@ pub(super) struct Wait<'a> {
     items: Vec<Item>,
     /// `None`: nothing can be watched, and is read every now and then.
     leases: Option<BoxStream<'static, Result<LeaseEvent, Error>>>,
+    /// When what can't be watched is read next.
+    look_at: Instant,
     told_blind: bool,
     /// What was told in a script.
     told: BTreeMap<String, Known>,
@@ -70,6 +72,7 @@ impl<'a> Wait<'a> {
             unmet,
             items: Vec::new(),
             leases: None,
+            look_at: Instant::now() + BLIND,
             told_blind: false,
             told: BTreeMap::new(),
             told_count: 0,
@@ -95,7 +98,7 @@ impl<'a> Wait<'a> {
         }
         while waits && !self.is_over() {
             self.tell();
-            let nap = self.nap();
+            let wake_at = self.wakes_at();
             let tick = tick(self.session.terminal.live_width().is_some());
             tokio::select! {
                 biased;
@@ -106,7 +109,7 @@ impl<'a> Wait<'a> {
                 }
                 () = tokio::time::sleep_until(end) => break,
                 event = next_of(&mut self.leases) => self.take_in(event).await,
-                () = tokio::time::sleep(nap) => {
+                () = tokio::time::sleep_until(wake_at) => {
                     if self.leases.is_none() {
                         self.read_again().await;
                     }
@@ -201,10 +204,10 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// How long nothing changes by time alone.
-    fn nap(&self) -> Duration {
+    /// Until when nothing changes by time alone, and nothing is to be read.
+    fn wakes_at(&self) -> Instant {
         if self.leases.is_none() {
-            return BLIND;
+            return self.look_at;
         }
         let now = self.now();
         let next = self
@@ -212,9 +215,10 @@ impl<'a> Wait<'a> {
             .values()
             .filter_map(|seen| seen.lease.as_ref()?.next_change(now))
             .min();
-        next.map_or(LONGEST_NAP, |next| {
+        let nap = next.map_or(LONGEST_NAP, |next| {
             (next - now.earliest).to_duration().min(LONGEST_NAP)
-        })
+        });
+        Instant::now() + nap
     }
 
     async fn take_in(&mut self, event: Result<LeaseEvent, Error>) {
@@ -239,6 +243,7 @@ impl<'a> Wait<'a> {
             Err(error) => {
                 if matches!(error, Error::MissingRight { .. }) {
                     self.leases = None;
+                    self.look_at = Instant::now() + BLIND;
                 }
                 if !std::mem::replace(&mut self.told_blind, true) {
                     self.session
@@ -282,6 +287,7 @@ impl<'a> Wait<'a> {
         for seen in read {
             self.unmet.insert(seen.node.clone(), seen);
         }
+        self.look_at = Instant::now() + BLIND;
     }
 
     /// What is in the way of `node`.

@@ -4,6 +4,7 @@ use regex::Regex;
 use rexpect::session::PtySession;
 
 use super::{bob, held_by_bob};
+use crate::support::Treatment::{Answer, Pass};
 use crate::support::{Cluster, as_text, at_a_terminal, holder_of, on_real};
 
 fn waiting(cluster: &Cluster, node: &str) -> PtySession {
@@ -88,5 +89,23 @@ fn quiet_shows_no_line() {
         let said = terminal.exp_eof().expect("it ends");
         assert!(!said.contains("waiting: "), "{said:?}");
         assert!(said.contains("is held by bob@laptop"), "{said:?}");
+    });
+}
+
+#[test]
+fn what_cannot_be_watched_is_looked_for_while_the_line_counts() {
+    on_real("tty-blind", |cluster| {
+        let node = held_by_bob(cluster, "w1");
+        let gate = cluster.gate(|_, path| match path.contains("watch=true") {
+            true => Answer(403, None),
+            false => Pass,
+        });
+        let wait = ["wait", &node, "--timeout=1m"];
+        let mut terminal = at_a_terminal(cluster.maint(wait).kubeconfig(&gate.kubeconfig));
+        terminal.exp_string("can't be watched").expect("a warning");
+        bob(cluster, &["release", &node]).succeeds();
+        let rest = terminal.exp_eof().expect("it ends");
+        let (_, result) = rest.rsplit_once("\x1b[2K").expect("the line is erased");
+        assert!(result.contains(" is free\r\n"), "{rest:?}");
     });
 }
