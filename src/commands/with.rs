@@ -238,7 +238,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     session.terminal.remark(words.begins());
     let events = told(session, &changes);
     let command = supervisor::Command::new(args.command.clone());
-    let command = variables::tell(command, &held, start.environment.get(variables::TOKEN));
+    let command = variables::tell(command, &held);
     let running = async {
         let signals = Signals::new()
             .map_err(|error| Failure::input(format!("no signals can be heard: {error}")))?;

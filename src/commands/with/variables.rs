@@ -16,9 +16,10 @@ pub(crate) const LEASE_UID: &str = "MAINT_LEASE_UID";
 pub(crate) const FENCING_TOKEN: &str = "MAINT_FENCING_TOKEN";
 pub(crate) const TRANSITIONS: &str = "MAINT_TRANSITIONS";
 
-/// Sets the variables, and takes away what an outer `with` may have set of them: all but the fencing
-/// number of the very acquisition that is entered again, `inherited` being its token.
-pub(super) fn tell(command: Command, held: &[HeldLease], inherited: Option<&str>) -> Command {
+/// Sets the variables, and takes away what an outer `with` may have set of them. Inherited values never
+/// win: a fencing number can't be read again, and nothing in the environment says which acquisition
+/// it is of, so that a lock that is entered again comes without one.
+pub(super) fn tell(command: Command, held: &[HeldLease]) -> Command {
     let nodes: Vec<&str> = held.iter().map(HeldLease::node).collect();
     // Of a lock that was found and others that were not, the holder is who took the others.
     let ours = held.iter().find(|held| !held.was_found()).or(held.first());
@@ -53,15 +54,11 @@ pub(super) fn tell(command: Command, held: &[HeldLease], inherited: Option<&str>
         [held] => held.fencing(),
         _ => None,
     };
-    let entered_again = fencing.is_none() && tokens.len() == 1 && inherited == Some(&*tokens[0]);
-    let command = match entered_again {
-        true => command,
-        false => set(
-            command,
-            FENCING_TOKEN,
-            fencing.map(|fencing| fencing.to_string()),
-        ),
-    };
+    let command = set(
+        command,
+        FENCING_TOKEN,
+        fencing.map(|fencing| fencing.to_string()),
+    );
     set(
         command,
         TRANSITIONS,

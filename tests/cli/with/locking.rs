@@ -96,6 +96,25 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
 }
 
 #[test]
+fn an_inherited_fencing_number_is_not_taken_for_that_of_a_lock_that_was_there() {
+    on_both("with-fenced", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let acquired = cluster.maint(["acquire", &node, "-o", "token"]).succeeds();
+        let script = "echo ${MAINT_FENCING_TOKEN-none} $MAINT_TOKEN";
+        let again = ["with", &node, "--reentry", "--", "sh", "-c", script];
+        let token = acquired.stdout.split_whitespace().last().expect("a token");
+        // The token may come from a script, and the number from a `with` around that.
+        let run = cluster
+            .maint(again)
+            .env("MAINT_TOKEN", token)
+            .env("MAINT_FENCING_TOKEN", "7")
+            .succeeds();
+        assert_eq!(run.stdout.trim_end(), format!("none {token}"));
+    });
+}
+
+#[test]
 fn two_of_the_same_name_keep_each_other_off() {
     on_both("with-twice", |cluster| {
         cluster.namespace();
