@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use maintenance_lease::{
-    Error, HeldLease, Keep, LeaderElection, Maintenance, NodeLease, Progress, Release,
-};
+use maintenance_lease::{Error, HeldLease, Keep, LeaderElection, Maintenance, NodeLease, Progress};
+use tokio::time::timeout;
 
 use crate::board::Board;
 use crate::failure::{may_pass, words};
@@ -14,8 +13,9 @@ use crate::log;
 /// client-go.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// How long it may take to give back what was taken as it was asked to end.
-const GIVING_BACK: Duration = Duration::from_secs(2);
+/// How long a write that is under way may take to come out once this process was asked to end, and then
+/// again, what it took, to be given back.
+const LAST_CHANCE: Duration = Duration::from_secs(2);
 
 /// Stands by until this process leads. Dropping the future may leave a write under way: see
 /// [`withdraw`].
@@ -71,17 +71,29 @@ fn tell(board: &Board, progress: &Progress<'_>) {
     }
 }
 
-/// Gives back what may have been taken by a write that was under way when this process was asked to
-/// end.
-pub(crate) async fn withdraw(locks: &Maintenance, lease: &str) {
+/// Ends a candidacy, as this process was asked to end: a write that is under way gets a moment to come
+/// out, since it may land whether or not somebody waits for it, and what it took is given back.
+pub(crate) async fn withdraw(
+    locks: &Maintenance,
+    lease: &str,
+    candidacy: impl Future<Output = Result<HeldLease, Error>>,
+) {
     if !locks.has_open_write(lease) {
         return;
     }
-    let release = Release::new();
-    match tokio::time::timeout(GIVING_BACK, locks.release(lease, &release)).await {
-        Ok(Ok(_) | Err(Error::Refused(_))) => {}
-        Ok(Err(_)) | Err(_) => log::line(
+    let has_led = match timeout(LAST_CHANCE, candidacy).await {
+        Ok(Ok(held)) => match timeout(LAST_CHANCE, held.release()).await {
+            Ok(Ok(_) | Err(Error::Lost(_) | Error::Refused(_))) => {
+                log::line("the lead that came too late was given back");
+                return;
+            }
+            Ok(Err(_)) | Err(_) => true,
+        },
+        Ok(Err(_)) | Err(_) => false,
+    };
+    if has_led || locks.has_open_write(lease) {
+        log::line(
             "this process may still become the leader, in name only: that ends with the lease",
-        ),
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! From standby to leader to the end.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use connect::{Environment, Notice, Notices, connect};
@@ -61,18 +62,19 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
         args.lease,
         locks.identity()
     ));
+    let mut candidacy = pin!(campaign::lead(&election, &keep, &board));
     let held = tokio::select! {
         biased;
         code = asked.heard() => {
-            withdraw(&locks, &args.lease).await;
             log::line("asked to end");
+            withdraw(&locks, &args.lease, candidacy).await;
             return Ok(code);
         }
-        held = campaign::lead(&election, &keep, &board) => held?,
+        held = &mut candidacy => held?,
     };
     Lead {
         held,
-        board,
+        board: board.clone(),
         namespace,
         holder: locks.identity().to_owned(),
         grace: args.grace,

@@ -2,7 +2,9 @@
 
 use rustix::process::Signal;
 
+use crate::support::candidate::Candidate;
 use crate::support::cluster::Cluster;
+use crate::support::wire::Wire;
 use crate::support::{eventually, tests_on_both};
 
 tests_on_both! {
@@ -12,6 +14,8 @@ tests_on_both! {
     a_standby_that_is_asked_to_end_leaves_the_leader_alone,
     what_a_standby_was_started_to_ignore_does_not_end_it,
     signals_are_the_daemons,
+    a_lead_that_comes_as_its_candidate_is_asked_to_end_is_given_back,
+    a_lead_that_may_still_come_is_told_of,
 }
 
 /// No standby would live to see it run out.
@@ -96,6 +100,49 @@ fn a_standby_that_is_asked_to_end_leaves_the_leader_alone(cluster: &Cluster) {
     assert_eq!(cluster.spec(), before);
     assert_eq!(cluster.journal.lines().len(), 1);
     drop(a);
+}
+
+/// A candidate that was asked to end while the write that makes it the leader is on its way.
+fn asked_to_end_in_between(cluster: &Cluster) -> (Wire, Candidate) {
+    let mut a = cluster.candidate("a").with(LONG).start();
+    cluster.journal.wait_for("begin a");
+    let wire = cluster.wire();
+    let b = cluster.candidate_on(&wire, "b").with(LONG).start();
+    b.says("leads");
+    wire.hold_up();
+    a.signal(Signal::TERM);
+    assert_eq!(a.code(), Some(0));
+    eventually("a write", || wire.holds_a_write().then_some(()));
+    b.signal(Signal::TERM);
+    b.says("asked to end");
+    (wire, b)
+}
+
+fn a_lead_that_comes_as_its_candidate_is_asked_to_end_is_given_back(cluster: &Cluster) {
+    let (wire, mut b) = asked_to_end_in_between(cluster);
+    wire.let_go();
+    assert_eq!(b.code(), Some(0));
+    b.says("given back");
+    let spec = cluster.spec();
+    assert_eq!(
+        (&spec["holderIdentity"], &spec["leaseTransitions"]),
+        (&"".into(), &1.into())
+    );
+    assert!(
+        !cluster
+            .journal
+            .lines()
+            .iter()
+            .any(|line| line.starts_with("begin b"))
+    );
+}
+
+fn a_lead_that_may_still_come_is_told_of(cluster: &Cluster) {
+    let (wire, mut b) = asked_to_end_in_between(cluster);
+    assert_eq!(b.code(), Some(0));
+    b.says("in name only");
+    assert_eq!(cluster.spec()["holderIdentity"], "");
+    drop(wire);
 }
 
 fn signals_are_the_daemons(cluster: &Cluster) {

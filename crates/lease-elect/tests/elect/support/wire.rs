@@ -1,6 +1,7 @@
-//! The way to the API server, which can be cut: nothing passes any more, and nobody is told.
+//! The way to the API server, which can be cut: nothing passes any more, and nobody is told. And what
+//! is sent can be held up on the way.
 
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +20,18 @@ struct State {
     silent: AtomicUsize,
     is_over: AtomicBool,
     ends: Mutex<Vec<TcpStream>>,
+    /// What was sent to the server since it is held up.
+    held: Mutex<Option<Vec<Parcel>>>,
 }
+
+/// Bytes on the way.
+struct Parcel {
+    to: TcpStream,
+    bytes: Vec<u8>,
+}
+
+/// More bytes than a connection is kept alive with, fewer than any write has.
+const WRITE: usize = 200;
 
 impl Wire {
     pub(super) fn to(server: &str) -> Self {
@@ -35,9 +47,10 @@ impl Wire {
                 let client = client.expect("a connection");
                 let upstream = TcpStream::connect(&server).expect("the server is there");
                 let number = of_thread.made.fetch_add(1, Ordering::SeqCst);
-                for (from, to) in [(&client, &upstream), (&upstream, &client)] {
-                    of_thread.carry(number, from, to);
-                }
+                of_thread.carry(number, &client, &upstream, State::send);
+                of_thread.carry(number, &upstream, &client, |_, to, bytes| {
+                    to.write_all(bytes)
+                });
             }
         });
         Self { address, state }
@@ -65,6 +78,29 @@ impl Wire {
         self.cut();
         self.state.close();
     }
+
+    /// From now on what is sent to the server stays on the way; answers and events still come.
+    pub(crate) fn hold_up(&self) {
+        *self.state.held.lock().expect("no panic") = Some(Vec::new());
+    }
+
+    /// Whether a write is held up.
+    pub(crate) fn holds_a_write(&self) -> bool {
+        let held = self.state.held.lock().expect("no panic");
+        let bytes = held.iter().flatten().map(|parcel| parcel.bytes.len());
+        bytes.sum::<usize>() > WRITE
+    }
+
+    /// What was held up arrives.
+    pub(crate) fn let_go(&self) {
+        let mut held = self.state.held.lock().expect("no panic");
+        for mut parcel in held.take().into_iter().flatten() {
+            parcel
+                .to
+                .write_all(&parcel.bytes)
+                .expect("the server is there");
+        }
+    }
 }
 
 impl State {
@@ -78,7 +114,25 @@ impl State {
         number < self.silent.load(Ordering::SeqCst)
     }
 
-    fn carry(self: &Arc<Self>, number: usize, from: &TcpStream, to: &TcpStream) {
+    /// Sends to the server, or holds it up.
+    fn send(&self, to: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+        match &mut *self.held.lock().expect("no panic") {
+            Some(held) => held.push(Parcel {
+                to: to.try_clone()?,
+                bytes: bytes.to_owned(),
+            }),
+            None => to.write_all(bytes)?,
+        }
+        Ok(())
+    }
+
+    fn carry(
+        self: &Arc<Self>,
+        number: usize,
+        from: &TcpStream,
+        to: &TcpStream,
+        send: fn(&Self, &mut TcpStream, &[u8]) -> io::Result<()>,
+    ) {
         let mut from = from.try_clone().expect("a second handle");
         let mut to = to.try_clone().expect("a second handle");
         let mut ends = self.ends.lock().expect("no panic");
@@ -88,7 +142,7 @@ impl State {
             let mut bytes = [0; 16 * 1024];
             while let Ok(count @ 1..) = from.read(&mut bytes) {
                 // What comes after the cut is swallowed.
-                if !state.is_silent(number) && to.write_all(&bytes[..count]).is_err() {
+                if !state.is_silent(number) && send(&state, &mut to, &bytes[..count]).is_err() {
                     break;
                 }
             }
