@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The longest length that is taken, ten years: what is longer is a slip, or out of a clock's range.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 /// Reads a length such as `30m`, `1h` or `1m30s`; a bare number would be a guess, and is refused.
 pub(crate) fn length(typed: &str) -> Result<Duration, String> {
     if typed.starts_with('-') {
@@ -19,8 +22,12 @@ pub(crate) fn length(typed: &str) -> Result<Duration, String> {
     {
         return Err("must be a whole number of seconds".to_owned());
     }
-    humantime::parse_duration(typed)
-        .map_err(|_| "is not a length of time, such as 90s, 30m or 1h".to_owned())
+    let length = humantime::parse_duration(typed)
+        .map_err(|_| "is not a length of time, such as 90s, 30m or 1h".to_owned())?;
+    if length > LONGEST {
+        return Err("must not be longer than 3650d".to_owned());
+    }
+    Ok(length)
 }
 
 /// Reads the length of an acquisition.
@@ -58,6 +65,16 @@ mod tests {
         assert_eq!(lease("1h"), Ok(Duration::from_secs(3600)));
         assert_eq!(lease("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(length("3d"), Ok(Duration::from_secs(3 * 86_400)));
+    }
+
+    #[test]
+    fn what_no_clock_reaches_is_refused() {
+        let refused = Err("must not be longer than 3650d".to_owned());
+        for typed in ["3651d", "200000years", "18446744073709551615s"] {
+            assert_eq!(length(typed), refused, "{typed:?}");
+            assert_eq!(timeout(typed), refused, "{typed:?}");
+        }
+        assert_eq!(length("3650d"), Ok(LONGEST));
     }
 
     #[test]

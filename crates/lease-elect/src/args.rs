@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Parser, value_parser};
 use connect::Flags;
 use maintenance_lease::protocol::{Span, Terms};
-use maintenance_lease::{Keep, check_duration};
+use maintenance_lease::{Keep, LONGEST_DURATION, check_duration};
 
 use crate::failure::Failure;
 
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     pub(crate) missed_renewals: u32,
 
     /// How long DAEMON and what it started have between TERM and KILL
-    #[arg(long, value_name = "TIME", default_value = "5s", allow_hyphen_values = true, value_parser = length)]
+    #[arg(long, value_name = "TIME", default_value = "5s", allow_hyphen_values = true, value_parser = grace)]
     pub(crate) grace: Duration,
 
     /// Identity to lead with, instead of HOST_PROCESS_RANDOM: no two processes may have the same
@@ -128,6 +128,14 @@ fn lease_duration(typed: &str) -> Result<Duration, String> {
     Ok(length)
 }
 
+fn grace(typed: &str) -> Result<Duration, String> {
+    let length = length(typed)?;
+    if length >= LONGEST_DURATION {
+        return Err("must be shorter than 1h, the longest --lease-duration".to_owned());
+    }
+    Ok(length)
+}
+
 fn length(typed: &str) -> Result<Duration, String> {
     if typed.starts_with('-') {
         return Err("must not be negative".to_owned());
@@ -189,6 +197,14 @@ mod tests {
                 .keep()
                 .is_ok()
         );
+    }
+
+    #[test]
+    fn a_grace_that_no_lease_could_last_for_is_refused() {
+        for typed in ["1h", "200000years", "18446744073709551615s"] {
+            assert!(grace(typed).is_err(), "{typed}");
+        }
+        assert_eq!(grace("59m"), Ok(Duration::from_secs(59 * 60)));
     }
 
     #[test]
