@@ -19,7 +19,7 @@ use pod_safety::{Known, Why};
 use serde_json::Value;
 
 use super::problems::Problems;
-use super::with::variables::{HOLDER, TOKEN};
+use super::with::HOLDER;
 use super::{events, many};
 use crate::cli::nodes::node_name;
 use crate::cli::output::{Format, OutputArgs};
@@ -47,9 +47,8 @@ pub(crate) struct Site<'a> {
     pub(crate) node: String,
     pub(crate) reader: Reader,
     write: &'a WriteArgs,
-    /// Who holds for the `with` that this runs under, and by what acquisition.
+    /// Who holds for the `with` that this runs under.
     outer: Option<&'a str>,
-    inherited: Option<&'a str>,
     interrupt: Shared<LocalBoxFuture<'static, ()>>,
 }
 
@@ -99,7 +98,6 @@ impl<'a> Site<'a> {
             session,
             write,
             outer: start.environment.get(HOLDER),
-            inherited: start.environment.get(TOKEN),
             interrupt,
         })
     }
@@ -265,7 +263,7 @@ impl<'a> Site<'a> {
         fencing: Option<u64>,
     ) -> Result<String, Failure> {
         let command = supervisor::Command::new(argv.to_vec());
-        let command = variables::tell(command, look, fencing, self.inherited);
+        let command = variables::tell(command, look, fencing);
         let result = hook::run(self.session.terminal, command, limit).await;
         match self.is_interrupted() {
             true => Err(Failure::Interrupted),

@@ -22,14 +22,8 @@ const OF_TYPE: [(&str, &str); 3] = [
 const PROVIDER_ID: &str = "MAINT_NODE_PROVIDER_ID";
 
 /// Sets the variables, and takes away what may have been inherited of them. `fencing` is the number of
-/// an acquisition of this command's own; `inherited` is the token of an outer `with`, whose number
-/// stays where its lock is the one that stands.
-pub(super) fn tell(
-    command: Command,
-    look: &Look,
-    fencing: Option<u64>,
-    inherited: Option<&str>,
-) -> Command {
+/// an acquisition of this command's own.
+pub(super) fn tell(command: Command, look: &Look, fencing: Option<u64>) -> Command {
     let set = |command: Command, name: &str, value: Option<String>| match value {
         Some(value) => command.env(name, value),
         None => command.env_remove(name),
@@ -40,7 +34,6 @@ pub(super) fn tell(
     let token = lease
         .and_then(NodeLease::token)
         .map(|token| token.to_string());
-    let is_inherited = fencing.is_none() && token.is_some() && token.as_deref() == inherited;
     let command = set(command, NODES, name.clone());
     let command = set(command, NODE, name);
     let command = set(
@@ -59,14 +52,11 @@ pub(super) fn tell(
         TRANSITIONS,
         lease.map(|lease| lease.transitions().to_string()),
     );
-    let command = match is_inherited {
-        true => command,
-        false => set(
-            command,
-            FENCING_TOKEN,
-            fencing.map(|number| number.to_string()),
-        ),
-    };
+    let command = set(
+        command,
+        FENCING_TOKEN,
+        fencing.map(|number| number.to_string()),
+    );
     let all = addresses(node)
         .iter()
         .map(|address| format!("{}={}", address.type_, address.address))
