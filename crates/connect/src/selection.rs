@@ -363,3 +363,80 @@ fn nonempty(value: Option<&String>) -> Option<String> {
 fn path_text(path: impl AsRef<Path>) -> String {
     path.as_ref().to_string_lossy().into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pod's environment, and its service account in namespace `own`.
+    fn pod(variables: &[(&'static str, &'static str)]) -> (tempfile::TempDir, Environment) {
+        let account = tempfile::tempdir().expect("a directory");
+        for (name, text) in [
+            ("token", "secret"),
+            ("ca.crt", "PEM"),
+            ("namespace", "own\n"),
+        ] {
+            std::fs::write(account.path().join(name), text).expect("a file");
+        }
+        let of_every_pod = [
+            ("KUBERNETES_SERVICE_HOST", "fd00::1"),
+            ("KUBERNETES_SERVICE_PORT", "6443"),
+            ("KUBECONFIG", "/no/such/file"),
+        ];
+        let variables = of_every_pod.iter().chain(variables).copied();
+        let mut environment = Environment::of_variables(variables);
+        environment.service_account = account.path().to_owned();
+        (account, environment)
+    }
+
+    fn target(flags: &Flags, environment: &Environment) -> Target {
+        select(flags, environment).expect("a target")
+    }
+
+    #[test]
+    fn in_a_pod_without_a_kubeconfig_its_service_account_counts() {
+        let (account, environment) = pod(&[]);
+        let target = target(&Flags::default(), &environment);
+        assert_eq!(target.server, "https://[fd00::1]:6443/");
+        assert_eq!(target.namespace, "own");
+        assert!(target.is_secure());
+        let file = |name: &str| Some(path_text(account.path().join(name)));
+        assert_eq!(target.cluster.certificate_authority, file("ca.crt"));
+        assert_eq!(target.user.token_file, file("token"));
+        let who = target.user_description.as_deref();
+        assert_eq!(who, Some("the pod's service account"));
+    }
+
+    #[test]
+    fn what_is_said_of_the_namespace_wins_over_the_pods_own() {
+        let (_account, environment) = pod(&[("POD_NAMESPACE", "told")]);
+        assert_eq!(target(&Flags::default(), &environment).namespace, "told");
+        let flags = Flags {
+            namespace: Some("asked".to_owned()),
+            ..Flags::default()
+        };
+        assert_eq!(target(&flags, &environment).namespace, "asked");
+    }
+
+    #[test]
+    fn a_server_that_was_named_is_not_asked_as_the_pod() {
+        let (_account, environment) = pod(&[]);
+        let flags = Flags {
+            server: Some("https://192.0.2.1".to_owned()),
+            ..Flags::default()
+        };
+        let target = target(&flags, &environment);
+        assert_eq!(target.server, "https://192.0.2.1/");
+        assert_eq!(target.namespace, "default");
+        assert_eq!(target.user.token_file, None, "its token goes nowhere else");
+    }
+
+    #[test]
+    fn a_pod_without_a_token_has_no_account() {
+        let (account, environment) = pod(&[]);
+        std::fs::remove_file(account.path().join("token")).expect("it is there");
+        let target = target(&Flags::default(), &environment);
+        assert_eq!(target.server, "http://localhost:8080/");
+        assert_eq!(target.namespace, "default");
+    }
+}
