@@ -49,6 +49,9 @@ pub(crate) struct Item {
     last_holder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     released_at: Option<String>,
+    /// Who released it, where that was not its holder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    released_by: Option<String>,
     /// What was left of the reason when it was released.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_reason: Option<String>,
@@ -129,6 +132,10 @@ impl Item {
                 .filter(|_| state == State::Free)
                 .and_then(NodeLease::released_at)
                 .map(rfc3339),
+            released_by: lease
+                .filter(|_| state == State::Free)
+                .and_then(NodeLease::released_by)
+                .map(ToOwned::to_owned),
             last_reason: lease.and_then(last_reason).map(ToOwned::to_owned),
             flags: held.map(|lease| flag_names(lease, now)).unwrap_or_default(),
             node_status: row.row().map(|row: &NodeRow| row.status.clone()),

@@ -4,7 +4,7 @@ use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Lost, LostBy, NodeLease};
 use under_lease::Stage;
 
-use super::refusal::{about, person};
+use super::refusal::{about, person, why};
 use super::time::{clock, length};
 use crate::cli::holder::whose_process;
 use crate::cli::program::Program;
@@ -64,7 +64,14 @@ fn message(lost: &Lost, caller: &str, now: Now) -> String {
             "the Lease of node/{node} was deleted and made again, for {}",
             holder().unwrap_or_else(|| escape(by))
         ),
-        LostBy::Release => format!("node/{node} was released while the command had it"),
+        LostBy::Release => match lease.and_then(|lease| Some((lease, lease.released_by()?))) {
+            Some((lease, by)) => format!(
+                "node/{node} was released by {} while the command had it{}",
+                escape(by),
+                why(lease)
+            ),
+            None => format!("node/{node} was released while the command had it"),
+        },
         LostBy::Deletion | LostBy::Replacement(None) | LostBy::Election => lost.to_string(),
     }
 }

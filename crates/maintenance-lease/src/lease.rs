@@ -267,6 +267,13 @@ impl NodeLease {
         Some(DateTime::parse_from_rfc3339(text).ok()?.to_utc())
     }
 
+    /// Who released it, where that was not its holder: by force, or another's hold. `None` also once it
+    /// was acquired again.
+    #[must_use]
+    pub fn released_by(&self) -> Option<&str> {
+        self.notes.released_by.as_deref()
+    }
+
     /// The token of the acquisition that stands here; `None` where nobody holds it, or where it was
     /// acquired by a client that writes no nonce, whether or not it left that of somebody before.
     #[must_use]

@@ -11,9 +11,17 @@ pub(crate) mod annotation {
     pub(crate) const HOLD_UNTIL: &str = "kubectl-maint.dev/hold-until";
     pub(crate) const LAST_HOLDER: &str = "kubectl-maint.dev/last-holder";
     pub(crate) const RELEASED_AT: &str = "kubectl-maint.dev/released-at";
+    pub(crate) const RELEASED_BY: &str = "kubectl-maint.dev/released-by";
     pub(crate) const ACQUISITION: &str = "kubectl-maint.dev/acquisition";
 
-    pub(crate) const ALL: [&str; 5] = [REASON, HOLD_UNTIL, LAST_HOLDER, RELEASED_AT, ACQUISITION];
+    pub(crate) const ALL: [&str; 6] = [
+        REASON,
+        HOLD_UNTIL,
+        LAST_HOLDER,
+        RELEASED_AT,
+        RELEASED_BY,
+        ACQUISITION,
+    ];
 }
 
 /// The annotations that this tool writes, in its own words.
@@ -27,6 +35,9 @@ pub(crate) struct Notes {
     pub(crate) last_holder: Option<String>,
     #[serde(rename = "kubectl-maint.dev/released-at")]
     pub(crate) released_at: Option<String>,
+    /// Who released another's acquisition.
+    #[serde(rename = "kubectl-maint.dev/released-by")]
+    pub(crate) released_by: Option<String>,
     /// The nonce of the acquisition; on the wire it is [marked](mark) with the count.
     #[serde(rename = "kubectl-maint.dev/acquisition")]
     pub(crate) nonce: Option<String>,

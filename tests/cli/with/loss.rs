@@ -58,7 +58,7 @@ fn to_who_broke_it() {
         -- stderr
         node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: node/worker-1 was released while the command had it
+        error: node/worker-1 was released by bob@laptop while the command had it: "alice is away"
         hint: the command is being ended; if somebody broke it, an Event says who and why: kubectl describe node worker-1
         -- exit code 5
         "#);

@@ -46,6 +46,7 @@ pub(super) fn imagined(
             lease.transitions = transitions;
             lease.notes.reason.clone_from(&task.extras.reason);
             lease.notes.hold_until.clone_from(&task.extras.hold_until);
+            lease.notes.released_by = None;
         }
         Write::Renew { at, duration, .. } => {
             lease.renewed = Some(at);
@@ -59,6 +60,7 @@ pub(super) fn imagined(
         }
         Write::Release { renewed, .. } => {
             lease.notes.last_holder = lease.holder.take();
+            lease.notes.released_by.clone_from(&task.extras.released_by);
             lease.notes.reason.clone_from(&task.extras.reason);
             lease.notes.hold_until = None;
             lease.notes.nonce = None;

@@ -18,6 +18,8 @@ pub(crate) struct Extras {
     pub(crate) hold_until: Option<String>,
     /// The write is a hold: it sets or removes the time above.
     pub(crate) hold: bool,
+    /// Who releases, where that is not the holder.
+    pub(crate) released_by: Option<String>,
     /// The uid of the Node that should own the Lease, where it is known.
     pub(crate) node_uid: Option<String>,
 }
@@ -146,6 +148,9 @@ fn annotations(
                 note(annotation::LAST_HOLDER, json!(before));
                 note(annotation::RELEASED_AT, Value::Null);
             }
+            if seen.is_some_and(|lease| lease.released_by().is_some()) {
+                note(annotation::RELEASED_BY, Value::Null);
+            }
         }
         Write::Renew { .. } => {
             if let Some(reason) = &extras.reason {
@@ -158,6 +163,9 @@ fn annotations(
         Write::Release { at, .. } => {
             note(annotation::LAST_HOLDER, json!(before));
             note(annotation::RELEASED_AT, wire::print(at));
+            if let Some(by) = &extras.released_by {
+                note(annotation::RELEASED_BY, json!(by));
+            }
             note(annotation::REASON, json!(extras.reason));
             note(annotation::HOLD_UNTIL, Value::Null);
             // The words that are left are not those of who takes it next, by whatever tool.
@@ -254,6 +262,42 @@ mod tests {
     }
 
     #[test]
+    fn who_released_anothers_acquisition_is_written_until_the_next() {
+        let mut names = Names::default();
+        let lease = seen("");
+        let release = Write::Release {
+            of: lease.reduced(&mut names).acquisition().expect("held"),
+            at: Instant::from_micros(1),
+            renewed: Instant::from_micros(0),
+        };
+        let annotations = |write: &Write, lease: &NodeLease, extras: &Extras, names: &Names| {
+            merge_patch(write, lease, extras, names)["metadata"]["annotations"].clone()
+        };
+        let by_another = Extras {
+            released_by: Some("carol".to_owned()),
+            ..Extras::default()
+        };
+        let forced = annotations(&release, &lease, &by_another, &names);
+        assert_eq!(forced["kubectl-maint.dev/released-by"], "carol");
+        let own = annotations(&release, &lease, &Extras::default(), &names);
+        assert_eq!(own.get("kubectl-maint.dev/released-by"), None);
+
+        let free = seen(r#","annotations":{"kubectl-maint.dev/released-by":"carol"}"#);
+        let acquire = Write::Acquire {
+            holder: names.id("alice"),
+            at: Instant::from_micros(2),
+            duration: 60,
+            transitions: 2,
+            nonce: names.id("n2"),
+        };
+        let next = annotations(&acquire, &free, &Extras::default(), &names);
+        assert_eq!(
+            next.get("kubectl-maint.dev/released-by"),
+            Some(&Value::Null)
+        );
+    }
+
+    #[test]
     fn owners_that_others_wrote_stay() {
         let other = r#"{"apiVersion":"v1","kind":"Pod","name":"p","uid":"p-uid"}"#;
         let old = r#"{"apiVersion":"v1","kind":"Node","name":"worker-1","uid":"old"}"#;
@@ -307,6 +351,7 @@ mod tests {
                 "kubectl-maint.dev/hold-until": null,
                 "kubectl-maint.dev/last-holder": null,
                 "kubectl-maint.dev/released-at": null,
+                "kubectl-maint.dev/released-by": null,
             })
         );
     }

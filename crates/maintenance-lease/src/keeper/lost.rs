@@ -28,7 +28,7 @@ pub enum LostBy {
     Expiry,
     /// Another acquisition stands there: its holder.
     TakeOver(String),
-    /// Somebody else released it.
+    /// Somebody else released it: by force where the Lease says [who](NodeLease::released_by).
     Release,
     /// The Lease was deleted.
     Deletion,
@@ -65,7 +65,10 @@ impl fmt::Display for Lost {
             LostBy::TakeOver(by) => {
                 write!(f, "{lock} was taken over by {}", by.escape_debug())
             }
-            LostBy::Release => write!(f, "{lock} was released by somebody else"),
+            LostBy::Release => match self.lease.as_ref().and_then(NodeLease::released_by) {
+                Some(by) => write!(f, "{lock} was released by {}", by.escape_debug()),
+                None => write!(f, "{lock} was released by somebody else"),
+            },
             LostBy::Deletion => write!(f, "the Lease of {lock} was deleted"),
             LostBy::Replacement(None) => {
                 write!(f, "the Lease of {lock} was deleted and made again")

@@ -272,7 +272,10 @@ impl Maintenance {
         check_option_reason(options.reason.as_deref())?;
         let mut names = Names::default();
         let meant = confirmed.reduced(&mut names).acquisition();
-        let extras = Extras::because(options.reason.as_deref());
+        let extras = Extras {
+            released_by: Some(self.identity.clone()),
+            ..Extras::because(options.reason.as_deref())
+        };
         let seen = seen_lease(confirmed);
         let plan = Plan::new(Verb::ForceRelease, names, meant, extras);
         self.carry_out(confirmed.node(), plan, Some(seen)).await
@@ -413,7 +416,12 @@ impl Maintenance {
         let verb = Verb::Unhold {
             another: meant.is_some(),
         };
-        let plan = Plan::new(verb, names, meant, Extras::default());
+        let is_own = confirmed.is_none_or(|lease| self.is_own(lease));
+        let extras = Extras {
+            released_by: (!is_own).then(|| self.identity.clone()),
+            ..Extras::default()
+        };
+        let plan = Plan::new(verb, names, meant, extras);
         self.carry_out(node, plan, seen).await
     }
 
@@ -469,7 +477,7 @@ impl Maintenance {
                 .until
                 .map(|until| until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
             hold: true,
-            node_uid: None,
+            ..Extras::default()
         };
         Ok(Plan::new(verb, names, meant, extras))
     }

@@ -139,6 +139,7 @@ async fn work_is_dropped_when_the_lease_is_released_by_force(cluster: Cluster) {
     let (lost, released) = tokio::join!(lost(&held), bob.force_release(&lease, &options));
     released.unwrap();
     assert_eq!(lost.by, LostBy::Release);
+    assert_eq!(lost.to_string(), format!("node/{node} was released by bob"));
 }
 
 async fn work_is_dropped_when_the_lease_is_deleted(cluster: Cluster) {
