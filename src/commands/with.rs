@@ -209,6 +209,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     work.session.locks = own
         .as_holder(holder::of_this_process(own.identity()))
         .map_err(|error| Failure::usage(error.to_string(), "give another --holder"))?;
+    supervisor::check().map_err(|error| Failure::input(error.to_string()))?;
     let locking = Locking {
         args,
         work: &work,

@@ -25,6 +25,7 @@ const USER_AGENT: &str = concat!("lease-elect/", env!("CARGO_PKG_VERSION"));
 pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
     let mut asked = Asked::new().map_err(Failure::System)?;
     let keep = args.keep()?;
+    supervisor::check()?;
     tokio::spawn(supervisor::reap_orphans());
     let board = Board::default();
     if let Some(address) = args.status_address {

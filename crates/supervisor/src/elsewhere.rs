@@ -12,6 +12,15 @@ pub fn entry(_arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode>
     None
 }
 
+/// Whether commands can be run here.
+///
+/// # Errors
+///
+/// Always: [`StartError::NeedsLinux`].
+pub fn check() -> Result<(), StartError> {
+    Err(StartError::NeedsLinux)
+}
+
 /// There is nothing to reap on this system.
 ///
 /// # Errors

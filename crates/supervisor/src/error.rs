@@ -17,8 +17,8 @@ pub enum StartError {
     /// This process already runs one: whose a descendant is could not be told.
     #[error("a command already runs under this process")]
     Busy,
-    /// `/proc` tells nothing of this process.
-    #[error("/proc must be mounted, to find the processes of a command: {0}")]
+    /// `/proc` tells nothing of this process, or shows another process namespace.
+    #[error("/proc can't be used to find the processes of a command: {0}")]
     NoProc(#[source] io::Error),
     /// Its time was over before it began.
     #[error("there is no time left to run the command")]

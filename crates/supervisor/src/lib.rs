@@ -44,6 +44,7 @@
 //! ```
 //!
 //! A process that uses this calls [`entry`] first of all in `main`, and runs one command at a time.
+//! [`check`] says whether it can, before anything is locked for a command.
 //! Linux only; elsewhere [`Command::start`] says so.
 #![warn(missing_docs)]
 
@@ -65,6 +66,6 @@ pub use exit::{Exit, Signal};
 pub use limits::Limits;
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Ignored, Running, Signals, end_by, entry, reap_orphans};
+pub use elsewhere::{Ignored, Running, Signals, check, end_by, entry, reap_orphans};
 #[cfg(target_os = "linux")]
-pub use linux::{Ignored, Running, Signals, end_by, entry, reap_orphans};
+pub use linux::{Ignored, Running, Signals, check, end_by, entry, reap_orphans};

@@ -28,6 +28,7 @@ pub use end::end_by;
 pub use orphans::reap_orphans;
 pub use running::Running;
 pub use signals::{Ignored, Signals};
+pub use start::check;
 
 /// Makes this process a supervisor, or a command, where its first argument says so; else `None`,
 /// and the program goes on. To be called first of all in `main`, with all arguments.

@@ -5,7 +5,9 @@ use std::fs;
 use std::io;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
+};
 
 /// How often a process is looked at again whose parent ended while `/proc` was read.
 const READ_AGAIN: usize = 16;
@@ -37,6 +39,21 @@ pub(crate) enum Sent {
     Delivered,
     Gone,
     Refused,
+}
+
+/// Whether `/proc` shows this process and its descendants by the numbers that they know.
+///
+/// # Errors
+///
+/// It isn't mounted, or is that of another process namespace, whose processes are others.
+pub(crate) fn check_proc() -> io::Result<()> {
+    let shown = fs::read_link("/proc/self")?;
+    if shown.as_os_str() == getpid().as_raw_pid().to_string().as_str() {
+        return Ok(());
+    }
+    Err(io::Error::other(
+        "it shows another process namespace (unshare --mount-proc mounts this one's)",
+    ))
 }
 
 impl Process {

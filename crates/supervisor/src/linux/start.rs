@@ -14,7 +14,7 @@ use rustix::process::{
 
 use crate::linux::channel::{Channel, send_file};
 use crate::linux::message::{Order, Report, Start};
-use crate::linux::process::Process;
+use crate::linux::process::check_proc;
 use crate::linux::running::Running;
 use crate::linux::supervise;
 use crate::linux::terminal::{Job, Tty};
@@ -22,6 +22,15 @@ use crate::{Command, Limits, StartError, Terminal};
 
 /// This process's supervisor: 0 where there is none, −1 where there is about to be one.
 static SUPERVISOR: AtomicI32 = AtomicI32::new(0);
+
+/// Whether commands can be run here, to be asked before anything is locked for one.
+///
+/// # Errors
+///
+/// [`StartError::NoProc`]: a command's processes could not be found.
+pub fn check() -> Result<(), StartError> {
+    check_proc().map_err(StartError::NoProc)
+}
 
 impl Command {
     /// Starts the command, to be ended by `limits`. Needs a tokio runtime with I/O, of any kind.
@@ -40,7 +49,7 @@ impl Command {
         if self.argv.is_empty() {
             return Err(StartError::NoCommand);
         }
-        Process::read(getpid().as_raw_pid()).map_err(StartError::NoProc)?;
+        check()?;
         let mut tty = (self.terminal == Terminal::Auto).then(Tty::open).flatten();
         let foreground = tty.as_ref().is_some_and(Tty::is_ours)
             && Job::own().map_err(StartError::NoProc)?.is_alone();

@@ -43,6 +43,17 @@ pub(crate) fn tests() -> Vec<Trial> {
                 }))
             },
         ),
+        Trial::ignorable_test("container::with_anothers_proc_nothing_is_started", || {
+            Ok(with_anothers_proc(|setup| {
+                let mut caller = setup.sh("echo started");
+                assert_eq!(
+                    caller.events(),
+                    "error /proc can't be used to find the processes of a command: it shows \
+                         another process namespace (unshare --mount-proc mounts this one's)"
+                );
+                assert_eq!(caller.rest(), b"");
+            }))
+        }),
         Trial::ignorable_test("container::whom_proc_hides_is_reported_as_left", || {
             Ok(where_proc_hides(|setup| {
                 let mut caller = setup.grace(100).sh(HIDDEN);
@@ -85,6 +96,15 @@ const HIDES: &str = "mount -t proc -o hidepid=2 proc /proc && mount -t tmpfs tmp
 
 fn in_a_container(test: impl FnOnce(Setup)) -> Completion {
     let new = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let as_user: Vec<&str> = new
+        .into_iter()
+        .chain(["--user", "--map-root-user"])
+        .collect();
+    with_one_of([&new, &as_user], test)
+}
+
+fn with_anothers_proc(test: impl FnOnce(Setup)) -> Completion {
+    let new = ["unshare", "--pid", "--fork", "--kill-child"];
     let as_user: Vec<&str> = new
         .into_iter()
         .chain(["--user", "--map-root-user"])
