@@ -62,7 +62,7 @@ enum State {
     Over(Over),
 }
 
-/// What is done about a supervisor that was stopped.
+/// What is done about a supervisor that still doesn't act, though it is continued whenever it stops.
 #[derive(Debug, Clone, Copy)]
 enum Checks {
     /// It is continued at the first limit,
@@ -196,12 +196,14 @@ impl Running {
             Checks::Killing(until) => until,
         };
         self.alarm.set(Some(check_at))?;
+        self.supervisor.keep_going();
         tokio::select! {
             biased;
             report = self.channel.receive() => match report {
                 Some(report) => self.hear(report),
                 None => self.depart(None),
             },
+            _child = self.children.recv() => {}
             rung = self.alarm.ring() => {
                 rung?;
                 self.check();

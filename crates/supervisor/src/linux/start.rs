@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, child_subreaper, getpid, kill_process, set_child_subreaper, waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, child_subreaper, getpid, kill_process,
+    set_child_subreaper, waitid, waitpid,
 };
 
 use crate::linux::channel::{Channel, send_file};
@@ -133,6 +134,17 @@ impl Supervisor {
         if let Some(pid) = self.pid {
             // It has ended and wasn't waited for yet, so that the number is still its own.
             let _result = kill_process(pid, signal);
+        }
+    }
+
+    /// Lets it go on where somebody has stopped it: told of no stop, it couldn't say what became of
+    /// its command, however long the limits are moved on.
+    pub(crate) fn keep_going(&self) {
+        let stops = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        if let Some(pid) = self.pid
+            && let Ok(Some(_)) = waitid(WaitId::Pid(pid), stops)
+        {
+            self.signal(Signal::CONT);
         }
     }
 

@@ -16,7 +16,8 @@ tests![
     what_forks_into_new_sessions_without_end_is_ended,
     what_it_left_behind_is_asked_and_then_killed,
     what_it_left_behind_may_end_by_itself,
-    a_stopped_supervisor_is_continued_at_the_limit,
+    a_stopped_supervisor_is_continued_at_once,
+    a_stopped_supervisor_keeps_the_limits,
 ];
 
 /// A process that ignores TERM; tells its number, and that it is ready by that.
@@ -156,7 +157,19 @@ fn what_it_left_behind_may_end_by_itself() -> Result {
     Ok(())
 }
 
-fn a_stopped_supervisor_is_continued_at_the_limit() -> Result {
+fn a_stopped_supervisor_is_continued_at_once() -> Result {
+    let mut caller = unlimited().sh("echo ready; exec sleep 1000");
+    assert_eq!(caller.line(), "ready");
+    send(caller.supervisor(), Signal::STOP);
+    send(caller.pid, Signal::KILL);
+    assert_eq!(
+        caller.events(),
+        "Exited(Signal(Signal(9))), Over(Over { killed: 0, unkillable: 0 })"
+    );
+    Ok(())
+}
+
+fn a_stopped_supervisor_keeps_the_limits() -> Result {
     let mut caller = unlimited().sh(STUBBORN);
     let command = caller.process();
     let supervisor = Process::new(caller.supervisor());
