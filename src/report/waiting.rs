@@ -1,11 +1,10 @@
-//! Whom somebody waits for, in a line.
+//! Whom somebody waits for, in a line; and for how long, in a shorter one.
 
+use maintenance_lease::Blocked;
 use maintenance_lease::protocol::{Instant, Now, Refusal};
-use maintenance_lease::{Blocked, NodeLease};
-use unicode_width::UnicodeWidthStr as _;
 
 use super::grid::cut;
-use super::refusal::{self, Asked, person};
+use super::refusal::{self, Asked};
 use super::time::clock;
 use crate::terminal::escape;
 
@@ -33,12 +32,8 @@ pub(crate) fn line(blocked: &Blocked, queue: Queue, asked: Asked<'_>) -> String 
     format!("waiting{}: {what}; {when}", so_far(queue))
 }
 
-/// What of that fits in `width` columns, with a countdown to `now`: each of node, holder and reason is
-/// cut only as far as the others leave it no room.
+/// How long it still takes, with a countdown to `now`, in `width` columns: what stands below the line.
 pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now, width: usize) -> String {
-    let refused = &blocked.refused;
-    let lease = refused.lease.as_ref();
-    let who = lease.map_or_else(|| "nobody".to_owned(), person);
     let when = match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
         Some(at) if at > now.earliest => {
@@ -47,34 +42,7 @@ pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now, width: usize) -> 
         Some(_) => "free at any moment".to_owned(),
         None => "free on release".to_owned(),
     };
-    let head = format!("waiting{}: node/", so_far(queue));
-    let mut words = vec![refused.node.clone(), who];
-    let reason = lease.and_then(NodeLease::reason).map(escape);
-    words.extend(reason.filter(|reason| !reason.is_empty()));
-    let between = match words.len() {
-        2 => ", ; ",
-        _ => ", , \"\"; ",
-    };
-    let taken = head.width() + between.width() + when.width();
-    let words = fit(&words, width.saturating_sub(taken));
-    let line = match &words[..] {
-        [node, who, reason] => format!("{head}{node}, {who}, \"{reason}\"; {when}"),
-        words => format!("{head}{}; {when}", words.join(", ")),
-    };
-    cut(&line, width)
-}
-
-/// `words` in `room` columns: the longest are cut, and all to the same width.
-fn fit(words: &[String], room: usize) -> Vec<String> {
-    let all_in = |most: usize| {
-        words
-            .iter()
-            .map(|word| word.width().min(most))
-            .sum::<usize>()
-    };
-    let most = (1..=room).rev().find(|&most| all_in(most) <= room);
-    let most = most.unwrap_or(1);
-    words.iter().map(|word| cut(word, most)).collect()
+    cut(&format!("waiting{}: {when}", so_far(queue)), width)
 }
 
 /// That changes can't be seen as they happen.
@@ -112,23 +80,6 @@ fn countdown(at: Instant, now: Instant) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_words_make_room_for_each_other() {
-        let fitted = |words: &[&str], room| {
-            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-            fit(&words, room).join(" ")
-        };
-        assert_eq!(
-            fitted(&["worker-1", "bob", "disk"], 20),
-            "worker-1 bob disk"
-        );
-        assert_eq!(
-            fitted(&["ip-10-0-12-34.internal", "bob", "disk is replaced"], 20),
-            "ip-10-0… bob disk is…"
-        );
-        assert_eq!(fitted(&["worker-1", "bob"], 0), "… …");
-    }
 
     #[test]
     fn a_countdown_shows_every_second() {

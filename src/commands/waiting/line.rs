@@ -1,5 +1,5 @@
-//! Tells whom a caller waits for: on a terminal in one line that counts down, elsewhere in a line a
-//! change.
+//! Tells whom a caller waits for, in a line a change; on a terminal with another below it that counts
+//! down.
 
 use std::future::pending;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::report::verb::Verb;
 use crate::report::waiting::{self, Queue};
 use crate::session::Session;
 
-/// How often the line on a terminal is shown anew.
+/// How often the line that counts down is shown anew.
 const TICK: Duration = Duration::from_secs(1);
 
 /// What a waiter told.
@@ -32,7 +32,7 @@ impl Told {
     }
 }
 
-/// The line, which goes away with this.
+/// The lines, of which the one that counts down goes away with this.
 pub(super) struct Line<'a> {
     session: &'a Session<'a>,
     verb: Verb,
@@ -62,10 +62,7 @@ impl<'a> Line<'a> {
         match told {
             Told::Blocked(blocked) => {
                 let known = self.blocked.replace(*blocked);
-                let terminal = self.session.terminal;
-                if terminal.live_width().is_some() {
-                    self.show();
-                } else if let Some(blocked) = self.blocked()
+                if let Some(blocked) = self.blocked()
                     && self.is_told
                     && !known.is_some_and(|known| blocked.is_still(&known))
                 {
@@ -76,8 +73,10 @@ impl<'a> Line<'a> {
                         now: self.session.locks.server_time().now(),
                         waited: false,
                     };
-                    terminal.remark(waiting::line(blocked, self.queue, asked));
+                    let line = waiting::line(blocked, self.queue, asked);
+                    self.session.terminal.remark(line);
                 }
+                self.show();
             }
             Told::Blind(why) => {
                 self.session.terminal.warn(waiting::blind(&why));
@@ -95,7 +94,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Shows it, where it can be shown.
+    /// Shows the one that counts down, where it can be shown.
     pub(super) fn show(&self) {
         let terminal = self.session.terminal;
         let blocked = self.blocked().filter(|_| self.is_told);
