@@ -91,7 +91,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     let Asked { verb, program, .. } = asked;
     let holder = refused.lease.as_ref().and_then(NodeLease::holder);
     let why = match verb {
-        Verb::Release => program.asked().why(),
+        Verb::Release | Verb::Renew => program.asked().why(),
         _ => "WHY",
     };
     let by_force = format!("{program} release {node} --force -m {why}");
@@ -107,16 +107,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         Refusal::Held | Refusal::NotHolder | Refusal::AdminHold
     );
     if let Some(holder) = holder.filter(|holder| others && program.is_under(holder)) {
-        let flag = match verb {
-            Verb::Acquire | Verb::With => "--reentry",
-            _ => "",
-        };
-        return format!(
-            "this runs under that lock of `with`; to act as its holder: {}",
-            program
-                .as_holder(identity::person(holder))
-                .again(node, flag)
-        );
+        return under(holder, asked, node);
     }
     if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, asked.caller)) {
         if whose_process(holder).is_some() {
@@ -202,6 +193,9 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         (Refusal::OwnHold, Verb::Acquire) => {
             format!("to end it: {program} unhold {node}; --reentry goes on under it")
         }
+        (Refusal::OwnHold, Verb::Renew) => format!(
+            "a hold has no end; to say until when it is meant: {program} hold {node} -m {why} --until TIME"
+        ),
         (Refusal::OwnHold, _) => format!("this is a hold: {program} unhold {node}"),
         (Refusal::ChangedHands, Verb::Renew) => "yours is over: stop what relied on it".to_owned(),
         (Refusal::ChangedHands, _) => {
@@ -219,6 +213,38 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         ),
         (Refusal::Deleting, _) => format!("until it is gone: {program} status {node}"),
     }
+}
+
+/// What to do under the lock of the `with` that this runs under.
+fn under(holder: &str, asked: Asked<'_>, node: &str) -> String {
+    let program = asked.program;
+    let flag = match asked.verb {
+        Verb::Hold => {
+            return format!(
+                "this runs under that lock of `with`, and would end with it: leave the command first, \
+                 then: {}",
+                program.again(node, "")
+            );
+        }
+        Verb::Release => {
+            return "this runs under that lock of `with`, which is released when the command ends: \
+                    leave it"
+                .to_owned();
+        }
+        Verb::Wait => {
+            return "this runs under that lock of `with`, which lasts until the command ends: nothing \
+                    to wait for"
+                .to_owned();
+        }
+        Verb::Acquire | Verb::With => "--reentry",
+        _ => "",
+    };
+    format!(
+        "this runs under that lock of `with`; to act as its holder: {}",
+        program
+            .as_holder(identity::person(holder))
+            .again(node, flag)
+    )
 }
 
 /// How to take a node once it is free.

@@ -91,3 +91,23 @@ fn under_ones_own_with_a_refusal_says_how_to_be_its_holder() {
         "#);
     });
 }
+
+#[test]
+fn what_would_end_ones_own_with_is_not_offered() {
+    on_both("outside-hints", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let hints = |line: &str| {
+            let script = format!("unset MAINT_TOKEN; $PLUGIN {line}");
+            let run = with(cluster, std::slice::from_ref(&node), &script).run();
+            let run = run.to_string();
+            let hints = run
+                .lines()
+                .filter(|line| line.trim_start().starts_with("hint: "));
+            hints.map(str::trim).collect::<Vec<_>>().join("\n")
+        };
+        assert_snapshot!(hints("hold $MAINT_NODE -m disk"), @"hint: this runs under that lock of `with`, and would end with it: leave the command first, then: kubectl maint hold worker-1 -m disk");
+        assert_snapshot!(hints("release $MAINT_NODE"), @"hint: this runs under that lock of `with`, which is released when the command ends: leave it");
+        assert_snapshot!(hints("wait $MAINT_NODE --timeout 0"), @"hint: this runs under that lock of `with`, which lasts until the command ends: nothing to wait for");
+    });
+}
