@@ -83,8 +83,11 @@ fn say_usage(error: &clap::Error, line: &[OsString], name: &str) -> Code {
     let text = error.render().ansi().to_string();
     if error.use_stderr() {
         let code = Code::of_usage(Cli::command(), line);
-        let of_with = || misuse::of_with(error, line, name);
-        match (code == Code::WRAPPER).then(of_with).flatten() {
+        let failure = match code == Code::WRAPPER {
+            true => misuse::of_with(error, line, name),
+            false => None,
+        };
+        match failure.or_else(|| misuse::of_another(error, line, name)) {
             Some(failure) => commands::tell(&terminal, &failure),
             None => terminal.raw_stderr(text.trim_end()),
         }

@@ -41,6 +41,16 @@ pub(crate) fn lease(typed: &str) -> Result<Duration, String> {
         .map_err(|_| "must be a whole number of seconds from 1s to 1h".to_owned())
 }
 
+/// Reads for how long each renewal of `with` holds.
+pub(crate) fn renewal(typed: &str) -> Result<Duration, String> {
+    match length(typed) {
+        Ok(length) if length > maintenance_lease::LONGEST_DURATION => Err(
+            "must not be longer than 1h; the lock lasts as long as the command anyway".to_owned(),
+        ),
+        _ => lease(typed),
+    }
+}
+
 /// What a negative time-out stands for, as in kubectl.
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 

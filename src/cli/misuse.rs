@@ -1,10 +1,13 @@
-//! What is wrong with a command line of `with`, where the argument parser's own advice misleads: its
+//! What is wrong with a command line, where the argument parser's own advice misleads: for `with` its
 //! `--` is not for odd values, but stands before the command.
 
 use std::ffi::OsString;
 
+use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::Cli;
+use super::duration::length;
 use crate::failure::Failure;
 
 /// Says in our words why `line`, one of `with`, can't be read; `None` where the parser says it well.
@@ -27,6 +30,15 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString], name: &str) -> Opt
                 format!("with has no {flag}: what it prints is its command's"),
                 "its command learns of the lock by MAINT_TOKEN, MAINT_NODE and others".to_owned(),
             ),
+            "--duration" if has_dashes => (
+                format!("with has no {flag}: the lock lasts as long as the command"),
+                "leave it away; --lease-duration is how soon others can have the node after a crash"
+                    .to_owned(),
+            ),
+            "-y" | "--yes" if has_dashes => (
+                format!("with has no {flag}: it asks nothing"),
+                "leave it away".to_owned(),
+            ),
             _ if has_dashes => return None,
             flag => (
                 format!("with has no {flag}"),
@@ -48,4 +60,60 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString], name: &str) -> Opt
         _ => return None,
     };
     Some(Failure::usage(message, hint))
+}
+
+/// The same of a line of any other verb.
+pub(crate) fn of_another(error: &clap::Error, line: &[OsString], name: &str) -> Option<Failure> {
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    let (message, hint) = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let (typed, verb) = match word(ContextKind::InvalidSubcommand)? {
+                "lock" => ("lock", "acquire"),
+                "unlock" => ("unlock", "release"),
+                _ => return None,
+            };
+            (
+                format!("there is no verb {typed}"),
+                format!("it is {verb}: {name} {verb} NODE"),
+            )
+        }
+        ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
+            "--wait has no value".to_owned(),
+            match word(ContextKind::InvalidValue) {
+                Some(limit) if length(limit).is_ok() => wait_for(limit),
+                _ => "leave it away; --timeout is how long to wait at most".to_owned(),
+            },
+        ),
+        ErrorKind::UnknownArgument if verb(line)? == "verify" => {
+            let flag = word(ContextKind::InvalidArg)?;
+            let hint = match flag {
+                "-o" | "--output" => {
+                    format!("its exit code is the answer; as data: {name} status NODE -o json")
+                }
+                "--mine" => format!(
+                    "it is about one acquisition, by --token; all that you hold: {name} status --mine"
+                ),
+                _ => return None,
+            };
+            (format!("verify has no {flag}"), hint)
+        }
+        _ => return None,
+    };
+    Some(Failure::usage(message, hint))
+}
+
+/// How to wait for `limit` at most, for who gave it to `--wait`.
+pub(crate) fn wait_for(limit: &str) -> String {
+    format!("to wait for {limit} at most: --wait --timeout {limit}")
+}
+
+/// The verb of a line that can't be read.
+fn verb(line: &[OsString]) -> Option<String> {
+    let matches = Cli::command()
+        .ignore_errors(true)
+        .try_get_matches_from(line);
+    Some(matches.ok()?.subcommand_name()?.to_owned())
 }

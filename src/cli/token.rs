@@ -52,6 +52,20 @@ impl TokenArgs {
         }
     }
 
+    /// Says that a token, of an acquisition of the caller's, does not go with what `other` says.
+    pub(crate) fn conflict(&self, other: &str) -> Failure {
+        match self.acquisition {
+            Some(_) => Failure::usage(
+                format!("{other}, and a token names your own"),
+                "do without one of them",
+            ),
+            None => Failure::usage(
+                format!("{other}, and {VARIABLE} names your own"),
+                format!("do without one of them: put `env -u {VARIABLE}` before the command"),
+            ),
+        }
+    }
+
     /// The acquisitions that are to be verified, by node: that of `node`, else all that are named.
     ///
     /// # Errors

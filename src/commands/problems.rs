@@ -7,6 +7,7 @@ use std::time::Duration;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{ApiError, Error, Refused, RowDetail};
 
+use crate::cli::{duration, misuse};
 use crate::exit::Code;
 use crate::failure::{Failure, Obstacle};
 use crate::report::near::near_misses;
@@ -107,6 +108,11 @@ impl<'a> Problems<'a> {
         {
             let mut is_near_any = false;
             for typed in &unknown {
+                if self.session.program.asked().waits() && duration::length(typed).is_ok() {
+                    is_near_any = true;
+                    self.session.terminal.hint(misuse::wait_for(typed));
+                    continue;
+                }
                 let near = near_misses(typed, rows.iter().map(|row| row.name.as_str()));
                 if !near.is_empty() {
                     is_near_any = true;

@@ -53,10 +53,10 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
         .token
         .acquisition(start.environment, &selection)?;
     if demanded.is_some() && args.force {
-        return Err(Failure::usage(
-            "--force breaks the lease of another, and a token names your own",
-            "do without one of them",
-        ));
+        return Err(start
+            .connection
+            .token
+            .conflict("--force breaks the lease of another"));
     }
     let mut options = Release::new();
     if let Some(token) = demanded {

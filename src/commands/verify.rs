@@ -17,8 +17,9 @@ use crate::session::Start;
 /// Say whether an acquisition of yours still holds
 ///
 /// For scripts, between two steps: exit code 0 where the node is still held by that very acquisition,
-/// and 3 where it is not: it ran out, was released, or somebody else has the node. A later acquisition
-/// under the same name is another. It reads one Lease and writes nothing.
+/// and 3 where it is not: it ran out, was released, or somebody else has the node. 1 is that this could
+/// not be learnt, as from a server that does not answer, and 2 a usage error: only 0 is a yes. A later
+/// acquisition under the same name is another. It reads one Lease and writes nothing.
 ///
 /// The acquisition is that of --token or MAINT_TOKEN. Under `with` nothing has to be given: the nodes
 /// are those of MAINT_TOKEN.

@@ -99,7 +99,7 @@ pub(crate) struct WithArgs {
         value_name = "TIME",
         default_value = "60s",
         allow_hyphen_values = true,
-        value_parser = duration::lease
+        value_parser = duration::renewal
     )]
     pub(crate) lease_duration: Duration,
 

@@ -213,6 +213,14 @@ fn a_token_gives_back_that_very_acquisition_or_nothing() {
             -- exit code 2
             "
         );
+        let forced = cluster.maint(["release", &node, "--force"]);
+        assert_snapshot!(forced.env("MAINT_TOKEN", token).run(), @"
+        $ kubectl maint release worker-1 --force
+        -- stderr
+        error: --force breaks the lease of another, and MAINT_TOKEN names your own
+        hint: do without one of them: put `env -u MAINT_TOKEN` before the command
+        -- exit code 2
+        ");
     });
 }
 

@@ -210,3 +210,66 @@ fn a_command_of_with_that_is_not_behind_its_dashes() {
     -- exit code 125
     ");
 }
+
+#[test]
+fn what_other_tools_and_verbs_have() {
+    let cluster = Cluster::nowhere();
+    let said = |line: &str| cluster.maint(line.split(' ')).run();
+    assert_snapshot!(said("lock worker-1"), @"
+    $ kubectl maint lock worker-1
+    -- stderr
+    error: there is no verb lock
+    hint: it is acquire: kubectl maint acquire NODE
+    -- exit code 2
+    ");
+    assert_snapshot!(said("unlock worker-1"), @"
+    $ kubectl maint unlock worker-1
+    -- stderr
+    error: there is no verb unlock
+    hint: it is release: kubectl maint release NODE
+    -- exit code 2
+    ");
+    assert_snapshot!(said("acquire worker-1 --wait=10m"), @"
+    $ kubectl maint acquire worker-1 --wait=10m
+    -- stderr
+    error: --wait has no value
+    hint: to wait for 10m at most: --wait --timeout 10m
+    -- exit code 2
+    ");
+    assert_snapshot!(said("verify worker-1 -o json"), @"
+    $ kubectl maint verify worker-1 -o json
+    -- stderr
+    error: verify has no -o
+    hint: its exit code is the answer; as data: kubectl maint status NODE -o json
+    -- exit code 2
+    ");
+    assert_snapshot!(said("verify --mine"), @"
+    $ kubectl maint verify --mine
+    -- stderr
+    error: verify has no --mine
+    hint: it is about one acquisition, by --token; all that you hold: kubectl maint status --mine
+    -- exit code 2
+    ");
+    assert_snapshot!(said("with worker-1 --duration 2h -- bash"), @"
+    $ kubectl maint with worker-1 --duration 2h -- bash
+    -- stderr
+    error: with has no --duration: the lock lasts as long as the command
+    hint: leave it away; --lease-duration is how soon others can have the node after a crash
+    -- exit code 125
+    ");
+    assert_snapshot!(said("with worker-1 --lease-duration 2h -- bash"), @"
+    $ kubectl maint with worker-1 --lease-duration 2h -- bash
+    -- stderr
+    error: invalid value '2h' for '--lease-duration <TIME>': must not be longer than 1h; the lock lasts as long as the command anyway
+
+    For more information, try '--help'.
+    -- exit code 125
+    ");
+    assert_snapshot!(said("with worker-1 -y -- bash"), @"
+    $ kubectl maint with worker-1 -y -- bash
+    -- stderr
+    error: with has no -y: it asks nothing
+    hint: leave it away
+    -- exit code 125
+    ");
+}
