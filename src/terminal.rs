@@ -56,6 +56,11 @@ impl Terminal {
         std::io::stdin().is_terminal()
     }
 
+    /// Whether stderr is one.
+    pub(crate) fn is_stderr_one() -> bool {
+        std::io::stderr().is_terminal()
+    }
+
     /// What is piped in.
     pub(crate) fn stdin(&self) -> impl Read {
         std::io::stdin()
@@ -158,7 +163,7 @@ impl Terminal {
         for fact in facts {
             self.stderr(format_args!("{fact}"));
         }
-        if !(Self::is_stdin_one() && std::io::stderr().is_terminal()) {
+        if !(Self::is_stdin_one() && Self::is_stderr_one()) {
             return Err(Failure::Unconfirmed(
                 "not confirmed: there is no terminal to ask on".to_owned(),
             ));

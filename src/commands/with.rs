@@ -22,6 +22,7 @@ use under_lease::{News, Outcome};
 
 use self::codes::Codes;
 use self::locking::Locking;
+use self::telling::Teller;
 use super::work::Work;
 use super::{events, problems};
 use crate::cli::changing::ChangingArgs;
@@ -240,14 +241,16 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let events = told(session, &changes);
     let command = supervisor::Command::new(args.command.clone());
     let command = variables::tell(command, &held);
+    let mut teller = Teller::new(session);
     let running = async {
         let signals = Signals::new()
             .map_err(|error| Failure::input(format!("no signals can be heard: {error}")))?;
-        let tell = |news: News<'_>| telling::tell(session, news);
+        let tell = |news: News<'_>| teller.tell(news);
         let outcome = under_lease::run(&held, command, args.grace, signals, tell).await;
         outcome.map_err(|error| Failure::input(error.to_string()))
     };
     let (outcome, ()) = join!(running, events::post(session, events));
+    teller.repeat();
     let (outcome, failure) = match outcome {
         Ok(outcome) => (outcome, None),
         Err(failure) => (Outcome::nothing(), Some(failure)),

@@ -6,15 +6,14 @@ use under_lease::Stage;
 
 use super::refusal::{about, person, why};
 use super::time::{clock, length};
-use crate::cli::holder::whose_process;
 use crate::cli::program::Program;
 use crate::terminal::escape;
 
-/// The two lines, the second without its `hint:`; `caller` is who held it, and `stage` where the command
-/// was when the loss was noticed.
+/// The two lines, the second without its `hint:`; `before` is the Lease as it was held, and `stage` where
+/// the command was when the loss was noticed.
 pub(crate) fn lines(
     lost: &Lost,
-    caller: &str,
+    before: Option<&NodeLease>,
     stage: Stage,
     now: Now,
     program: &Program,
@@ -27,12 +26,12 @@ pub(crate) fn lines(
         (_, Stage::Over) => "the command has ended",
     };
     (
-        message(lost, caller, now),
+        message(lost, before, now),
         format!("{command}; {}", to_see(lost, program)),
     )
 }
 
-fn message(lost: &Lost, caller: &str, now: Now) -> String {
+fn message(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
     let node = &lost.node;
     let lease = lost.lease.as_ref();
     let holder =
@@ -48,18 +47,25 @@ fn message(lost: &Lost, caller: &str, now: Now) -> String {
             None => format!(
                 "node/{node} was not renewed in time{}; was it edited, or this process or its \
                  machine stopped?",
-                lease.map_or_else(String::new, |lease| format!(": {}", end(lease, now)))
+                lease.map_or_else(String::new, |lease| format!(": {}", own_end(lease, now)))
             ),
         },
-        LostBy::TakeOver(by) if by == caller || whose_process(caller) == Some(by) => format!(
-            "node/{node} has another acquisition in the same name, {}: its Lease was edited, or \
-             released and acquired again",
-            escape(by)
-        ),
-        LostBy::TakeOver(by) => format!(
-            "node/{node} was taken over by {}",
-            holder().unwrap_or_else(|| escape(by))
-        ),
+        LostBy::TakeOver(by) => match ran_out(lost, before) {
+            Some(end) => format!(
+                "the lease of node/{node} ran out at {}, and was taken by {}",
+                clock(end, now.latest),
+                holder().unwrap_or_else(|| escape(by))
+            ),
+            None if before.and_then(NodeLease::holder) == Some(by) => format!(
+                "node/{node} has another acquisition in the same name, {}: its Lease was edited, or \
+                 released and acquired again",
+                escape(by)
+            ),
+            None => format!(
+                "node/{node} was taken over by {}",
+                holder().unwrap_or_else(|| escape(by))
+            ),
+        },
         LostBy::Replacement(Some(by)) => format!(
             "the Lease of node/{node} was deleted and made again, for {}",
             holder().unwrap_or_else(|| escape(by))
@@ -76,14 +82,25 @@ fn message(lost: &Lost, caller: &str, now: Now) -> String {
     }
 }
 
-/// What a Lease says of its own end.
-fn end(lease: &NodeLease, now: Now) -> String {
+/// When the lease ended that was held `before`, where somebody took it only after that.
+fn ran_out(lost: &Lost, before: Option<&NodeLease>) -> Option<Instant> {
+    let taken = Instant::from(lost.lease.as_ref()?.acquired()?);
+    end(before?).filter(|&end| taken > end)
+}
+
+/// When a lease ends.
+fn end(lease: &NodeLease) -> Option<Instant> {
     let duration = Span::seconds(lease.duration_seconds());
-    match lease.renewed() {
-        Some(renewed) => format!(
+    Some(Instant::from(lease.renewed()?) + duration)
+}
+
+/// What a Lease says of its own end.
+fn own_end(lease: &NodeLease, now: Now) -> String {
+    match end(lease) {
+        Some(end) => format!(
             "its Lease was to end at {}, {} after its last renewal",
-            clock(Instant::from(renewed) + duration, now.latest),
-            length(duration)
+            clock(end, now.latest),
+            length(Span::seconds(lease.duration_seconds()))
         ),
         None => "its Lease has no readable renewal".to_owned(),
     }
@@ -103,10 +120,95 @@ fn to_see(lost: &Lost, program: &Program) -> String {
     }
 }
 
+/// That a node could not be renewed, while there is time: the command is ended at `end`.
+pub(crate) fn warning(node: &str, problem: &str, end: Instant, now: Now) -> String {
+    format!(
+        "node/{node} could not be renewed ({}); unless that is done by {}, the command is ended",
+        escape(problem),
+        clock(end, now.latest)
+    )
+}
+
+/// That the command was stopped, and has until `end`.
+pub(crate) fn stopped(end: Instant, now: Now) -> String {
+    format!(
+        "stopped: the lock is not renewed meanwhile, and the command is ended at {}",
+        clock(end, now.latest)
+    )
+}
+
 /// What a command left running behind it.
 pub(crate) fn left(processes: usize) -> String {
     match processes {
         1 => "the command left a process behind, which is being ended".to_owned(),
         _ => format!("the command left {processes} processes behind, which are being ended"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maintenance_lease::{Maintenance, Subject};
+    use sandbox::Sandbox;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A Lease as a server stores it, taken and last renewed at these times of a day.
+    async fn lease(holder: &str, acquired: &str, renewed: &str) -> NodeLease {
+        let sandbox = Sandbox::new();
+        let at = |time| format!("2026-03-01T{time}.000000Z");
+        sandbox.put(json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {
+                "name": "worker-1",
+                "namespace": maintenance_lease::NAMESPACE,
+                "annotations": {"kubectl-maint.dev/reason": "disk"},
+            },
+            "spec": {
+                "holderIdentity": holder,
+                "acquireTime": at(acquired),
+                "renewTime": at(renewed),
+                "leaseDurationSeconds": 60,
+            },
+        }));
+        let maintenance = Maintenance::new(sandbox.client(), "anybody").expect("an identity");
+        let lease = maintenance.get("worker-1").await.expect("an answer");
+        lease.expect("a Lease")
+    }
+
+    async fn said(before: &NodeLease, by: &str, acquired: &str) -> String {
+        let lost = Lost {
+            subject: Subject::Node,
+            node: "worker-1".to_owned(),
+            by: LostBy::TakeOver(by.to_owned()),
+            lease: Some(lease(by, acquired, acquired).await),
+            problem: None,
+        };
+        // 2026-03-01T12:00:00Z
+        let noon = Now::at(Instant::from_micros(1_772_366_400_000_000));
+        message(&lost, Some(before), noon)
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_ran_out_before_it_was_taken_was_not_taken_over() {
+        let own = lease("bob@vm/with-7-c0ffee", "11:50:00", "11:55:00").await;
+        let later = said(&own, "bob@vm", "11:56:30").await;
+        let ran_out = "the lease of node/worker-1 ran out at ";
+        assert!(later.starts_with(ran_out), "{later}");
+        assert!(
+            later.contains(r#" and was taken by bob@vm: "disk" (since "#),
+            "{later}"
+        );
+        let sooner = said(&own, "bob@vm", "11:55:30").await;
+        assert!(
+            sooner.starts_with("node/worker-1 was taken over by bob@vm: "),
+            "{sooner}"
+        );
+        let namesake = said(&own, "bob@vm/with-7-c0ffee", "11:55:30").await;
+        assert!(
+            namesake.contains("another acquisition in the same name"),
+            "{namesake}"
+        );
     }
 }

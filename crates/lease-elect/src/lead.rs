@@ -148,6 +148,10 @@ fn tell(board: &Board, news: News<'_>) {
              still until the lead was checked",
         ),
         News::GoesOn => log::line("still the leader: the daemon goes on"),
+        News::Stops(left) => log::line(format_args!(
+            "stopped: nothing is renewed meanwhile, and the daemon is ended in {} s",
+            left.as_secs()
+        )),
         News::Exited(how) => {
             board.ends();
             match how {

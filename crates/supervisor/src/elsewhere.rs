@@ -80,6 +80,12 @@ impl Running {
         match self.0 {}
     }
 
+    /// Whether [`Running::suspend`] would stop this process now.
+    #[must_use]
+    pub fn suspends(&self) -> bool {
+        match self.0 {}
+    }
+
     /// Stops everything for a while.
     pub fn freeze(&mut self) {
         match self.0 {}

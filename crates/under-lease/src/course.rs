@@ -60,9 +60,7 @@ pub async fn run(
             () = course.changed() => course.follow(&mut running),
             signal = signals.next() => running.signal(signal),
             event = running.next() => match event {
-                Ok(Event::Stopped(_)) => {
-                    running.suspend();
-                }
+                Ok(Event::Stopped(_)) => course.stop(&mut running),
                 Ok(Event::Continued) => {}
                 Ok(Event::OutOfTime) => {
                     course.is_late = true;
@@ -183,6 +181,19 @@ impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
             running.limits(self.limits);
             self.hold_still(running);
         }
+    }
+
+    /// Stops this process with its command, as a shell expects of a job; not where the command has to
+    /// end, which it does by itself.
+    fn stop(&mut self, running: &mut Running) {
+        let left = self.limits.term_at.saturating_sub(now());
+        if !self.lost.is_empty() || self.is_late || left <= 0 {
+            return;
+        }
+        if running.suspends() {
+            self.tell(News::Stops(Duration::from_micros(left.unsigned_abs())));
+        }
+        running.suspend();
     }
 
     /// Stops the command while one of its leases has to be checked.

@@ -1,6 +1,7 @@
 //! What happens to a command under its leases, as data for whoever tells it.
 
 use std::io;
+use std::time::Duration;
 
 use maintenance_lease::{Lost, Standing};
 use supervisor::Exit;
@@ -17,6 +18,9 @@ pub enum News<'a> {
     StandsStill,
     /// They are held still, and the command goes on.
     GoesOn,
+    /// The command was stopped (Ctrl-Z), and this process stops with it: nothing is renewed until it
+    /// is continued, and the command is ended after this time.
+    Stops(Duration),
     /// The command itself has ended.
     Exited(Exit),
     /// It left this many processes behind, which are being ended.

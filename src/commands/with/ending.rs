@@ -127,8 +127,7 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> F
         Some(_) => Stage::Over,
         None => Stage::NotBegun,
     };
-    let caller = session.locks.identity();
-    let (message, hint) = loss::lines(&lost, caller, stage, now, session.program);
+    let (message, hint) = loss::lines(&lost, Some(&lease), stage, now, session.program);
     session.terminal.error(&message);
     session.terminal.hint(hint);
     Fate::Lost

@@ -1,33 +1,105 @@
 //! The course of the command, in words.
 
-use under_lease::News;
+use std::collections::{BTreeMap, BTreeSet};
+
+use maintenance_lease::env::{Env as _, Machine};
+use maintenance_lease::protocol::Now;
+use maintenance_lease::{Lost, NodeLease, Standing};
+use under_lease::{News, Stage};
 
 use crate::report::loss;
 use crate::session::Session;
+use crate::terminal::Terminal;
 
-/// Tells what a person has to know of it.
-pub(super) fn tell(session: &Session<'_>, news: News<'_>) {
-    let terminal = session.terminal;
-    match news {
-        News::Lost(lost, stage) => {
-            let now = session.locks.server_time().now();
-            let caller = session.locks.identity();
-            let (message, hint) = loss::lines(lost, caller, stage, now, session.program);
-            terminal.error(&message);
-            terminal.hint(hint);
+/// Tells what a person has to know of the command.
+pub(super) struct Teller<'a> {
+    session: &'a Session<'a>,
+    /// The Leases as they were held last, by node.
+    held: BTreeMap<String, NodeLease>,
+    /// The nodes of which it was told that they could not be renewed.
+    failing: BTreeSet<String>,
+    /// What was lost while the command had the terminal.
+    lost: Vec<Lost>,
+}
+
+impl<'a> Teller<'a> {
+    pub(super) fn new(session: &'a Session<'a>) -> Self {
+        Self {
+            session,
+            held: BTreeMap::new(),
+            failing: BTreeSet::new(),
+            lost: Vec::new(),
         }
-        News::StandsStill => terminal.warn(
-            "time may have passed unnoticed, as in a machine that was paused: the command stands \
-             still until its lock was checked",
-        ),
-        News::GoesOn => terminal.remark("the lock is still held: the command goes on"),
-        News::Left(processes) => terminal.remark(loss::left(processes)),
-        News::SupervisorLost => {
-            terminal.warn("the command's supervisor was killed or stopped: everything is ended");
+    }
+
+    pub(super) fn tell(&mut self, news: News<'_>) {
+        let terminal = self.session.terminal;
+        match news {
+            News::Stands(standing) => self.stands(standing),
+            News::Lost(lost, stage) => {
+                self.lose(lost, stage);
+                if stage == Stage::AtWork && Terminal::is_stderr_one() {
+                    self.lost.push(lost.clone());
+                }
+            }
+            News::StandsStill => terminal.warn(
+                "time may have passed unnoticed, as in a machine that was paused: the command \
+                 stands still until its lock was checked",
+            ),
+            News::GoesOn => terminal.remark("the lock is still held: the command goes on"),
+            News::Stops(left) => {
+                let now = self.now();
+                terminal.warn(loss::stopped(now.latest + left.into(), now));
+            }
+            News::Left(processes) => terminal.remark(loss::left(processes)),
+            News::SupervisorLost => {
+                terminal
+                    .warn("the command's supervisor was killed or stopped: everything is ended");
+            }
+            News::Unfollowed(error) => {
+                terminal.error(&format!("the command can't be followed: {error}"));
+            }
+            News::Exited(_) => {}
         }
-        News::Unfollowed(error) => {
-            terminal.error(&format!("the command can't be followed: {error}"));
+    }
+
+    /// Tells of the losses again, once the command has ended: a program that had the whole screen has
+    /// taken the first word of them away with it.
+    pub(super) fn repeat(&self) {
+        for lost in &self.lost {
+            self.lose(lost, Stage::Over);
         }
-        News::Stands(_) | News::Exited(_) => {}
+    }
+
+    fn lose(&self, lost: &Lost, stage: Stage) {
+        let before = self.held.get(&lost.node);
+        let (message, hint) = loss::lines(lost, before, stage, self.now(), self.session.program);
+        self.session.terminal.error(&message);
+        self.session.terminal.hint(hint);
+    }
+
+    /// Tells of renewals that fail while there is time, and when that is over.
+    fn stands(&mut self, standing: &Standing) {
+        let terminal = self.session.terminal;
+        let node = standing.lease.node();
+        self.held.insert(node.to_owned(), standing.lease.clone());
+        match &standing.problem {
+            Some(problem) => {
+                if self.failing.insert(node.to_owned()) {
+                    let now = self.now();
+                    let end = now.latest + standing.stop_at.since(Machine.boot());
+                    terminal.warn(loss::warning(node, problem, end, now));
+                }
+            }
+            None => {
+                if self.failing.remove(node) {
+                    terminal.remark(format!("node/{node} is renewed again"));
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Now {
+        self.session.locks.server_time().now()
     }
 }

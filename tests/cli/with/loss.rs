@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use insta::assert_snapshot;
+use rustix::process::Signal;
 
 use super::{briefly, with};
 use crate::support::Treatment::{Keep, Pass};
-use crate::support::{Cluster, LEASES, Running, holder_of, on_both};
+use crate::support::{Cluster, Gate, LEASES, Run, Running, holder_of, on_both};
 
 /// Says when it is at work, and at the end what it was told.
 const CAREFUL: &str = "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; \
@@ -133,8 +134,8 @@ fn its_code_can_be_another() {
     });
 }
 
-/// Runs `script` behind a gate that shuts once the script is at work.
-fn shut_off(cluster: &Cluster, node: &str, script: &str) -> crate::support::Run {
+/// A gate that can be shut.
+fn shutter(cluster: &Cluster) -> (Gate, Arc<AtomicBool>) {
     let shut = Arc::new(AtomicBool::new(false));
     let gate = cluster.gate({
         let shut = shut.clone();
@@ -144,11 +145,47 @@ fn shut_off(cluster: &Cluster, node: &str, script: &str) -> crate::support::Run 
             _ => Pass,
         }
     });
+    (gate, shut)
+}
+
+/// Runs `script` behind a gate that shuts once the script is at work. The warning before the loss is
+/// another test's: on a slow machine there may be no time for one.
+fn shut_off(cluster: &Cluster, node: &str, script: &str) -> Run {
+    let (gate, shut) = shutter(cluster);
     let command = briefly(cluster, node, script).env("KUBECONFIG", &gate.kubeconfig);
     let mut running = command.start();
     assert_eq!(running.line(), "at work");
     shut.store(true, Ordering::SeqCst);
-    running.ends()
+    let mut run = running.ends();
+    let said = run
+        .stderr
+        .lines()
+        .filter(|line| !line.starts_with("Warning: "));
+    run.stderr = said.map(|line| format!("{line}\n")).collect();
+    run
+}
+
+#[test]
+fn a_renewal_that_fails_is_told_while_there_is_time_and_so_is_the_next_that_lands() {
+    on_both("lost-nearly", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let (gate, shut) = shutter(cluster);
+        let patient = "--request-timeout 1s --grace 1s --lease-duration 15s";
+        let with = cluster.maint(["with", &node]).args(patient.split(' '));
+        let with = with.args(["--", "/bin/sh", "-c", "while :; do sleep 0.1; done"]);
+        let mut running = with.env("KUBECONFIG", &gate.kubeconfig).start();
+        running.says("running on this machine");
+        shut.store(true, Ordering::SeqCst);
+        running.says(&format!(
+            "Warning: node/{node} could not be renewed (Unable to connect"
+        ));
+        running.says(" UTC, the command is ended\n");
+        shut.store(false, Ordering::SeqCst);
+        running.says(&format!("node/{node} is renewed again\n"));
+        running.is_sent(Signal::TERM);
+        assert_eq!(running.ends().code, 143);
+    });
 }
 
 #[test]

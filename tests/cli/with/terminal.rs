@@ -6,6 +6,7 @@ use rexpect::reader::Options;
 use rexpect::session::{PtySession, spawn_with_options};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use super::SHORT;
 use crate::support::{Cluster, holder_of, on_real};
 
 const OUTER: &str = "outer> ";
@@ -159,6 +160,8 @@ fn ctrl_z_stops_a_command_of_it_and_fg_continues_it() {
         says(&mut shell, &format!("$PLUGIN with -q {node} -- {reader}"));
         sees(&mut shell, "begun");
         shell.send_control('z').expect("somebody reads");
+        let warning = "stopped: the lock is not renewed meanwhile, and the command is ended at ";
+        sees(&mut shell, warning);
         sees(&mut shell, "Stopped");
         sees(&mut shell, OUTER);
         says(&mut shell, "echo be''gun; fg");
@@ -167,5 +170,48 @@ fn ctrl_z_stops_a_command_of_it_and_fg_continues_it() {
         sees(&mut shell, "<input>");
         sees(&mut shell, OUTER);
         assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn what_was_stopped_for_too_long_is_over_at_the_first_fg() {
+    on_real("tty-late", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let mut shell = outer_shell(cluster);
+        let deaf = r#"sh -c 'trap "" TERM; echo "pi""d:$$:"; while :; do read x; done'"#;
+        let short = SHORT.join(" ");
+        says(
+            &mut shell,
+            &format!("$PLUGIN with -q {node} {short} -- {deaf}"),
+        );
+        sees(&mut shell, "pid:");
+        let pid = sees(&mut shell, ":");
+        shell.send_control('z').expect("somebody reads");
+        sees(&mut shell, "Stopped");
+        sees(&mut shell, OUTER);
+        let ended =
+            format!("while kill -0 {pid} 2>/dev/null; do sleep 0.1; done; fg; echo co''de $?");
+        says(&mut shell, &ended);
+        sees(&mut shell, "code 5");
+    });
+}
+
+#[test]
+fn a_loss_is_told_again_when_the_screen_is_given_back() {
+    on_real("tty-screen", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let mut shell = outer_shell(cluster);
+        let editor = r#"sh -c 'trap exit TERM; echo be""gun; while :; do sleep 0.1; done'"#;
+        says(&mut shell, &format!("$PLUGIN with -q {node} -- {editor}"));
+        sees(&mut shell, "begun");
+        let take_over = ["hold", &node, "--take-over", "--yes", "-m", "fire"];
+        cluster.maint(take_over).holder("bob@laptop").succeeds();
+        for stage in ["the command is being ended; ", "the command has ended; "] {
+            sees(&mut shell, "was taken over by bob@laptop: \"fire\"");
+            sees(&mut shell, stage);
+        }
+        sees(&mut shell, OUTER);
     });
 }

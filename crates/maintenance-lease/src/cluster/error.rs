@@ -158,13 +158,16 @@ impl ApiError {
     }
 }
 
-/// A length of time as kubectl prints one: whole seconds where it is some.
+/// A length of time as kubectl prints one: whole seconds where it is some, else to a tenth of one, and
+/// milliseconds where it is less.
 struct Seconds(Duration);
 
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.subsec_nanos() == 0 {
             write!(f, "{}s", self.0.as_secs())
+        } else if self.0.as_secs() > 0 {
+            write!(f, "{:.1}s", self.0.as_secs_f64())
         } else {
             write!(f, "{}ms", self.0.as_millis())
         }

@@ -43,6 +43,8 @@ pub(super) struct Driver {
     /// The patch of the renewal that was sent last: what is sent again is the very same.
     patch: Option<(Sent, Value)>,
     problem: Option<String>,
+    /// The last renewal failed, and not only since the Lease had changed.
+    is_failing: bool,
     watch: BoxStream<'static, Result<LeaseEvent, Error>>,
     shared: Arc<Shared>,
 }
@@ -75,6 +77,7 @@ impl Driver {
             deadline: keeper.deadline(),
             stop_at: keeper.stop_at(),
             checking: false,
+            problem: None,
             lost: None,
         };
         Some(Self {
@@ -89,6 +92,7 @@ impl Driver {
             seen: None,
             patch: None,
             problem: None,
+            is_failing: false,
             shared: Arc::new(Shared::new(standing, jumps)),
         })
     }
@@ -178,15 +182,19 @@ impl Driver {
                     self.keeper.answered(&reduced, clocks);
                     self.saw(Some(lease));
                     self.problem = None;
+                    self.is_failing = false;
                     self.spread();
                 }
                 Err(why) => {
                     self.problem = Some(why);
+                    self.is_failing = true;
                     self.keeper.unanswered(clocks);
                 }
             },
             Answer::Renewed(Err(error)) => {
-                if error.is_conflict() || error.is_not_found() {
+                let has_changed = error.is_conflict() || error.is_not_found();
+                self.is_failing |= !has_changed;
+                if has_changed {
                     self.keeper.conflicted(clocks);
                 } else if error.leaves_writes_unknown() {
                     self.keeper.unanswered(clocks);
@@ -278,6 +286,7 @@ impl Driver {
             deadline: self.keeper.deadline(),
             stop_at: self.keeper.stop_at(),
             checking: !self.keeper.may_work(boot) && boot < self.keeper.stop_at(),
+            problem: self.problem.clone().filter(|_| self.is_failing),
             lost: None,
         });
     }
@@ -288,6 +297,7 @@ impl Driver {
             deadline: self.keeper.deadline(),
             stop_at: self.keeper.stop_at(),
             checking: false,
+            problem: None,
             lost: Some(Arc::new(Lost {
                 subject: self.api.repository.subject(),
                 node: self.node.clone(),

@@ -223,7 +223,8 @@ impl HeldLease {
         self.shared.standing()
     }
 
-    /// Waits until it stands otherwise than `known`: renewed, cut short, checked or lost.
+    /// Waits until it stands otherwise than `known`: renewed or not to be renewed, cut short, checked or
+    /// lost.
     ///
     /// Dropping this future ends the wait and does nothing else.
     pub async fn changed(&self, known: &Standing) -> Standing {
@@ -232,6 +233,7 @@ impl HeldLease {
             now.deadline != known.deadline
                 || now.stop_at != known.stop_at
                 || now.checking != known.checking
+                || now.problem.is_some() != known.problem.is_some()
                 || now.lost.is_some() != known.lost.is_some()
         };
         let news = standing.wait_for(is_news).await.ok().map(|now| now.clone());

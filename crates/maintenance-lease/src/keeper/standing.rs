@@ -24,6 +24,9 @@ pub struct Standing {
     /// Whether the machine may have been paused, so that nothing may go on before the Lease was
     /// read.
     pub checking: bool,
+    /// What kept the last renewal from landing, in the words of the request that failed; `None` once
+    /// one landed.
+    pub problem: Option<String>,
     /// The loss, once it is lost: nothing changes after that.
     pub lost: Option<Arc<Lost>>,
 }
@@ -82,6 +85,7 @@ impl Shared {
                 && standing.deadline == next.deadline
                 && standing.stop_at == next.stop_at
                 && standing.checking == next.checking
+                && standing.problem.is_some() == next.problem.is_some()
                 && standing.lost.is_some() == next.lost.is_some();
             if !same {
                 *standing = next;
@@ -136,6 +140,7 @@ mod tests {
             deadline: machine.boot().plus(Span::seconds(60)),
             stop_at: machine.boot().plus(Span::seconds(50)),
             checking: false,
+            problem: None,
             lost: None,
         };
         let shared = Shared::new(standing, Jumps::from(&*machine, &time));

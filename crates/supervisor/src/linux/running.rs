@@ -336,14 +336,15 @@ impl Running {
     ///
     /// The limits hold all the while.
     pub fn suspend(&mut self) -> bool {
-        let Some(signal) = self.stopped else {
-            return false;
-        };
-        let forwarded = std::mem::take(&mut self.stop_forwarded);
-        let wants_terminal = self.tty.is_some() && matches!(signal, Signal::TTIN | Signal::TTOU);
-        if !(self.uses_terminal || wants_terminal || forwarded) {
+        if self.stopped.is_none() {
             return false;
         }
+        let is_meant = self.is_stop_meant();
+        self.stop_forwarded = false;
+        if !is_meant {
+            return false;
+        }
+        let wants_terminal = self.wants_terminal();
         let controlled = Job::own().is_ok_and(|job| job.is_controlled());
         if controlled {
             self.uses_terminal |= wants_terminal;
@@ -359,6 +360,23 @@ impl Running {
         }
         self.signal(Signal::CONT);
         controlled
+    }
+
+    /// Whether [`Running::suspend`] would stop this process now.
+    #[must_use]
+    pub fn suspends(&self) -> bool {
+        self.is_stop_meant() && Job::own().is_ok_and(|job| job.is_controlled())
+    }
+
+    /// Whether the command was stopped as a job, and not by itself.
+    fn is_stop_meant(&self) -> bool {
+        let as_job = self.uses_terminal || self.wants_terminal() || self.stop_forwarded;
+        self.stopped.is_some() && as_job
+    }
+
+    /// Whether it was stopped because the terminal is another's.
+    fn wants_terminal(&self) -> bool {
+        self.tty.is_some() && matches!(self.stopped, Some(Signal::TTIN | Signal::TTOU))
     }
 
     fn give_terminal(&mut self) {
