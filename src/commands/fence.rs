@@ -27,8 +27,8 @@ use crate::terminal::escape;
 ///
 /// The pods of a silent node are not replaced where two of them must never run at once, because they
 /// may still run behind a broken network. fence makes sure that they don't, and then tells Kubernetes:
-/// with HOOK, which powers the node off or cuts it off from all that its pods could do harm to, and
-/// whose success is the proof; or with --powered-off, your word that it is off, and how you know.
+/// with HOOK, which powers the node off or, with --isolated, cuts it off from all that its pods could
+/// do harm to, and whose success is the proof; or with --powered-off, your word that it is off, and how you know.
 ///
 /// It puts the node on hold, until unfence; runs HOOK on this machine; records who did it, why, when
 /// and how on the Node, with its boot ID; and taints it node.kubernetes.io/out-of-service=nodeshutdown.
@@ -52,6 +52,7 @@ use crate::terminal::escape;
     after_help = "Examples:
   kubectl maint fence worker-1 --powered-off=\"I pulled both plugs\"
   kubectl maint fence worker-1 -- ipmitool -H bmc-1 -E chassis power off
+  kubectl maint fence worker-1 --isolated -- ./isolate
   kubectl maint fence worker-1 --dry-run -- ./power-off.sh"
 )]
 pub(crate) struct FenceArgs {
@@ -68,6 +69,11 @@ pub(crate) struct FenceArgs {
         value_parser = given
     )]
     pub(crate) powered_off: Option<String>,
+
+    /// HOOK leaves the node running and cuts it off, at the switch or the storage: unfence takes the
+    /// opposite hook for this. Without it, HOOK powers the node off
+    #[arg(long, requires = "hook", conflicts_with = "powered_off")]
+    pub(crate) isolated: bool,
 
     /// Why, for everybody who meets the fenced node
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
@@ -328,6 +334,7 @@ impl Course<'_> {
         How::Hook {
             program: self.program(),
             output,
+            isolated: self.args.isolated,
         }
     }
 

@@ -30,10 +30,11 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// since it was fenced (its boot ID has changed) or is a new one of that name. Then it takes record and
 /// taint away, and ends the hold that fence took. A lock that was there before fence stays.
 ///
-/// Where a hook cut the node off without power, at the switch or the storage, give the opposite HOOK:
-/// it is run first, and its success stands for the restart. It has to make sure that nothing of before
-/// goes on; the node then has --timeout to give signs of life. --override=boot-id goes on without a
-/// restart on your word. The hold of somebody else's fencing is ended after a confirmation.
+/// HOOK is run first; the node then has --timeout to come back. Where it was fenced with --isolated,
+/// HOOK is the opposite, and its success stands for the restart: it has to make sure that nothing of
+/// before goes on. Where it was powered off, HOOK powers it on, and the restart has to show.
+/// --override=boot-id goes on without a restart on your word. The hold of somebody else's fencing is
+/// ended after a confirmation.
 #[derive(Args, Debug)]
 #[command(
     override_usage = "kubectl maint unfence [OPTIONS] NODE [-- HOOK [ARGUMENT]...]",
@@ -86,7 +87,7 @@ pub(crate) struct UnfenceArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 
-    /// What undoes the hook that fenced it, and its arguments
+    /// What powers it on or ends its isolation, and its arguments
     #[arg(last = true, value_name = "HOOK")]
     pub(crate) hook: Vec<OsString>,
 }

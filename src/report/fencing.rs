@@ -112,11 +112,10 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
                 escape(&record.when)
             ),
             match record.how {
-                How::Hook { .. } => format!(
-                    "reboot it; where the hook cut it off without power, undo that: {program} \
-                     unfence {node} -- HOOK; else {insist}"
+                How::Hook { isolated: true, .. } => format!(
+                    "reboot it, or undo its isolation: {program} unfence {node} -- HOOK; else {insist}"
                 ),
-                How::PoweredOff(_) => {
+                How::Hook { .. } | How::PoweredOff(_) => {
                     format!("it was not off, or its boot ID is odd: reboot it, or {insist}")
                 }
             },

@@ -20,18 +20,20 @@ fn a_lock_that_was_there_is_left_as_found() {
     stage.is_untouched(&node);
 }
 
-/// Of a node that a hook cut off, the opposite hook stands for a restart; of one that was called
-/// powered off, it doesn't.
+/// Of a node that was isolated, the opposite hook stands for a restart; of one that was powered off,
+/// by a hook or on somebody's word, it doesn't.
 #[test]
 fn the_opposite_hook_brings_back_what_was_cut_off() {
     let (stage, node) = Stage::with_silent_node("undo");
-    stage.maint(["fence", &node, "--", "true"]).succeeds();
+    stage
+        .maint(["fence", &node, "--isolated", "--", "true"])
+        .succeeds();
     stage.comes_back(&node, "boot-1");
     assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
     $ kubectl maint unfence worker-1
     -- stderr
     error: node/worker-1 was not restarted since alice@bastion fenced it ([time]): what ran there may still run
-    hint: reboot it; where the hook cut it off without power, undo that: kubectl maint unfence worker-1 -- HOOK; else --override=boot-id -m WHY
+    hint: reboot it, or undo its isolation: kubectl maint unfence worker-1 -- HOOK; else --override=boot-id -m WHY
     -- exit code 6
     ");
     let failing = stage.maint(["unfence", &node, "--", "false"]).run();
@@ -48,7 +50,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     stage.is_untouched(&node);
 
     let (stage, node) = Stage::with_silent_node("no-undo");
-    stage.fence(&node);
+    stage.maint(["fence", &node, "--", "true"]).succeeds();
     stage.comes_back(&node, "boot-1");
     assert_snapshot!(stage.maint(["unfence", &node, "--timeout=0", "--", "true"]).run(), @"
     $ kubectl maint unfence worker-1 --timeout=0 -- true

@@ -17,7 +17,7 @@ pub struct Sight {
     pub boot_id: String,
     /// It carries our annotation, be it a record or not.
     pub is_annotated: bool,
-    /// The opposite of the hook that fenced it was run and succeeded.
+    /// A hook was run that is to undo what fenced it, and succeeded.
     pub is_undone: bool,
 }
 
@@ -60,8 +60,8 @@ impl Sight {
         let is_new = record.node_uid != self.uid;
         let is_known = !record.boot_id.is_empty() && !self.boot_id.is_empty();
         let is_restarted = is_known && record.boot_id != self.boot_id;
-        // A hook that cut it off is undone by its opposite; an operator's word that it was off is not.
-        let is_undone = self.is_undone && matches!(record.how, How::Hook { .. });
+        // What was powered off was restarted or was not off: that no hook makes good.
+        let is_undone = self.is_undone && matches!(record.how, How::Hook { isolated: true, .. });
         match is_new || is_restarted || is_undone {
             true => Ok(()),
             false => Err(Refusal::NotRestarted(Box::new(record.clone()))),
@@ -81,10 +81,11 @@ mod tests {
         How::PoweredOff("its lights are off".to_owned())
     }
 
-    fn hook() -> How {
+    fn hook(isolated: bool) -> How {
         How::Hook {
-            program: "ipmitool".to_owned(),
+            program: "hook".to_owned(),
             output: String::new(),
+            isolated,
         }
     }
 
@@ -144,13 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn the_opposite_hook_undoes_a_hook_and_no_word() {
+    fn the_opposite_hook_undoes_an_isolation_and_no_loss_of_power() {
         let undone = |how| Sight {
             is_undone: true,
             ..alive(how)
         };
-        assert_eq!(verdict(&undone(hook())), Ok(()));
-        assert!(verdict(&alive(hook())).is_err());
+        assert_eq!(verdict(&undone(hook(true))), Ok(()));
+        assert!(verdict(&alive(hook(true))).is_err());
+        assert!(verdict(&undone(hook(false))).is_err());
         assert!(verdict(&undone(powered_off())).is_err());
     }
 

@@ -44,6 +44,10 @@ pub enum How {
         /// The end of what it printed.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         output: String,
+        /// It cut the node off from network or storage and left it running, so that its opposite can
+        /// undo it. What was powered off comes back by a restart alone.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        isolated: bool,
     },
 }
 
@@ -68,6 +72,11 @@ impl fmt::Display for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PoweredOff(how) => write!(f, "powered off: {how}"),
+            Self::Hook {
+                program,
+                isolated: true,
+                ..
+            } => write!(f, "isolated with {program}"),
             Self::Hook { program, .. } => write!(f, "with {program}"),
         }
     }
@@ -99,11 +108,23 @@ mod tests {
             how: How::Hook {
                 program: "ipmitool".to_owned(),
                 output: String::new(),
+                isolated: false,
             },
             hold: Some("u.1.n".to_owned()),
             ..record
         };
-        assert_eq!(Record::parse(&hooked.print()), Some(hooked));
+        let text = hooked.print();
+        assert!(text.contains(r#""hook":{"program":"ipmitool"}"#), "{text}");
+        assert_eq!(Record::parse(&text), Some(hooked.clone()));
+        let isolated = Record {
+            how: How::Hook {
+                program: "isolate".to_owned(),
+                output: String::new(),
+                isolated: true,
+            },
+            ..hooked
+        };
+        assert_eq!(Record::parse(&isolated.print()), Some(isolated));
         assert_eq!(Record::parse("yes"), None);
     }
 }
