@@ -38,8 +38,9 @@ use crate::terminal::escape;
 ///
 /// It refuses (exit code 6) where the kubelet gives signs of life, also once HOOK has run; where more
 /// than 55% of the nodes of its zone are not ready, since then the control plane itself may be cut off;
-/// and where another tool remediates the node. A HOOK that fails or takes longer than --hook-timeout
-/// changes nothing: no record, no taint, and the hold is given back.
+/// and where another tool remediates the node, or that can't be known. A HOOK that fails or takes
+/// longer than --hook-timeout changes nothing: no record, no taint, and a hold that this run took is
+/// given back; one that was there before stays.
 ///
 /// HOOK gets its words as they are (no shell). Its environment has that of `with` for one node, and
 /// MAINT_NODE_ADDRESSES (TYPE=ADDRESS each), MAINT_NODE_INTERNAL_IP, MAINT_NODE_EXTERNAL_IP,
@@ -120,6 +121,10 @@ pub(crate) struct FenceArgs {
 pub(crate) enum Insist {
     /// Most of its zone is not ready
     MassLoss,
+    /// You may not read how its zone is
+    ZoneUnknown,
+    /// You may not read whether another tool remediates it
+    RemediationUnknown,
 }
 
 fn given(typed: &str) -> Result<String, String> {
@@ -216,16 +221,20 @@ impl Course<'_> {
         let sight = Sight {
             signs: look.evidence.signs.clone(),
             uid: look.evidence.uid().to_owned(),
+            boot_id: look.evidence.boot_id().to_owned(),
             zone: site.or_interrupted(reading).await?,
             remediation: look.evidence.remediation.clone(),
             is_locked: site.is_locked(look.lease.as_ref()),
             is_proven: self.how.is_some(),
         };
+        let insists = |doubt| self.args.insist.contains(&doubt);
         let insistence = Insistence {
-            mass_loss: self.args.insist.contains(&Insist::MassLoss),
+            mass_loss: insists(Insist::MassLoss),
+            zone_unknown: insists(Insist::ZoneUnknown),
+            remediation_unknown: insists(Insist::RemediationUnknown),
         };
         sight
-            .next(site.now(), insistence)
+            .next(look.at, insistence)
             .map_err(|why| refusal(&site.node, &why, site.program()))
     }
 

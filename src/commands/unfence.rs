@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use maintenance_lease::{Acquire, NodeLease};
-use pod_safety::fencing::{back, patch};
+use pod_safety::fencing::{Record, back, patch};
 use tokio::time::Instant;
 
 use super::fencing::{Look, Site, Tries, Written, is_of_fencing};
@@ -14,7 +14,7 @@ use crate::cli::output::{Format, OutputArgs};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::report::fencing::{Fencing, stays};
+use crate::report::fencing::{Fencing, fenced_anew, stays};
 use crate::report::refusal::{person, why};
 use crate::report::verb::Verb;
 use crate::report::with::command_line;
@@ -130,11 +130,13 @@ impl Course<'_> {
             self.confirm(hold).await?;
         }
         let is_undone = self.undo(&look).await?;
+        let meant = look.evidence.signs.record.clone();
         // What a hook would bring about a dry run can't know.
         let look = match is_undone && site.is_dry_run() {
             true => look,
             false => self.await_fit(look, is_undone).await?,
         };
+        self.expect(meant.as_ref(), &look)?;
         let look = self.clear(look, is_undone).await?;
         if let Some(hold) = &hold {
             site.unhold(hold).await?;
@@ -234,6 +236,7 @@ impl Course<'_> {
     /// Takes record and taint away.
     async fn clear(&self, mut look: Look, is_undone: bool) -> Result<Look, Failure> {
         let site = self.site;
+        let meant = look.evidence.signs.record.clone();
         let mut tries = Tries::default();
         loop {
             let written = site.patch(&patch::unfenced(&look.evidence.raw)).await?;
@@ -245,7 +248,16 @@ impl Course<'_> {
             if !self.sight(&look, is_undone).is_fenced() {
                 return Ok(look);
             }
+            self.expect(meant.as_ref(), &look)?;
             self.judge(&look, is_undone)?;
+        }
+    }
+
+    /// What was agreed to and undone is one fencing: another is somebody else's decision.
+    fn expect(&self, meant: Option<&Record>, look: &Look) -> Result<(), Failure> {
+        match look.evidence.signs.record.as_ref() == meant {
+            true => Ok(()),
+            false => Err(fenced_anew(&self.site.node, self.site.program())),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Fencing in words and as data: what stands against it, what is left, what was done.
 
 use maintenance_lease::protocol::Span;
+use pod_safety::Why;
 use pod_safety::fencing::record::How;
 use pod_safety::fencing::{Record, Remains, back, steps};
 use serde::Serialize;
@@ -21,9 +22,9 @@ const RIGHTS: &str = "deploy/rbac.yaml grants fencers what it takes to know";
 /// Why `node` is not fenced.
 pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -> Failure {
     use steps::Refusal::{
-        Alive, BackAlive, HeartbeatUnknown, MassLoss, NotCalledSilent, Remediation, ZoneUnknown,
+        Alive, BackAlive, HeartbeatUnknown, MassLoss, NotCalledSilent, Remediation,
+        RemediationUnknown, ZoneUnknown,
     };
-    let insist = "where you know that they are down: --override=mass-loss -m WHY";
     match refusal {
         Alive(age) => unsafe_(
             format!(
@@ -56,18 +57,31 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                     .map(|name| format!(" of zone {}", escape(name)))
                     .unwrap_or_default()
             ),
-            insist.to_owned(),
+            "where you know that they are down: --override=mass-loss -m WHY".to_owned(),
         ),
         ZoneUnknown(why) => unsafe_(
             format!(
                 "unknown how many other nodes are not ready: {}",
                 escape(&why.to_string())
             ),
-            insist.to_owned(),
+            "where you know that they are well: --override=zone-unknown -m WHY".to_owned(),
         ),
         Remediation(who) => unsafe_(
             format!("node/{node} is being remediated already: {}", escape(who)),
             "wait for that to end, or stop it first".to_owned(),
+        ),
+        RemediationUnknown(why) => unsafe_(
+            format!(
+                "unknown whether another tool remediates node/{node}: {}",
+                escape(&why.to_string())
+            ),
+            match why {
+                Why::Forbidden(_) => {
+                    "where you know that none does: --override=remediation-unknown -m WHY"
+                        .to_owned()
+                }
+                Why::NoAnswer(_) | Why::NotRead => "try again".to_owned(),
+            },
         ),
     }
 }
@@ -80,6 +94,14 @@ pub(crate) fn back_alive(node: &str, age: Span, program: &Program) -> Failure {
             length(age.max(Span::ZERO))
         ),
         format!("where it was restarted: {program} unfence {node}; else power it off"),
+    )
+}
+
+/// `node` was fenced again while it was brought back.
+pub(crate) fn fenced_anew(node: &str, program: &Program) -> Failure {
+    unsafe_(
+        format!("node/{node} was fenced anew meanwhile, or its record changed: it stays fenced"),
+        format!("look who did, then run it again: {program} status {node}"),
     )
 }
 

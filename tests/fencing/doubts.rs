@@ -153,11 +153,24 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     let fence = ["fence", &node, "--powered-off=dark"];
     let ran = stage.directory().join("ran");
     let hook = ["fence", &node, "--", "touch", ran.to_str().expect("a path")];
-    let run = stage.maint(hook).kubeconfig(&user).run();
+    assert_snapshot!(stage.maint(fence).kubeconfig(&user).run(), @"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    -- stderr
+    error: unknown whether another tool remediates node/worker-1: you may not get leases.coordination.k8s.io in namespace medik8s-leases
+    hint: where you know that none does: --override=remediation-unknown -m WHY
+    -- exit code 6
+    ");
+    let insist = ["--override=remediation-unknown", "-m", "no medik8s here"];
+    let run = stage
+        .maint(["fence", &node])
+        .args(insist)
+        .args(&hook[2..])
+        .kubeconfig(&user)
+        .run();
     assert_eq!(run.code, 1, "{run}");
     assert!(!ran.exists(), "who can't record it powers nothing off");
-    assert_snapshot!(stage.maint(fence).kubeconfig(user).run(), @r#"
-    $ kubectl maint fence worker-1 --powered-off=dark
+    assert_snapshot!(stage.maint(fence).args(insist).kubeconfig(user).run(), @r#"
+    $ kubectl maint fence worker-1 --powered-off=dark --override=remediation-unknown -m "no medik8s here"
     -- stderr
     Warning: unknown whether another tool remediates the node: you may not get leases.coordination.k8s.io in namespace medik8s-leases
     node/worker-1 on hold until it is unfenced

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::json;
+
 use crate::support::Stage;
 
 /// A hook that says that it has begun, and succeeds once `gate` is there.
@@ -63,6 +65,33 @@ fn of_two_fencers_one_is_told_of_the_other() {
         run.stdout.contains("was fenced already by alice@bastion"),
         "{run}"
     );
+    assert_eq!(stage.record(&node), Some(record));
+}
+
+/// What is undone is the fencing that was agreed to, not one that came meanwhile.
+#[test]
+fn a_node_that_is_fenced_anew_meanwhile_stays_fenced() {
+    let (stage, node) = Stage::with_silent_node("anew-race");
+    stage
+        .maint(["fence", &node, "--isolated", "--", "true"])
+        .succeeds();
+    stage.comes_back(&node, "boot-1");
+    let gate = stage.directory().join("gate");
+    let script = waits_for(&gate);
+    let mut running = stage
+        .maint(["unfence", &node, "--", "sh", "-c", &script])
+        .start();
+    running.says("begun");
+    let mut record = stage.record(&node).expect("a record");
+    record["who"] = json!("bob@laptop");
+    let annotation =
+        json!({"metadata": {"annotations": {"kubectl-maint.dev/fenced": record.to_string()}}});
+    stage.patch("node", &node, &annotation);
+    open(&gate);
+    let run = running.ends();
+    assert_eq!(run.code, 6, "{run}");
+    assert!(run.stderr.contains("was fenced anew meanwhile"), "{run}");
+    assert!(stage.is_tainted(&node));
     assert_eq!(stage.record(&node), Some(record));
 }
 

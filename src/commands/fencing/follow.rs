@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use maintenance_lease::env::{Env as _, Machine};
 use pod_safety::fencing::Remains;
 use tokio::time::Instant;
 
@@ -55,11 +56,12 @@ impl Site<'_> {
     }
 
     async fn remains(&self) -> Result<Remains, Failure> {
+        let begun = Machine.boot();
         let (remains, heartbeat) = futures::join!(
             self.reader.remains(&self.node),
             self.reader.heartbeat(&self.node)
         );
-        let now = self.now();
+        let now = self.as_of(begun);
         if let Ok(Some(heartbeat)) = heartbeat
             && now.earliest - heartbeat < pod_safety::constants::HEARTBEAT_FRESH
         {

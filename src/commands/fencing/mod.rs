@@ -8,7 +8,8 @@ use std::ffi::OsString;
 
 use futures::FutureExt as _;
 use futures::future::{LocalBoxFuture, Shared, join};
-use maintenance_lease::protocol::{Now, State};
+use maintenance_lease::env::{Env as _, Machine};
+use maintenance_lease::protocol::{BootInstant, Now, Span, State};
 use maintenance_lease::{
     ApiError, Change, Done, Error, Hold, NodeEvent, NodeLease, Right, RowDetail,
 };
@@ -19,7 +20,7 @@ use pod_safety::{Known, Why};
 use serde_json::Value;
 
 use super::problems::Problems;
-use super::with::HOLDER;
+use super::with::variables::{HOLDER, TOKEN};
 use super::{events, many};
 use crate::cli::nodes::node_name;
 use crate::cli::output::{Format, OutputArgs};
@@ -47,14 +48,18 @@ pub(crate) struct Site<'a> {
     pub(crate) node: String,
     pub(crate) reader: Reader,
     write: &'a WriteArgs,
-    /// Who holds for the `with` that this runs under.
+    /// Who holds for the `with` that this runs under, and by what acquisitions.
     outer: Option<&'a str>,
+    inherited: Option<&'a str>,
     interrupt: Shared<LocalBoxFuture<'static, ()>>,
 }
 
 /// What is seen of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
+    /// The present before anything was read: a heartbeat is at least as young as it seems then, however
+    /// long other reads take.
+    pub(crate) at: Now,
     pub(crate) evidence: Evidence,
     pub(crate) lease: Option<NodeLease>,
 }
@@ -98,6 +103,7 @@ impl<'a> Site<'a> {
             session,
             write,
             outer: start.environment.get(HOLDER),
+            inherited: start.environment.get(TOKEN),
             interrupt,
         })
     }
@@ -115,6 +121,12 @@ impl<'a> Site<'a> {
         self.reader.now()
     }
 
+    /// What `now` was at `begun`: told by the answers that came since, since without any the local clock
+    /// is all there is.
+    pub(crate) fn as_of(&self, begun: BootInstant) -> Now {
+        earlier(self.now(), Machine.boot().since(begun))
+    }
+
     pub(crate) fn is_dry_run(&self) -> bool {
         self.write.dry_run != DryRunMode::None
     }
@@ -129,6 +141,7 @@ impl<'a> Site<'a> {
     /// # Errors
     /// Where there is no such Node, one can't be read, or it was interrupted.
     pub(crate) async fn look(&self) -> Result<Look, Failure> {
+        let begun = Machine.boot();
         let looking = async {
             let seeing = self.session.locks.see(&self.node, false);
             let (evidence, seen) = join(self.reader.evidence(&self.node), seeing).await;
@@ -136,7 +149,12 @@ impl<'a> Site<'a> {
                 .map_err(|error| explain(error, "get"))?
                 .ok_or_else(|| Error::NodeNotFound(self.node.clone()))?;
             let lease = seen?.lease;
-            Ok(Look { evidence, lease })
+            let at = self.as_of(begun);
+            Ok(Look {
+                at,
+                evidence,
+                lease,
+            })
         };
         self.or_interrupted(looking).await
     }
@@ -168,12 +186,14 @@ impl<'a> Site<'a> {
     }
 
     /// Whether the caller has the node's lock: by a lease that has not run out, by a hold, or by the
-    /// `with` that this runs under.
+    /// `with` that this runs under, for as long as that very acquisition stands.
     pub(crate) fn is_locked(&self, lease: Option<&NodeLease>) -> bool {
         let now = self.now();
         lease.is_some_and(|lease| {
             let is_callers = self.session.locks.is_own(lease)
-                || (self.outer.is_some() && lease.holder() == self.outer);
+                || (self.outer.is_some()
+                    && lease.holder() == self.outer
+                    && is_acquired_by(lease, &self.node, self.inherited));
             is_callers && matches!(lease.state(now), State::Held { .. } | State::AdminHold)
         })
     }
@@ -332,6 +352,30 @@ impl Tries {
     }
 }
 
+/// The same, `span` before.
+fn earlier(now: Now, span: Span) -> Now {
+    Now {
+        earliest: now.earliest - span,
+        latest: now.latest - span,
+    }
+}
+
+/// Whether the tokens of an outer `with`, of one node or `NODE=TOKEN` of each, name the acquisition that
+/// stands in `lease`.
+fn is_acquired_by(lease: &NodeLease, node: &str, tokens: Option<&str>) -> bool {
+    let Some(token) = lease.token() else {
+        return false;
+    };
+    names_acquisition(tokens.unwrap_or_default(), node, &token.to_string())
+}
+
+fn names_acquisition(tokens: &str, node: &str, token: &str) -> bool {
+    tokens.split_whitespace().any(|given| {
+        let of_node = given.strip_prefix(node);
+        given == token || of_node.and_then(|rest| rest.strip_prefix('=')) == Some(token)
+    })
+}
+
 /// Whether `lease` is a hold that fencing took.
 pub(crate) fn is_of_fencing(lease: &NodeLease, now: Now) -> bool {
     let is_marked = lease
@@ -371,7 +415,34 @@ pub(crate) fn over() {
 
 #[cfg(test)]
 mod tests {
+    use maintenance_lease::protocol::Instant;
+
     use super::*;
+
+    #[test]
+    fn a_heartbeat_does_not_age_while_other_things_are_read() {
+        let now = Now::at(Instant::from_micros(100_000_000));
+        let before = earlier(now, Span::seconds(30));
+        assert_eq!(before, Now::at(Instant::from_micros(70_000_000)));
+    }
+
+    #[test]
+    fn the_lock_of_an_outer_command_is_that_very_acquisition() {
+        for (tokens, is_it) in [
+            ("u.1.n", true),
+            ("worker-1=u.1.n", true),
+            ("worker-2=v.1.n worker-1=u.1.n", true),
+            ("worker-2=u.1.n", false),
+            ("u.2.n", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                names_acquisition(tokens, "worker-1", "u.1.n"),
+                is_it,
+                "{tokens}"
+            );
+        }
+    }
 
     #[test]
     fn the_reason_of_a_hold_is_cut_between_letters() {

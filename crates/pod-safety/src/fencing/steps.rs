@@ -16,6 +16,8 @@ pub struct Sight {
     pub signs: Signs,
     /// Its uid.
     pub uid: String,
+    /// `status.nodeInfo.bootID`; empty where its kubelet never said.
+    pub boot_id: String,
     /// How many nodes of its zone are silent, or not ready for another cause.
     pub zone: Known<Zone>,
     /// Who remediates it by themselves, if anybody.
@@ -56,6 +58,8 @@ pub enum Refusal {
     ZoneUnknown(Why),
     /// Somebody is at work on it already, who doesn't know of holds.
     Remediation(String),
+    /// It is not known whether somebody is.
+    RemediationUnknown(Why),
 }
 
 /// What the operator insists on.
@@ -63,12 +67,23 @@ pub enum Refusal {
 pub struct Insistence {
     /// It is to be fenced though most of its zone seems lost.
     pub mass_loss: bool,
+    /// It is to be fenced though nobody could read how its zone is.
+    pub zone_unknown: bool,
+    /// It is to be fenced though the caller may not read whether it is being remediated.
+    pub remediation_unknown: bool,
 }
 
 impl Sight {
-    /// It was fenced, and this very Node's record and taint say so.
+    /// It was fenced, and has not been restarted or replaced since: this very Node's record and taint
+    /// say so.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
+        let record = self.signs.record.as_ref();
+        self.was_fenced() && record.is_some_and(|record| record.boot_id == self.boot_id)
+    }
+
+    /// It was fenced, and may have been restarted since.
+    fn was_fenced(&self) -> bool {
         let record = self.signs.record.as_ref();
         self.signs.out_of_service && record.is_some_and(|record| record.node_uid == self.uid)
     }
@@ -85,7 +100,7 @@ impl Sight {
         };
         if self.signs.is_fresh(now) == Some(true) {
             let age = heartbeat.map_or(Span::ZERO, |at| (now.earliest - at).max(Span::ZERO));
-            return Err(match self.is_fenced() {
+            return Err(match self.was_fenced() {
                 true => Refusal::BackAlive(age),
                 false => Refusal::Alive(age),
             });
@@ -98,15 +113,16 @@ impl Sight {
         }
         match &self.remediation {
             Known::Yes(Some(who)) => return Err(Refusal::Remediation(who.clone())),
-            // Where medik8s is not there, neither are rights on its Leases.
-            Known::Yes(None) | Known::Unknown(_) => {}
+            Known::Yes(None) => {}
+            Known::Unknown(Why::Forbidden(_)) if insistence.remediation_unknown => {}
+            Known::Unknown(why) => return Err(Refusal::RemediationUnknown(why.clone())),
         }
         match &self.zone {
-            _ if insistence.mass_loss => {}
-            Known::Yes(zone) if zone.is_lost() => {
+            Known::Yes(zone) if zone.is_lost() && !insistence.mass_loss => {
                 return Err(Refusal::MassLoss(zone.clone()));
             }
             Known::Yes(_) => {}
+            Known::Unknown(_) if insistence.zone_unknown => {}
             Known::Unknown(why) => return Err(Refusal::ZoneUnknown(why.clone())),
         }
         Ok(match (self.is_locked, self.is_proven) {
@@ -152,6 +168,7 @@ mod tests {
                 record: None,
             },
             uid: "u".to_owned(),
+            boot_id: "b".to_owned(),
             zone: Known::Yes(zone(1, 3)),
             remediation: Known::Yes(None),
             is_locked: true,
@@ -212,6 +229,11 @@ mod tests {
             sight.uid = "a new node of that name".to_owned();
         });
         assert_eq!(of_another_node, Ok(Step::Record));
+        let before_a_restart = next(|sight| {
+            *sight = fenced();
+            sight.boot_id = "that of a later kernel".to_owned();
+        });
+        assert_eq!(before_a_restart, Ok(Step::Record));
         let without_record = next(|sight| sight.signs.out_of_service = true);
         assert_eq!(without_record, Ok(Step::Record));
         let without_taint = next(|sight| {
@@ -260,7 +282,13 @@ mod tests {
         {
             let mut sight = silent();
             sight.zone = Known::Yes(zone(lost, total));
-            let next = |insist| sight.next(Now::at(NOW), Insistence { mass_loss: insist });
+            let next = |insist| {
+                let insistence = Insistence {
+                    mass_loss: insist,
+                    ..Insistence::default()
+                };
+                sight.next(Now::at(NOW), insistence)
+            };
             let expected = match suspect {
                 true => Err(Refusal::MassLoss(zone(lost, total))),
                 false => Ok(Step::Record),
@@ -268,8 +296,47 @@ mod tests {
             assert_eq!(next(false), expected);
             assert_eq!(next(true), Ok(Step::Record));
         }
-        let unread = next(|sight| sight.zone = Known::Unknown(Why::NotRead));
-        assert_eq!(unread, Err(Refusal::ZoneUnknown(Why::NotRead)));
+    }
+
+    #[test]
+    fn a_zone_that_nobody_could_read_is_a_doubt_of_its_own() {
+        let mut sight = silent();
+        sight.zone = Known::Unknown(Why::NotRead);
+        let next = |insistence| sight.next(Now::at(NOW), insistence);
+        let mass_loss = Insistence {
+            mass_loss: true,
+            ..Insistence::default()
+        };
+        assert_eq!(next(mass_loss), Err(Refusal::ZoneUnknown(Why::NotRead)));
+        let zone_unknown = Insistence {
+            zone_unknown: true,
+            ..Insistence::default()
+        };
+        assert_eq!(next(zone_unknown), Ok(Step::Record));
+    }
+
+    #[test]
+    fn an_unknown_remediation_is_none_only_for_who_may_not_ask_and_insists() {
+        let forbidden = || Why::Forbidden("get leases".to_owned());
+        let silent_server = || Why::NoAnswer("no answer within 10s".to_owned());
+        for (why, insist, goes_on) in [
+            (forbidden(), false, false),
+            (forbidden(), true, true),
+            (silent_server(), false, false),
+            (silent_server(), true, false),
+        ] {
+            let mut sight = silent();
+            sight.remediation = Known::Unknown(why.clone());
+            let insistence = Insistence {
+                remediation_unknown: insist,
+                ..Insistence::default()
+            };
+            let expected = match goes_on {
+                true => Ok(Step::Record),
+                false => Err(Refusal::RemediationUnknown(why)),
+            };
+            assert_eq!(sight.next(Now::at(NOW), insistence), expected);
+        }
     }
 
     #[test]
