@@ -34,7 +34,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// HOOK is the opposite, and its success stands for the restart: it has to make sure that nothing of
 /// before goes on. Where it was powered off, HOOK powers it on, and the restart has to show.
 /// --override=boot-id goes on without a restart on your word. The hold of somebody else's fencing is
-/// ended after a confirmation.
+/// ended after a confirmation, and so is one of a fencing that was broken off before it was recorded.
 #[derive(Args, Debug)]
 #[command(
     override_usage = "kubectl maint unfence [OPTIONS] NODE [-- HOOK [ARGUMENT]...]",
@@ -120,9 +120,10 @@ impl Course<'_> {
             self.check_lock(&look)?;
         }
         if !self.sight(&look, false).is_fenced() {
-            // What a run left behind that ended before its last step.
-            if let Some(hold) = hold.filter(|hold| site.session.locks.is_own(hold)) {
-                site.unhold(&hold).await?;
+            // A run left it behind that ended before its last step, or one is under its hook.
+            if let Some(hold) = &hold {
+                self.confirm_unfinished(hold).await?;
+                site.unhold(hold).await?;
             }
             return self.tell(&format!("node/{} is not fenced", site.node));
         }
@@ -186,6 +187,27 @@ impl Course<'_> {
         ];
         let question =
             format!("End the hold of {person} on node/{node}, and take it into service?");
+        let terminal = site.session.terminal;
+        terminal.confirm(&facts, &question, self.args.yes).await
+    }
+
+    /// Asks before a hold is ended that no record tells of, be it the caller's own: nothing tells what a
+    /// crash left behind from a fence that is at work.
+    async fn confirm_unfinished(&self, hold: &NodeLease) -> Result<(), Failure> {
+        let site = self.site;
+        if site.is_dry_run() {
+            return Ok(());
+        }
+        let (node, person) = (&site.node, person(hold));
+        let facts = [
+            format!("{}: 1 node", site.session.place()),
+            format!(
+                "  node/{node} is not fenced, and on hold by {person} for a fencing that is under way \
+                 or was broken off{}",
+                why(hold)
+            ),
+        ];
+        let question = format!("Is no fence of it at work any more? End the hold on node/{node}?");
         let terminal = site.session.terminal;
         terminal.confirm(&facts, &question, self.args.yes).await
     }

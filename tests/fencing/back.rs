@@ -20,6 +20,23 @@ fn a_lock_that_was_there_is_left_as_found() {
     stage.is_untouched(&node);
 }
 
+/// A hold that somebody made by hand is theirs, whatever they wrote as its reason.
+#[test]
+fn a_hold_that_was_there_is_left_as_found() {
+    let (stage, node) = Stage::with_silent_node("by-hand");
+    stage
+        .maint(["hold", &node, "-m", "fencing: the rack"])
+        .succeeds();
+    stage.fence(&node);
+    assert_eq!(stage.record(&node).expect("a record")["hold"], json!(null));
+    stage.comes_back(&node, "boot-2");
+    stage.maint(["unfence", &node]).succeeds();
+    let holder = stage.holder(&node);
+    assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    stage.maint(["unhold", &node]).succeeds();
+    stage.is_untouched(&node);
+}
+
 /// Of a node that was isolated, the opposite hook stands for a restart; of one that was powered off,
 /// by a hook or on somebody's word, it doesn't.
 #[test]

@@ -119,8 +119,9 @@ fn an_unfencing_goes_on_after_a_crash_in_its_hook_and_before_the_end_of_the_hold
             "spec": {"taints": null},
         }),
     );
-    assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
-    $ kubectl maint unfence worker-1
+    assert_eq!(stage.maint(["unfence", &node]).run().code, 6);
+    assert_snapshot!(stage.maint(["unfence", &node, "--yes"]).run(), @"
+    $ kubectl maint unfence worker-1 --yes
     node/worker-1 is not fenced
     -- stderr
     node/worker-1: the hold of its fencing is ended

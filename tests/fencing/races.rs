@@ -95,6 +95,32 @@ fn a_node_that_is_fenced_anew_meanwhile_stays_fenced() {
     assert_eq!(stage.record(&node), Some(record));
 }
 
+/// A fence that is in its hook keeps its hold, from its own person and from others.
+#[test]
+fn unfencing_does_not_end_the_hold_of_a_fence_at_work() {
+    let (stage, node) = Stage::with_silent_node("at-work");
+    let gate = stage.directory().join("gate");
+    let script = waits_for(&gate);
+    let mut fence = stage
+        .maint(["fence", &node, "--", "sh", "-c", &script])
+        .start();
+    fence.says("begun");
+    for person in ["alice@bastion", "bob@laptop"] {
+        let run = stage.maint(["unfence", &node]).holder(person).run();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(
+            run.stderr
+                .contains("on hold by alice@bastion for a fencing that is under way"),
+            "{run}"
+        );
+        let holder = stage.holder(&node);
+        assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    }
+    open(&gate);
+    let run = fence.ends();
+    assert_eq!(run.code, 0, "{run}");
+}
+
 /// The same person in two windows: they work under the same hold, and one record stands.
 #[test]
 fn one_fencer_twice_fences_once() {

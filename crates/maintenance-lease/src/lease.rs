@@ -247,6 +247,12 @@ impl NodeLease {
         self.notes.reason.as_deref()
     }
 
+    /// What a program holds it for, to know it again.
+    #[must_use]
+    pub fn purpose(&self) -> Option<&str> {
+        self.notes.purpose.as_deref()
+    }
+
     /// Until when an administrator means to hold it. Advisory: nothing ends by itself.
     #[must_use]
     pub fn hold_until(&self) -> Option<DateTime<Utc>> {

@@ -9,14 +9,16 @@ pub const ANNOTATION_PREFIX: &str = "kubectl-maint.dev/";
 pub(crate) mod annotation {
     pub(crate) const REASON: &str = "kubectl-maint.dev/reason";
     pub(crate) const HOLD_UNTIL: &str = "kubectl-maint.dev/hold-until";
+    pub(crate) const PURPOSE: &str = "kubectl-maint.dev/purpose";
     pub(crate) const LAST_HOLDER: &str = "kubectl-maint.dev/last-holder";
     pub(crate) const RELEASED_AT: &str = "kubectl-maint.dev/released-at";
     pub(crate) const RELEASED_BY: &str = "kubectl-maint.dev/released-by";
     pub(crate) const ACQUISITION: &str = "kubectl-maint.dev/acquisition";
 
-    pub(crate) const ALL: [&str; 6] = [
+    pub(crate) const ALL: [&str; 7] = [
         REASON,
         HOLD_UNTIL,
+        PURPOSE,
         LAST_HOLDER,
         RELEASED_AT,
         RELEASED_BY,
@@ -31,6 +33,9 @@ pub(crate) struct Notes {
     pub(crate) reason: Option<String>,
     #[serde(rename = "kubectl-maint.dev/hold-until")]
     pub(crate) hold_until: Option<String>,
+    /// What program holds it for what, for the same program to know it again.
+    #[serde(rename = "kubectl-maint.dev/purpose")]
+    pub(crate) purpose: Option<String>,
     #[serde(rename = "kubectl-maint.dev/last-holder")]
     pub(crate) last_holder: Option<String>,
     #[serde(rename = "kubectl-maint.dev/released-at")]

@@ -201,6 +201,7 @@ impl Release {
 pub struct Hold {
     pub(crate) reason: String,
     pub(crate) until: Option<DateTime<Utc>>,
+    pub(crate) purpose: Option<String>,
 }
 
 impl Hold {
@@ -209,7 +210,15 @@ impl Hold {
         Self {
             reason: reason.into(),
             until: None,
+            purpose: None,
         }
+    }
+
+    /// What a new hold is for, where a program has to know it again, also after a crash: unlike the
+    /// reason, nobody writes it by hand. An own hold that is there keeps its own.
+    pub fn purpose(mut self, purpose: impl Into<String>) -> Self {
+        self.purpose = Some(purpose.into());
+        self
     }
 
     /// When it is meant to be over. Advisory: a hold is overdue then, and never ends by itself.

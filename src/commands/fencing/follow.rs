@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::Site;
 use crate::failure::{Failure, Obstacle};
 use crate::report::fencing;
+use crate::terminal::escape;
 
 /// How often it is looked at.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -23,9 +24,20 @@ impl Site<'_> {
     pub(crate) async fn follow(&self, limit: Duration) -> Result<Remains, Failure> {
         let terminal = self.session.terminal;
         let begun = Instant::now();
+        let mut is_unheard = false;
         let mut told = Remains::default();
         loop {
-            let remains = self.or_interrupted(self.remains()).await?;
+            let (remains, unheard) = self.or_interrupted(self.remains()).await?;
+            if let Some(why) = unheard
+                && !is_unheard
+            {
+                terminal.warn(format!(
+                    "unknown whether node/{} is alive again: {}",
+                    self.node,
+                    escape(&why)
+                ));
+                is_unheard = true;
+            }
             if remains.tolerating != told.tolerating && !remains.tolerating.is_empty() {
                 terminal.remark(fencing::tolerating(&remains));
             }
@@ -55,20 +67,22 @@ impl Site<'_> {
         }
     }
 
-    async fn remains(&self) -> Result<Remains, Failure> {
+    /// What is left, and why the heartbeat could not be read, if so.
+    async fn remains(&self) -> Result<(Remains, Option<String>), Failure> {
         let begun = Machine.boot();
         let (remains, heartbeat) = futures::join!(
             self.reader.remains(&self.node),
             self.reader.heartbeat(&self.node)
         );
         let now = self.as_of(begun);
-        if let Ok(Some(heartbeat)) = heartbeat
-            && now.earliest - heartbeat < pod_safety::constants::HEARTBEAT_FRESH
+        if let Ok(Some(heartbeat)) = &heartbeat
+            && now.earliest - *heartbeat < pod_safety::constants::HEARTBEAT_FRESH
         {
-            let refusal = fencing::back_alive(&self.node, now.earliest - heartbeat, self.program());
+            let refusal =
+                fencing::back_alive(&self.node, now.earliest - *heartbeat, self.program());
             return Err(refusal);
         }
-        Ok(remains?)
+        Ok((remains?, heartbeat.err().map(|error| error.to_string())))
     }
 
     pub(crate) fn program(&self) -> &crate::cli::program::Program {

@@ -32,9 +32,12 @@ use crate::report::verb::Verb;
 use crate::session::{Session, Start};
 use crate::signals::asked_to_end;
 
-/// With what the reason of a hold begins that fencing took: whoever runs it again after a crash knows
-/// the hold by it, and so what to end one day.
+/// With what the reason of a hold begins that fencing took, for people.
 const MARK: &str = "fencing: ";
+
+/// The purpose of such a hold: whoever runs it again after a crash knows the hold by it, and so what to
+/// end one day.
+const PURPOSE: &str = "fencing";
 
 /// The longest reason of such a hold, in bytes; what is cut off stands in the record.
 const LONGEST_REASON: usize = 1000;
@@ -163,14 +166,11 @@ impl<'a> Site<'a> {
     pub(crate) async fn zone(&self, evidence: &Evidence) -> Known<Zone> {
         let labels = evidence.node.metadata.labels.as_ref();
         let name = labels.and_then(|labels| labels.get(ZONE)).cloned();
-        let selector = match &name {
-            Some(name) => format!("{ZONE}={name}"),
-            None => format!("!{ZONE}"),
-        };
+        let selector = Zone::selector(name.as_deref());
         match self
             .session
             .locks
-            .nodes(Some(&selector), RowDetail::Cells)
+            .nodes(selector.as_deref(), RowDetail::Cells)
             .await
         {
             Ok(rows) => Known::Yes(Zone {
@@ -203,7 +203,7 @@ impl<'a> Site<'a> {
     /// # Errors
     /// Where somebody else has it, say.
     pub(crate) async fn hold(&self, why: &str) -> Result<Change, Failure> {
-        let options = Hold::new(hold_reason(why));
+        let options = Hold::new(hold_reason(why)).purpose(PURPOSE);
         let locks = &self.session.locks;
         let change = locks.hold_seen(&self.node, &options, None, None).await?;
         let terminal = self.session.terminal;
@@ -378,10 +378,7 @@ fn names_acquisition(tokens: &str, node: &str, token: &str) -> bool {
 
 /// Whether `lease` is a hold that fencing took.
 pub(crate) fn is_of_fencing(lease: &NodeLease, now: Now) -> bool {
-    let is_marked = lease
-        .reason()
-        .is_some_and(|reason| reason.starts_with(MARK));
-    is_marked && lease.state(now) == State::AdminHold
+    lease.purpose() == Some(PURPOSE) && lease.state(now) == State::AdminHold
 }
 
 fn hold_reason(why: &str) -> String {

@@ -47,6 +47,7 @@ pub(super) fn imagined(
             lease.notes.reason.clone_from(&task.extras.reason);
             lease.notes.hold_until.clone_from(&task.extras.hold_until);
             lease.notes.released_by = None;
+            lease.notes.purpose.clone_from(&task.extras.purpose);
         }
         Write::Renew { at, duration, .. } => {
             lease.renewed = Some(at);
@@ -63,6 +64,7 @@ pub(super) fn imagined(
             lease.notes.released_by.clone_from(&task.extras.released_by);
             lease.notes.reason.clone_from(&task.extras.reason);
             lease.notes.hold_until = None;
+            lease.notes.purpose = None;
             lease.notes.nonce = None;
             lease.renewed = Some(renewed);
             lease.duration = 1;

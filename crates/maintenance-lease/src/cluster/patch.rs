@@ -16,6 +16,8 @@ pub(crate) struct Extras {
     pub(crate) reason: Option<String>,
     /// When an administrator means to be done, as RFC 3339.
     pub(crate) hold_until: Option<String>,
+    /// What a new acquisition is for, where a program has to know it again.
+    pub(crate) purpose: Option<String>,
     /// The write is a hold: it sets or removes the time above.
     pub(crate) hold: bool,
     /// Who releases, where that is not the holder.
@@ -126,6 +128,7 @@ fn annotations(
 ) -> Map<String, Value> {
     let before = seen.and_then(NodeLease::holder);
     let outdated = seen.is_some_and(|lease| lease.notes.outdated);
+    let had_purpose = seen.is_some_and(|lease| lease.notes.purpose.is_some());
     let mut set = Map::new();
     let mut note = |name: &str, value: Value| {
         set.insert(name.to_owned(), value);
@@ -144,6 +147,9 @@ fn annotations(
             note(annotation::ACQUISITION, json!(mark));
             note(annotation::REASON, json!(extras.reason));
             note(annotation::HOLD_UNTIL, json!(extras.hold_until));
+            if had_purpose || extras.purpose.is_some() {
+                note(annotation::PURPOSE, json!(extras.purpose));
+            }
             if let Some(before) = before {
                 note(annotation::LAST_HOLDER, json!(before));
                 note(annotation::RELEASED_AT, Value::Null);
@@ -168,6 +174,9 @@ fn annotations(
             }
             note(annotation::REASON, json!(extras.reason));
             note(annotation::HOLD_UNTIL, Value::Null);
+            if had_purpose {
+                note(annotation::PURPOSE, Value::Null);
+            }
             // The words that are left are not those of who takes it next, by whatever tool.
             let words = seen.filter(|_| extras.reason.is_some());
             let mark = words.map(|lease| mark_of_release(lease.transitions));
@@ -298,6 +307,28 @@ mod tests {
     }
 
     #[test]
+    fn a_purpose_is_that_of_one_acquisition() {
+        let mut names = Names::default();
+        let write = acquire(&mut names);
+        let purpose = |lease: &NodeLease, purpose: Option<&str>| {
+            let extras = Extras {
+                purpose: purpose.map(ToOwned::to_owned),
+                ..Extras::default()
+            };
+            let patch = merge_patch(&write, lease, &extras, &names);
+            patch["metadata"]["annotations"]
+                .get("kubectl-maint.dev/purpose")
+                .cloned()
+        };
+        let without = seen("");
+        assert_eq!(purpose(&without, Some("fencing")), Some(json!("fencing")));
+        assert_eq!(purpose(&without, None), None);
+        let with = seen(r#","annotations":{"kubectl-maint.dev/purpose":"fencing"}"#);
+        assert_eq!(with.purpose(), Some("fencing"));
+        assert_eq!(purpose(&with, None), Some(Value::Null));
+    }
+
+    #[test]
     fn owners_that_others_wrote_stay() {
         let other = r#"{"apiVersion":"v1","kind":"Pod","name":"p","uid":"p-uid"}"#;
         let old = r#"{"apiVersion":"v1","kind":"Node","name":"worker-1","uid":"old"}"#;
@@ -349,6 +380,7 @@ mod tests {
                 "kubectl-maint.dev/acquisition": null,
                 "kubectl-maint.dev/reason": "new kernel",
                 "kubectl-maint.dev/hold-until": null,
+                "kubectl-maint.dev/purpose": null,
                 "kubectl-maint.dev/last-holder": null,
                 "kubectl-maint.dev/released-at": null,
                 "kubectl-maint.dev/released-by": null,

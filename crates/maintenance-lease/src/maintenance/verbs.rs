@@ -476,6 +476,7 @@ impl Maintenance {
             hold_until: options
                 .until
                 .map(|until| until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
+            purpose: options.purpose.clone(),
             hold: true,
             ..Extras::default()
         };

@@ -138,7 +138,7 @@ impl Reader {
                 .as_ref()
                 .and_then(|node| node.metadata.labels.as_ref()?.get(ZONE).cloned()),
         };
-        let selector = zone.as_ref().map(|zone| format!("{ZONE}={zone}"));
+        let selector = Zone::selector(zone.as_deref());
         let rows = locks.nodes(selector.as_deref(), RowDetail::Cells).await;
         let rows = Known::of(rows.map_err(cause), || "list nodes".to_owned()).map(|rows| Rows {
             zone,

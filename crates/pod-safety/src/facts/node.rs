@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::Instant;
 
-use crate::constants::UNHEALTHY_ZONE_PERCENT;
+use crate::constants::{UNHEALTHY_ZONE_PERCENT, ZONE};
 use crate::known::Known;
 use crate::node::Signs;
 
@@ -91,9 +91,28 @@ pub struct Zone {
 }
 
 impl Zone {
+    /// The label selector of a zone's nodes; `None` selects the cluster's, in which a node without a zone
+    /// is counted.
+    #[must_use]
+    pub fn selector(name: Option<&str>) -> Option<String> {
+        name.map(|name| format!("{ZONE}={name}"))
+    }
+
     /// So many are silent that the fault may be on the control plane's side.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.silent * 100 > self.nodes * UNHEALTHY_ZONE_PERCENT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_without_a_zone_is_one_of_the_cluster() {
+        let selector = Zone::selector(Some("a"));
+        assert_eq!(selector.as_deref(), Some("topology.kubernetes.io/zone=a"));
+        assert_eq!(Zone::selector(None), None);
     }
 }
