@@ -280,7 +280,9 @@ impl Course<'_> {
     async fn follow(&self, look: &Look) -> Result<(), Failure> {
         self.tell(look, !self.has_written).await;
         let site = self.site;
-        let remains = site.follow(self.args.timeout).await?;
+        let remains = site
+            .follow(look.evidence.out_of_service(), self.args.timeout)
+            .await?;
         site.session.terminal.remark(format!(
             "node/{}: nothing is left of it that has to go",
             site.node

@@ -16,18 +16,18 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 impl Site<'_> {
     /// Waits up to `limit` until nothing is left of the node that will go, telling what is left
-    /// whenever that changes. Returns what stays.
+    /// whenever that changes. `value` is that of its taint. Returns what stays.
     ///
     /// # Errors
     /// Where something is left at the limit, it can't be read, the node is alive again, or it was
     /// interrupted.
-    pub(crate) async fn follow(&self, limit: Duration) -> Result<Remains, Failure> {
+    pub(crate) async fn follow(&self, value: &str, limit: Duration) -> Result<Remains, Failure> {
         let terminal = self.session.terminal;
         let begun = Instant::now();
         let mut is_unheard = false;
         let mut told = Remains::default();
         loop {
-            let (remains, unheard) = self.or_interrupted(self.remains()).await?;
+            let (remains, unheard) = self.or_interrupted(self.remains(value)).await?;
             if let Some(why) = unheard
                 && !is_unheard
             {
@@ -68,10 +68,10 @@ impl Site<'_> {
     }
 
     /// What is left, and why the heartbeat could not be read, if so.
-    async fn remains(&self) -> Result<(Remains, Option<String>), Failure> {
+    async fn remains(&self, value: &str) -> Result<(Remains, Option<String>), Failure> {
         let begun = Machine.boot();
         let (remains, heartbeat) = futures::join!(
-            self.reader.remains(&self.node),
+            self.reader.remains(&self.node, value),
             self.reader.heartbeat(&self.node)
         );
         let now = self.as_of(begun);

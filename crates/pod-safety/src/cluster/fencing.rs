@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Reader;
-use crate::constants::{HEARTBEATS, MEDIK8S};
+use crate::constants::{HEARTBEATS, MEDIK8S, OUT_OF_SERVICE};
 use crate::facts::Remediation;
 use crate::fencing::Remains;
 use crate::fencing::record::ANNOTATION;
@@ -41,6 +41,23 @@ impl Evidence {
         let status = self.node.status.as_ref();
         let info = status.and_then(|status| status.node_info.as_ref());
         info.map_or("", |info| info.boot_id.as_str())
+    }
+
+    /// The value of its out-of-service taint; empty where it has none.
+    #[must_use]
+    pub fn out_of_service(&self) -> &str {
+        let taints = self
+            .node
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.taints.as_deref());
+        let taint = taints
+            .unwrap_or_default()
+            .iter()
+            .find(|taint| taint.key == OUT_OF_SERVICE && taint.effect == "NoExecute");
+        taint
+            .and_then(|taint| taint.value.as_deref())
+            .unwrap_or_default()
     }
 
     /// It carries our annotation, be it a record or not.
@@ -84,18 +101,18 @@ impl Reader {
         }))
     }
 
-    /// What is left of a node.
+    /// What is left of a node whose out-of-service taint has this `value`.
     ///
     /// # Errors
     /// Where pods or volume attachments can't be listed.
-    pub async fn remains(&self, node: &str) -> Result<Remains, ApiError> {
+    pub async fn remains(&self, node: &str, value: &str) -> Result<Remains, ApiError> {
         let on_node = format!("fieldSelector=spec.nodeName%3D{}", escape(node));
         let (pods, attachments) = join(
             self.list("/api/v1/pods", &on_node),
             self.list("/apis/storage.k8s.io/v1/volumeattachments", ""),
         )
         .await;
-        Ok(Remains::of(node, &pods?, &attachments?))
+        Ok(Remains::of(node, value, &pods?, &attachments?))
     }
 
     /// Applies a merge patch to a Node.

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Pod, Toleration};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
-use crate::constants::{MIRROR, OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
+use crate::constants::{MIRROR, OUT_OF_SERVICE};
 
 /// What is left of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,9 +21,10 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// What `pods`, which are all of the node's, and `attachments`, which may be others' too, leave.
+    /// What `pods`, which are all of the node's, and `attachments`, which may be others' too, leave,
+    /// where the out-of-service taint has this `value`: tolerations name it.
     #[must_use]
-    pub fn of(node: &str, pods: &[Pod], attachments: &[VolumeAttachment]) -> Self {
+    pub fn of(node: &str, value: &str, pods: &[Pod], attachments: &[VolumeAttachment]) -> Self {
         let mut remains = Self::default();
         for pod in pods {
             let meta = &pod.metadata;
@@ -33,7 +34,7 @@ impl Remains {
                 meta.namespace.as_deref().unwrap_or_default(),
                 meta.name.as_deref().unwrap_or_default()
             );
-            if !is_terminating && stays(pod) {
+            if !is_terminating && stays(pod, value) {
                 remains.volumes_stay |= has_claims(pod);
                 remains.tolerating.push(name);
                 continue;
@@ -64,24 +65,28 @@ impl Remains {
 }
 
 /// Mirror pods are pictures of what runs from files: nothing takes them away.
-fn stays(pod: &Pod) -> bool {
+fn stays(pod: &Pod, value: &str) -> bool {
     let annotations = pod.metadata.annotations.as_ref();
     let is_mirror = annotations.is_some_and(|annotations| annotations.contains_key(MIRROR));
     let tolerations = pod
         .spec
         .as_ref()
         .and_then(|spec| spec.tolerations.as_deref());
-    is_mirror || tolerations.unwrap_or_default().iter().any(tolerates)
+    is_mirror
+        || tolerations
+            .unwrap_or_default()
+            .iter()
+            .any(|toleration| tolerates(toleration, value))
 }
 
 /// Whether a toleration keeps a pod on a node that is out of service, be it for a time.
-fn tolerates(toleration: &Toleration) -> bool {
+fn tolerates(toleration: &Toleration, taint: &str) -> bool {
     let effect = toleration.effect.as_deref().unwrap_or_default();
     let key = toleration.key.as_deref().unwrap_or_default();
     let value = toleration.value.as_deref().unwrap_or_default();
     let matches = match toleration.operator.as_deref().unwrap_or("Equal") {
         "Exists" => key.is_empty() || key == OUT_OF_SERVICE,
-        "Equal" | "" => key == OUT_OF_SERVICE && value == OUT_OF_SERVICE_VALUE,
+        "Equal" | "" => key == OUT_OF_SERVICE && value == taint,
         _ => false,
     };
     matches && (effect.is_empty() || effect == "NoExecute")
@@ -100,6 +105,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::constants::OUT_OF_SERVICE_VALUE;
 
     fn pod(name: &str, meta: &Value, spec: &Value) -> Pod {
         let mut pod =
@@ -138,7 +144,7 @@ mod tests {
             pod("leaving", &deleted(), &everything),
             pod("etcd", &mirror, &json!({})),
         ];
-        let remains = Remains::of("worker-1", &pods, &[]);
+        let remains = Remains::of("worker-1", OUT_OF_SERVICE_VALUE, &pods, &[]);
         assert_eq!(remains.pods, ["shop/web-0", "shop/web-1", "shop/leaving"]);
         assert_eq!(remains.tolerating, ["shop/proxy", "shop/etcd"]);
         assert!(!remains.is_over());
@@ -161,16 +167,23 @@ mod tests {
             (json!({"key": key}), false),
         ] {
             let read = serde_json::from_value(toleration.clone()).expect("a toleration");
-            assert_eq!(tolerates(&read), expected, "{toleration}");
+            assert_eq!(
+                tolerates(&read, OUT_OF_SERVICE_VALUE),
+                expected,
+                "{toleration}"
+            );
         }
+        let of_ours = json!({"key": key, "value": "nodeshutdown"});
+        let read = serde_json::from_value(of_ours).expect("a toleration");
+        assert!(!tolerates(&read, "theirs"), "the taint that stands counts");
     }
 
     #[test]
     fn it_is_over_once_nothing_is_left_that_will_go() {
         let of_others = [attachment("csi-2", "worker-2")];
-        assert!(Remains::of("worker-1", &[], &of_others).is_over());
+        assert!(Remains::of("worker-1", OUT_OF_SERVICE_VALUE, &[], &of_others).is_over());
         let own = [attachment("csi-1", "worker-1")];
-        let remains = Remains::of("worker-1", &[], &own);
+        let remains = Remains::of("worker-1", OUT_OF_SERVICE_VALUE, &[], &own);
         assert_eq!(remains.attachments, ["csi-1"]);
         assert!(!remains.is_over());
         let database = pod(
@@ -181,14 +194,19 @@ mod tests {
                 "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
             }),
         );
-        assert!(Remains::of("worker-1", &[database], &own).is_over());
+        assert!(Remains::of("worker-1", OUT_OF_SERVICE_VALUE, &[database], &own).is_over());
     }
 
     #[test]
     fn a_pod_with_finalizers_is_named() {
         let mut meta = deleted();
         meta["finalizers"] = json!(["example.com/backup"]);
-        let remains = Remains::of("worker-1", &[pod("web-0", &meta, &json!({}))], &[]);
+        let remains = Remains::of(
+            "worker-1",
+            OUT_OF_SERVICE_VALUE,
+            &[pod("web-0", &meta, &json!({}))],
+            &[],
+        );
         assert_eq!(remains.finalized, ["shop/web-0"]);
         assert!(!remains.is_over());
     }
