@@ -1,5 +1,7 @@
 //! Fencing in words and as data: what stands against it, what is left, what was done.
 
+use std::time::Duration;
+
 use maintenance_lease::protocol::Span;
 use pod_safety::Why;
 use pod_safety::fencing::record::How;
@@ -102,6 +104,18 @@ pub(crate) fn fenced_anew(node: &str, program: &Program) -> Failure {
     unsafe_(
         format!("node/{node} was fenced anew meanwhile, or its record changed: it stays fenced"),
         format!("look who did, then run it again: {program} status {node}"),
+    )
+}
+
+/// The lease that `node` is locked by may end before its hook does.
+pub(crate) fn too_short(node: &str, rest: Span, limit: Duration, program: &Program) -> Failure {
+    unsafe_(
+        format!(
+            "your lease on node/{node} ends in {}, and the hook may take {}: nothing was changed",
+            length(rest.max(Span::ZERO)),
+            length(Span::from(limit))
+        ),
+        format!("renew it first: {program} renew {node}; or give a shorter --hook-timeout"),
     )
 }
 

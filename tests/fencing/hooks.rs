@@ -99,6 +99,25 @@ fn a_hook_that_fails_changes_nothing() {
     stage.is_untouched(&node);
 }
 
+/// A lease that may run out under the hook is no lock for it.
+#[test]
+fn a_lease_has_to_last_as_long_as_the_hook_may() {
+    let (stage, node) = Stage::with_silent_node("lasts");
+    stage.maint(["acquire", &node, "--duration=1m"]).succeeds();
+    let ran = stage.directory().join("ran");
+    let hook = ["--", "touch", ran.to_str().expect("a path")];
+    let run = stage.maint(["fence", &node]).args(hook).run();
+    assert_eq!(run.code, 6, "{run}");
+    assert!(
+        run.stderr.contains("renew it first: kubectl maint renew"),
+        "{run}"
+    );
+    assert!(!ran.exists());
+    let short = stage.maint(["fence", &node, "--hook-timeout=10s"]);
+    short.args(hook).succeeds();
+    assert!(ran.exists());
+}
+
 /// Ctrl-C reaches the hook; what fence took it gives back.
 #[test]
 fn an_interrupted_hook_changes_nothing() {

@@ -28,6 +28,7 @@ use crate::cli::writing::{DryRunMode, WriteArgs};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::change;
+use crate::report::fencing::too_short;
 use crate::report::verb::Verb;
 use crate::session::{Session, Start};
 use crate::signals::asked_to_end;
@@ -282,6 +283,7 @@ impl<'a> Site<'a> {
         look: &Look,
         fencing: Option<u64>,
     ) -> Result<String, Failure> {
+        self.check_lasts(look.lease.as_ref(), limit)?;
         let command = supervisor::Command::new(argv.to_vec());
         let command = variables::tell(command, look, fencing);
         let result = hook::run(self.session.terminal, command, limit).await;
@@ -289,6 +291,27 @@ impl<'a> Site<'a> {
             true => Err(Failure::Interrupted),
             false => result,
         }
+    }
+
+    /// Makes sure that a lease that was there lasts as long as a hook may: nobody renews it meanwhile. A
+    /// hold has no end, and an outer `with` renews its own.
+    fn check_lasts(
+        &self,
+        lease: Option<&NodeLease>,
+        limit: std::time::Duration,
+    ) -> Result<(), Failure> {
+        let now = self.now();
+        let Some(lease) = lease else {
+            return Ok(());
+        };
+        let State::Held { until } = lease.state(now) else {
+            return Ok(());
+        };
+        let rest = until - now.latest;
+        if rest >= Span::from(limit) || is_acquired_by(lease, &self.node, self.inherited) {
+            return Ok(());
+        }
+        Err(too_short(&self.node, rest, limit, self.program()))
     }
 
     /// Leaves an Event on the Node.
