@@ -125,6 +125,55 @@ fn what_keeps_changing_is_left_after_three_tries() {
     scene("restless", |scene| {
         scene.harmless_pod("web-1");
         let gate = gate(scene);
+#[test]
+fn a_node_that_changed_is_looked_at_again_before_it_goes() {
+    scene("returned", |scene| {
+        let path = format!("/api/v1/nodes/{}", scene.node);
+        let is_there = || scene.cluster.try_send("GET", &path, None).is_ok();
+        let gate = scene.cluster.gate(|method, path| {
+            if *method == Method::DELETE && path.contains("/nodes/") {
+                Treatment::Keep
+            } else {
+                Treatment::Pass
+            }
+        });
+        let deleting = || {
+            let node = format!("node/{}", scene.node);
+            scene
+                .cluster
+                .maint(["force-delete", &node, "--confirm", "-m", "why"])
+                .kubeconfig(&gate.kubeconfig)
+        };
+        let touch = |text: &str| {
+            let label = json!({"metadata": {"labels": {"touched": text}}});
+            scene.cluster.patch(&path, &label);
+        };
+
+        // Its kubelet is back.
+        let run = deleting().start();
+        let kept = gate.kept();
+        scene.heartbeat();
+        touch("returned");
+        assert_eq!(kept.passes(), 409);
+        let run = run.ends();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(
+            run.stderr
+                .contains("refused: node-alive; nothing was deleted"),
+            "{run}"
+        );
+        assert!(is_there());
+
+        // Whoever says that it may live has it deleted as it moves.
+        let run = deleting().args(["--override=node-alive"]).start();
+        let kept = gate.kept();
+        touch("alive");
+        assert_eq!(kept.passes(), 200);
+        assert_eq!(run.ends().code, 0);
+        assert!(!is_there());
+    });
+}
+
         let words = ["--confirm", "-m", "why"];
         let run = scene
             .force_delete("web-1", &words)

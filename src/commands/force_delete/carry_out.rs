@@ -187,11 +187,13 @@ impl Work<'_> {
                     .delete_pod(namespace, &target.name, exactly)
                     .await
             }
-            // A kubelet's status moves the version of a Node all the time.
+            // What moves the version of a silent Node may be its kubelet, back again; that of a live one
+            // moves it all the time.
             None => {
+                let lives = self.args.overrides.iter().any(|id| id == "node-alive");
                 let exactly = Exactly {
                     uid: &target.uid,
-                    version: None,
+                    version: (!lives).then_some(&*target.resource_version),
                     grace: None,
                     dry_run,
                 };
