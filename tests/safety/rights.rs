@@ -122,6 +122,31 @@ fn without_heartbeats_a_node_that_is_called_silent_is_unknown() {
 }
 
 #[test]
+#[test]
+fn a_fresh_heartbeat_counts_without_the_right_to_read_its_node() {
+    scene("nodeless", |scene| {
+        scene.harmless_pod("web-1");
+        let rules = [
+            pods(&["get", "delete"]),
+            Rule::new("coordination.k8s.io", &["leases"], &["get"]),
+        ];
+        let user = scene.user("dev", &rules);
+        let report = || {
+            Levels::of(
+                scene
+                    .force_delete("web-1", &["-o", "json"])
+                    .kubeconfig(&user),
+            )
+        };
+        report().are(&[
+            ("node-alive", None),
+            ("node-alive-unknown", Some("unknown")),
+        ]);
+        scene.heartbeat();
+        report().are(&[("node-alive", Some("refuse")), ("node-alive-unknown", None)]);
+    });
+}
+
 fn a_missing_right_is_told_before_anything_is_tried() {
     scene("powerless", |scene| {
         scene.harmless_pod("web-1");

@@ -50,7 +50,11 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
     if facts.pod.node.is_empty() {
         verdicts.push(node::none());
     } else {
-        verdicts.extend(node::check(&facts.node, Some(&facts.pod.told), now));
+        let heard = node::Heard {
+            told: &facts.pod.told,
+            heartbeat: &facts.heartbeat,
+        };
+        verdicts.extend(node::check(&facts.node, Some(heard), now));
         verdicts.push(mass_loss::check(&facts.zone));
         verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
     }

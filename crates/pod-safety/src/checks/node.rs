@@ -1,6 +1,6 @@
 //! `node-alive`, `node-silent`, `node-gone` and `fenced`: whether anything can still run there.
 
-use maintenance_lease::protocol::Now;
+use maintenance_lease::protocol::{Instant, Now};
 
 use super::verdict::Verdict;
 use crate::constants::POD_GC;
@@ -15,8 +15,17 @@ const SILENT: &str = "node-silent";
 const GONE: &str = "node-gone";
 const FENCED: &str = "fenced";
 
-/// `told` is what a pod of the node says of it, for users who may not read nodes.
-pub(super) fn check(node: &Known<NodeSight>, told: Option<&Told>, now: Now) -> Vec<Verdict> {
+/// What is heard of a node from elsewhere, for users who may not read nodes.
+#[derive(Clone, Copy)]
+pub(super) struct Heard<'a> {
+    /// What a pod of the node says of it.
+    pub(super) told: &'a Told,
+    /// When its kubelet last renewed its heartbeat.
+    pub(super) heartbeat: &'a Known<Option<Instant>>,
+}
+
+/// Whether the node lives, from the Node itself, else from what is `heard` of it.
+pub(super) fn check(node: &Known<NodeSight>, heard: Option<Heard<'_>>, now: Now) -> Vec<Verdict> {
     match node {
         Known::Yes(NodeSight::There(there)) => {
             let mut verdicts = of_there(there, now);
@@ -24,7 +33,7 @@ pub(super) fn check(node: &Known<NodeSight>, told: Option<&Told>, now: Now) -> V
             verdicts
         }
         Known::Yes(NodeSight::Gone { heartbeat }) => of_gone(heartbeat, now),
-        Known::Unknown(why) => vec![told_by_the_pod(told, why, now)],
+        Known::Unknown(why) => vec![hearsay(heard, why, now)],
     }
 }
 
@@ -98,10 +107,7 @@ fn fenced(there: &There) -> Option<Verdict> {
     }
 }
 
-fn of_gone(
-    heartbeat: &Known<Option<maintenance_lease::protocol::Instant>>,
-    now: Now,
-) -> Vec<Verdict> {
+fn of_gone(heartbeat: &Known<Option<Instant>>, now: Now) -> Vec<Verdict> {
     let gc = age(POD_GC);
     match heartbeat {
         Known::Yes(heartbeat) if is_fresh(*heartbeat, now) => vec![alive(
@@ -122,10 +128,13 @@ fn of_gone(
 }
 
 /// What can be said of the node without reading it.
-fn told_by_the_pod(told: Option<&Told>, why: &Why, now: Now) -> Verdict {
-    let Some(told) = told else {
+fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
+    let Some(Heard { told, heartbeat }) = heard else {
         return Verdict::unknown(ALIVE_UNKNOWN, "whether its kubelet is alive", why);
     };
+    if matches!(heartbeat, Known::Yes(heartbeat) if is_fresh(*heartbeat, now)) {
+        return alive("the node can't be read, but its kubelet is alive");
+    }
     if told.ready {
         return alive("the pod counts as ready, so nobody called its node silent");
     }
@@ -147,12 +156,26 @@ fn told_by_the_pod(told: Option<&Told>, why: &Why, now: Now) -> Verdict {
             signs.join(", ")
         ),
     };
-    Verdict::unknown(ALIVE_UNKNOWN, &format!("{telling}; its heartbeat"), why)
+    let (what, why) = match heartbeat {
+        Known::Yes(Some(renewed)) => (
+            format!(
+                "{telling}; its last heartbeat is {} old; the node itself",
+                age(now.earliest - *renewed)
+            ),
+            why,
+        ),
+        Known::Yes(None) => (
+            format!("{telling}; it has no heartbeat; the node itself"),
+            why,
+        ),
+        Known::Unknown(_) => (format!("{telling}; its heartbeat"), why),
+    };
+    Verdict::unknown(ALIVE_UNKNOWN, &what, why)
 }
 
 #[cfg(test)]
 mod tests {
-    use maintenance_lease::protocol::{Instant, Span};
+    use maintenance_lease::protocol::Span;
 
     use super::*;
     use crate::checks::Level::{self, Ok, Refuse, Unknown, Warn};
@@ -163,8 +186,8 @@ mod tests {
         Known::Yes(Some(NOW - Span::seconds(seconds)))
     }
 
-    fn verdicts(node: &Known<NodeSight>, told: Option<&Told>) -> Vec<(&'static str, Level)> {
-        check(node, told, Now::at(NOW))
+    fn verdicts(node: &Known<NodeSight>, heard: Option<Heard<'_>>) -> Vec<(&'static str, Level)> {
+        check(node, heard, Now::at(NOW))
             .iter()
             .map(|verdict| (verdict.id, verdict.level))
             .collect()
@@ -240,19 +263,45 @@ mod tests {
             node_lost: true,
             evicted_by_taint: true,
         };
-        assert_eq!(verdicts(&unread, Some(&silent)), [(ALIVE_UNKNOWN, Unknown)]);
-        let words = &check(&unread, Some(&silent), Now::at(NOW))[0].words;
+        fn by(told: &Told) -> Heard<'_> {
+            Heard {
+                told,
+                heartbeat: &Known::Unknown(Why::NotRead),
+            }
+        }
+        assert_eq!(
+            verdicts(&unread, Some(by(&silent))),
+            [(ALIVE_UNKNOWN, Unknown)]
+        );
+        let words = &check(&unread, Some(by(&silent)), Now::at(NOW))[0].words;
         assert!(
             words.contains("not ready for 9m, NodeLost, evicted because of a taint"),
             "{words}"
         );
-        let words = &check(&unread, Some(&Told::default()), Now::at(NOW))[0].words;
+        let words = &check(&unread, Some(by(&Told::default())), Now::at(NOW))[0].words;
         assert!(words.contains("does not tell"), "{words}");
         let ready = Told {
             ready: true,
             ..silent
         };
-        assert_eq!(verdicts(&unread, Some(&ready)), [(ALIVE, Refuse)]);
+        assert_eq!(verdicts(&unread, Some(by(&ready))), [(ALIVE, Refuse)]);
         assert_eq!(verdicts(&unread, None), [(ALIVE_UNKNOWN, Unknown)]);
+    }
+
+    #[test]
+    fn a_heartbeat_counts_where_the_node_itself_was_not_read() {
+        let unread = Known::Unknown(Why::Forbidden("get nodes".to_owned()));
+        let told = Told::default();
+        for (heartbeat, expected) in [
+            (ago(5), (ALIVE, Refuse)),
+            (ago(90), (ALIVE_UNKNOWN, Unknown)),
+            (Known::Yes(None), (ALIVE_UNKNOWN, Unknown)),
+        ] {
+            let heard = Heard {
+                told: &told,
+                heartbeat: &heartbeat,
+            };
+            assert_eq!(verdicts(&unread, Some(heard)), [expected], "{heartbeat:?}");
+        }
     }
 }

@@ -19,6 +19,7 @@ pub use pod::{PodSight, Told};
 pub use volumes::Volume;
 
 use k8s_openapi::api::core::v1::Pod;
+use maintenance_lease::protocol::Instant;
 
 use crate::known::{Known, Why};
 
@@ -29,6 +30,8 @@ pub struct Facts {
     pub pod: PodSight,
     /// Its node.
     pub node: Known<NodeSight>,
+    /// When a kubelet last renewed a heartbeat under the node's name, whether the Node was read or not.
+    pub heartbeat: Known<Option<Instant>>,
     /// The node's maintenance Lease.
     pub lock: Known<Lock>,
     /// The node's Lease of other operators.
@@ -55,6 +58,7 @@ impl Facts {
         let namespace = evidence.namespaces.get(&sight.namespace);
         Self {
             node: node.map_or_else(|| Known::Unknown(unread()), NodeEvidence::sight),
+            heartbeat: node.map_or_else(|| Known::Unknown(unread()), |node| node.heartbeat.clone()),
             lock: node.map_or_else(|| Known::Unknown(unread()), |node| node.lock.clone()),
             remediation: node
                 .map_or_else(|| Known::Unknown(unread()), |node| node.remediation.clone()),
