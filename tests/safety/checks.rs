@@ -251,15 +251,17 @@ fn whoever_works_on_the_node_is_not_disturbed() {
         let leases = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases";
         scene.cluster.create(leases, &remediation(60));
         let levels = scene.levels("web-1");
-        levels.are(&[("lease", Some("refuse"))]);
+        levels.are(&[("lease", Some("ok")), ("remediation", Some("refuse"))]);
         assert!(
             levels
-                .words("lease")
+                .words("remediation")
                 .starts_with("node-maintenance is at work")
         );
         let path = format!("{leases}/node-{}", scene.node);
         scene.cluster.patch(&path, &remediation(3600));
-        scene.levels("web-1").are(&[("lease", Some("ok"))]);
+        scene
+            .levels("web-1")
+            .are(&[("lease", Some("ok")), ("remediation", None)]);
     });
 }
 

@@ -56,7 +56,7 @@ fn arguments_that_cannot_be_meant() {
 
     $ kubectl maint force-delete pod/a --confirm= -m why
     -- stderr
-    error: invalid value '' for '--confirm[=<ID,...>]': "" is none of owner, no-owner, quorum, volume-attached, volume-unguarded, pdb, mass-loss, node-alive-unknown, lease-unknown, rights-unknown
+    error: invalid value '' for '--confirm[=<ID,...>]': "" is none of owner, no-owner, quorum, volume-attached, volume-unguarded, pdb, mass-loss, node-alive-unknown, lease-unknown, remediation-unknown, rights-unknown
 
     For more information, try '--help'.
     -- exit code 2
@@ -71,7 +71,7 @@ fn arguments_that_cannot_be_meant() {
     $ kubectl maint force-delete pod/a --override=mirror
     -- stderr
     error: invalid value 'mirror' for '--override <ID>'
-      [possible values: not-deleting, in-grace, node-alive, lease, rights]
+      [possible values: not-deleting, in-grace, node-alive, lease, remediation, rights]
 
     For more information, try '--help'.
     -- exit code 2

@@ -1,4 +1,4 @@
-//! `lease`: nobody else works on the node, neither a person nor an operator.
+//! `lease` and `remediation`: nobody else works on the node, neither a person nor an operator.
 
 use maintenance_lease::protocol::{Instant, Now};
 
@@ -9,6 +9,8 @@ use crate::words::age;
 
 const ID: &str = "lease";
 const UNKNOWN: &str = "lease-unknown";
+const REMEDIATION: &str = "remediation";
+const REMEDIATION_UNKNOWN: &str = "remediation-unknown";
 
 pub(super) fn check(
     lock: &Known<Lock>,
@@ -27,7 +29,16 @@ pub(super) fn check(
                     .unwrap_or_default()
             ),
         )),
-        Known::Yes(Lock::Free | Lock::Own | Lock::Expired { .. }) => {}
+        Known::Yes(Lock::Own) => {
+            verdicts.push(Verdict::ok(ID, "you have the node's maintenance lease"));
+        }
+        Known::Yes(Lock::Expired { holder }) => verdicts.push(Verdict::ok(
+            ID,
+            format!("nobody has the node; the lease of {holder} expired"),
+        )),
+        Known::Yes(Lock::Free) => {
+            verdicts.push(Verdict::ok(ID, "nobody has the node's maintenance lease"));
+        }
         Known::Unknown(why) => verdicts.push(Verdict::unknown(
             UNKNOWN,
             "whether somebody has the node's maintenance lease",
@@ -36,27 +47,15 @@ pub(super) fn check(
     }
     match remediation {
         Known::Yes(Remediation::Running { holder }) => verdicts.push(Verdict::refuse(
-            ID,
+            REMEDIATION,
             format!("{holder} is at work on the node (its lease in medik8s-leases): let it finish"),
         )),
         Known::Yes(Remediation::None) => {}
         Known::Unknown(why) => verdicts.push(Verdict::unknown(
-            UNKNOWN,
+            REMEDIATION_UNKNOWN,
             "whether an operator remediates the node",
             why,
         )),
-    }
-    if verdicts.is_empty() {
-        verdicts.push(Verdict::ok(
-            ID,
-            match lock {
-                Known::Yes(Lock::Own) => "you have the node's maintenance lease".to_owned(),
-                Known::Yes(Lock::Expired { holder }) => {
-                    format!("nobody has the node; the lease of {holder} expired")
-                }
-                _ => "nobody has the node's maintenance lease".to_owned(),
-            },
-        ));
     }
     verdicts
 }
@@ -109,13 +108,21 @@ mod tests {
             (Known::Yes(Lock::Own), idle(), &[(ID, Ok)]),
             (Known::Yes(expired), idle(), &[(ID, Ok)]),
             (Known::Yes(bob()), idle(), &[(ID, Refuse)]),
-            (Known::Yes(Lock::Free), running(), &[(ID, Refuse)]),
+            (
+                Known::Yes(Lock::Free),
+                running(),
+                &[(ID, Ok), (REMEDIATION, Refuse)],
+            ),
             (forbidden(), idle(), &[(UNKNOWN, Unknown)]),
-            (Known::Yes(Lock::Free), forbidden(), &[(UNKNOWN, Unknown)]),
+            (
+                Known::Yes(Lock::Free),
+                forbidden(),
+                &[(ID, Ok), (REMEDIATION_UNKNOWN, Unknown)],
+            ),
             (
                 Known::Yes(bob()),
                 forbidden(),
-                &[(ID, Refuse), (UNKNOWN, Unknown)],
+                &[(ID, Refuse), (REMEDIATION_UNKNOWN, Unknown)],
             ),
         ];
         for (lock, remediation, expected) in cases {

@@ -24,7 +24,7 @@ use crate::facts::{Facts, Fenced, NodeSight};
 use crate::known::Known;
 
 /// The ids that `--confirm` may name.
-pub const CONFIRMABLE: [&str; 10] = [
+pub const CONFIRMABLE: [&str; 11] = [
     "owner",
     "no-owner",
     "quorum",
@@ -34,11 +34,19 @@ pub const CONFIRMABLE: [&str; 10] = [
     "mass-loss",
     "node-alive-unknown",
     "lease-unknown",
+    "remediation-unknown",
     "rights-unknown",
 ];
 
 /// The ids that `--override` may name.
-pub const OVERRIDABLE: [&str; 5] = ["not-deleting", "in-grace", "node-alive", "lease", "rights"];
+pub const OVERRIDABLE: [&str; 6] = [
+    "not-deleting",
+    "in-grace",
+    "node-alive",
+    "lease",
+    "remediation",
+    "rights",
+];
 
 /// All verdicts on a pod that is to be deleted by force. `first` is the uid that the report was about,
 /// where there was one already.

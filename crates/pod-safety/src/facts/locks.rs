@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::{Instant, Now, Span, State};
+use maintenance_lease::protocol::{Instant, Now, SKEW_BUDGET, Span, State};
 
 use crate::wire::micro_instant;
 
@@ -76,7 +76,8 @@ impl Remediation {
                 .filter(|holder| !holder.is_empty())?;
             let renewed = micro_instant(spec.renew_time.as_ref().or(spec.acquire_time.as_ref())?);
             let seconds = u32::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
-            (now.earliest <= renewed + Span::seconds(seconds)).then_some(holder)
+            let end = renewed + Span::seconds(seconds);
+            (now.earliest <= end + SKEW_BUDGET).then_some(holder)
         });
         running.map_or(Self::None, |holder| Self::Running { holder })
     }

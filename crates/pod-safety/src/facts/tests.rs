@@ -1,6 +1,7 @@
 //! How facts follow from objects as the server sends them.
 
 use k8s_openapi::api::core::v1::Pod;
+use maintenance_lease::protocol::{Now, Span};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -136,4 +137,40 @@ fn what_was_not_read_is_not_known() {
     assert_eq!(facts.lock, unread());
     assert_eq!(facts.budgets, unread());
     assert_eq!(facts.may_delete, unread());
+}
+
+#[test]
+fn a_heartbeat_that_was_read_is_known_without_its_node() {
+    let renewed = Known::Yes(Some(Instant::from_micros(7)));
+    let node = NodeEvidence {
+        node: unread(),
+        heartbeat: renewed.clone(),
+        lock: unread(),
+        remediation: unread(),
+        zone: unread(),
+    };
+    let evidence = Evidence {
+        nodes: [("worker-1".to_owned(), node)].into(),
+        ..Evidence::default()
+    };
+    let facts = Facts::of(&pod("False", &json!([])), &evidence);
+    assert_eq!(facts.node, unread());
+    assert_eq!(facts.heartbeat, renewed);
+}
+
+#[test]
+fn an_operator_is_at_work_until_its_lease_ran_out_for_every_clock() {
+    let lease = read(json!({
+        "metadata": {"name": "node-worker-1"},
+        "spec": {
+            "holderIdentity": "node-healthcheck",
+            "leaseDurationSeconds": 60,
+            "renewTime": "1970-01-01T00:10:00.000000Z",
+        },
+    }));
+    let end = Instant::from_micros(660_000_000);
+    let at = |seconds| Remediation::of(Some(&lease), Now::at(end + Span::seconds(seconds)));
+    let holder = "node-healthcheck".to_owned();
+    assert_eq!(at(3), Remediation::Running { holder });
+    assert_eq!(at(4), Remediation::None);
 }
