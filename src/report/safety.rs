@@ -15,6 +15,8 @@ use crate::terminal::escape;
 pub(crate) enum Outcome {
     /// It is gone.
     Deleted,
+    /// Somebody else's deletion was first.
+    WasGone,
     /// It was a dry run.
     WouldBeDeleted,
     /// It is gone, and the replacement that is promised did not come in time.
@@ -32,22 +34,25 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// What stands behind "force-deleted".
+    /// What stands behind the target's name.
     pub(crate) fn words(&self) -> String {
+        let done = "force-deleted";
         match self {
-            Self::Deleted | Self::WouldBeDeleted => String::new(),
-            Self::Unreplaced => ", and not replaced yet".to_owned(),
+            Self::WasGone => "was gone already".to_owned(),
+            Self::Deleted | Self::WouldBeDeleted => done.to_owned(),
+            Self::Unreplaced => format!("{done}, and not replaced yet"),
             Self::Unseen { error } => {
-                format!("; what became of it is not known: {}", escape(error))
+                format!("{done}; what became of it is not known: {}", escape(error))
             }
             Self::Held { finalizers } => {
-                format!(", and held by finalizer {}", escape(&finalizers.join(", ")))
+                let finalizers = escape(&finalizers.join(", "));
+                format!("{done}, and held by finalizer {finalizers}")
             }
             Self::Replaced {
                 node: Some(node), ..
-            } => format!(", and replaced on node/{}", escape(node)),
+            } => format!("{done}, and replaced on node/{}", escape(node)),
             Self::Replaced { node: None, .. } => {
-                ", and replaced by a pod that has no node yet".to_owned()
+                format!("{done}, and replaced by a pod that has no node yet")
             }
         }
     }

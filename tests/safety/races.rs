@@ -64,6 +64,34 @@ fn a_pod_that_was_replaced_is_not_deleted() {
 }
 
 #[test]
+fn a_pod_that_went_by_itself_is_told_as_that() {
+    scene("went", |scene| {
+        scene.harmless_pod("web-1");
+        let gone = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
+        let go = || {
+            scene
+                .cluster
+                .try_send("DELETE", &scene.pod_path("web-1"), Some(&gone))
+                .expect("it goes");
+        };
+        let run = deleting(scene, "web-1", go, 0);
+        assert_eq!(run.code, 0, "{run}");
+        assert!(
+            run.stdout.ends_with("pod/web-1 was gone already\n"),
+            "{run}"
+        );
+        let events = scene
+            .cluster
+            .get(&scene.at("/apis/events.k8s.io/v1", "events"));
+        let events = events["items"].as_array().expect("a list");
+        assert!(
+            events.iter().all(|event| event["reason"] != "ForceDeleted"),
+            "{events:#?}"
+        );
+    });
+}
+
+#[test]
 fn a_pod_that_only_changed_is_looked_at_again() {
     scene("touched", |scene| {
         scene.harmless_pod("web-1");
@@ -97,34 +125,6 @@ fn a_node_that_comes_back_meanwhile_stops_it() {
     });
 }
 
-#[test]
-fn what_is_given_up_only_now_was_not_confirmed() {
-    scene("appeared", |scene| {
-        let set = scene.stateful_set("web", 3, 2);
-        scene.ended_pod("web-0", Some(&set), &json!({}));
-        let lose_one = || {
-            let path = scene.at("/apis/apps/v1", "statefulsets/web/status");
-            let status = json!({"status": {"replicas": 3, "readyReplicas": 1}});
-            scene.cluster.patch(&path, &status);
-            let label = json!({"metadata": {"labels": {"touched": "yes"}}});
-            scene.cluster.patch(&scene.pod_path("web-0"), &label);
-        };
-        let run = deleting(scene, "web-0", lose_one, 0);
-        assert_eq!(run.code, 6, "{run}");
-        assert!(
-            run.stderr
-                .contains("not confirmed: quorum; nothing was deleted"),
-            "{run}"
-        );
-        assert!(scene.is_there("web-0"));
-    });
-}
-
-#[test]
-fn what_keeps_changing_is_left_after_three_tries() {
-    scene("restless", |scene| {
-        scene.harmless_pod("web-1");
-        let gate = gate(scene);
 #[test]
 fn a_node_that_changed_is_looked_at_again_before_it_goes() {
     scene("returned", |scene| {
@@ -174,6 +174,34 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
     });
 }
 
+#[test]
+fn what_is_given_up_only_now_was_not_confirmed() {
+    scene("appeared", |scene| {
+        let set = scene.stateful_set("web", 3, 2);
+        scene.ended_pod("web-0", Some(&set), &json!({}));
+        let lose_one = || {
+            let path = scene.at("/apis/apps/v1", "statefulsets/web/status");
+            let status = json!({"status": {"replicas": 3, "readyReplicas": 1}});
+            scene.cluster.patch(&path, &status);
+            let label = json!({"metadata": {"labels": {"touched": "yes"}}});
+            scene.cluster.patch(&scene.pod_path("web-0"), &label);
+        };
+        let run = deleting(scene, "web-0", lose_one, 0);
+        assert_eq!(run.code, 6, "{run}");
+        assert!(
+            run.stderr
+                .contains("not confirmed: quorum; nothing was deleted"),
+            "{run}"
+        );
+        assert!(scene.is_there("web-0"));
+    });
+}
+
+#[test]
+fn what_keeps_changing_is_left_after_three_tries() {
+    scene("restless", |scene| {
+        scene.harmless_pod("web-1");
+        let gate = gate(scene);
         let words = ["--confirm", "-m", "why"];
         let run = scene
             .force_delete("web-1", &words)

@@ -120,7 +120,8 @@ impl Work<'_> {
                 self.under_way.replace(Some(report.target.to_string()));
                 let sent = self.delete_one(&report.target).await;
                 self.under_way.take();
-                if sent? == Deletion::Changed {
+                let sent = sent?;
+                if sent == Deletion::Changed {
                     changed = true;
                     continue;
                 }
@@ -130,9 +131,10 @@ impl Work<'_> {
                         Asked::Node(_) => None,
                         _ => look.pods.get(index).cloned(),
                     },
-                    outcome: match self.args.write.dry_run {
-                        DryRunMode::None => Outcome::Deleted,
-                        DryRunMode::Client | DryRunMode::Server => Outcome::WouldBeDeleted,
+                    outcome: match (sent, self.args.write.dry_run) {
+                        (Deletion::AlreadyGone, _) => Outcome::WasGone,
+                        (_, DryRunMode::None) => Outcome::Deleted,
+                        (_, DryRunMode::Client | DryRunMode::Server) => Outcome::WouldBeDeleted,
                     },
                     report: report.clone(),
                 });
@@ -223,7 +225,7 @@ impl Work<'_> {
                 "unknown whether {target} was deleted: it is still there, and the request may still \
                  take effect ({error})"
             ))),
-            _ => Ok(Deletion::AlreadyGone),
+            _ => Ok(Deletion::Done),
         }
     }
 
@@ -231,8 +233,8 @@ impl Work<'_> {
     async fn see_what_became(&self, deleted: &mut [Deleted]) {
         let seeing = deleted.iter().map(|one| async move {
             match &one.facts {
-                Some(facts) => self.became(facts).await,
-                None => Outcome::Deleted,
+                Some(facts) if one.outcome == Outcome::Deleted => self.became(facts).await,
+                _ => one.outcome.clone(),
             }
         });
         let outcomes = join_all(seeing).await;

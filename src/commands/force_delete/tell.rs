@@ -128,7 +128,7 @@ impl Work<'_> {
                 let words = outcome.words();
                 self.session
                     .terminal
-                    .result(format!("{target} force-deleted{words}{suffix}"));
+                    .result(format!("{target} {words}{suffix}"));
             }
             Format::Name => self.session.terminal.data(target),
             Format::Json | Format::Yaml | Format::Token => {}
@@ -151,6 +151,9 @@ impl Work<'_> {
             }
         }
         if let Some(error) = failed {
+            if one.outcome == Outcome::WasGone {
+                continue;
+            }
             self.session.terminal.warn(format!(
                 "no Event keeps the evidence: {}",
                 escape(&error.to_string())
