@@ -124,6 +124,11 @@ impl ForceDeleteArgs {
             overridden: self.overrides.iter().cloned().collect(),
         }
     }
+
+    /// Whether `--confirm` names this id.
+    fn gives_up(&self, id: &str) -> bool {
+        matches!(&self.confirm, Some(Confirmed::These(ids)) if ids.contains(id))
+    }
 }
 
 pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Code, Failure> {

@@ -32,8 +32,8 @@ fn a_hundred_pods_cost_as_many_requests_as_two() {
             scene.make_pod(&format!("web-{index}"), &owned);
         }
         assert_eq!(cost(scene), of_two);
-        // Pods, Node, its zone, heartbeat, heartbeats, two leases, three rights; StatefulSets, claims
+        // Pods, Node, its zone, heartbeat, heartbeats, two leases, four rights; StatefulSets, claims
         // and budgets of the namespace; volumes, attachments and drivers.
-        assert_eq!(of_two, 16);
+        assert_eq!(of_two, 17);
     });
 }

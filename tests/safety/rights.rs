@@ -2,6 +2,7 @@
 //! well.
 
 use control_plane::Rule;
+use http::Method;
 use serde_json::json;
 
 use crate::scene::{Levels, scene};
@@ -122,7 +123,6 @@ fn without_heartbeats_a_node_that_is_called_silent_is_unknown() {
 }
 
 #[test]
-#[test]
 fn a_fresh_heartbeat_counts_without_the_right_to_read_its_node() {
     scene("nodeless", |scene| {
         scene.harmless_pod("web-1");
@@ -147,6 +147,7 @@ fn a_fresh_heartbeat_counts_without_the_right_to_read_its_node() {
     });
 }
 
+#[test]
 fn a_missing_right_is_told_before_anything_is_tried() {
     scene("powerless", |scene| {
         scene.harmless_pod("web-1");
@@ -163,6 +164,77 @@ fn a_missing_right_is_told_before_anything_is_tried() {
             .kubeconfig(&user)
             .run();
         assert_eq!(run.code, 6, "{run}");
+    });
+}
+
+#[test]
+fn who_may_not_make_a_lease_that_is_missing_does_not_know_of_it() {
+    scene("makeless", |scene| {
+        scene.harmless_pod("web-1");
+        let rules = [
+            pods(&["get", "delete"]),
+            Rule::new("coordination.k8s.io", &["leases"], &["get", "patch"]),
+        ];
+        let user = scene.user("dev", &rules);
+        let report = || {
+            Levels::of(
+                scene
+                    .force_delete("web-1", &["-o", "json"])
+                    .kubeconfig(&user),
+            )
+        };
+        let levels = report();
+        levels.are(&[("lease-unknown", Some("unknown")), ("lease", None)]);
+        let words = levels.words("lease-unknown");
+        assert!(words.contains("you may not create leases"), "{words}");
+        scene.cluster.released(&scene.node);
+        report().are(&[("lease-unknown", None), ("lease", Some("ok"))]);
+    });
+}
+
+#[test]
+fn a_lock_that_nobody_promises_is_unknown() {
+    scene("promised", |scene| {
+        scene.harmless_pod("web-1");
+        let gate = scene
+            .cluster
+            .gate(|_, path| match path.contains("/selfsubjectaccessreviews") {
+                true => Treatment::Answer(503, None),
+                false => Treatment::Pass,
+            });
+        let run = scene
+            .force_delete("web-1", &["-o", "json"])
+            .kubeconfig(&gate.kubeconfig);
+        Levels::of(run).are(&[("lease-unknown", Some("unknown")), ("lease", None)]);
+    });
+}
+
+#[test]
+fn a_lock_that_is_refused_only_when_it_is_taken_stops_it_unless_that_was_named() {
+    scene("lockless", |scene| {
+        scene.harmless_pod("web-1");
+        scene.cluster.released(&scene.node);
+        let gate = scene.cluster.gate(|method, _| match *method {
+            Method::PATCH => Treatment::Answer(403, None),
+            _ => Treatment::Pass,
+        });
+        let force_delete = |confirm| {
+            scene
+                .force_delete("web-1", &[confirm, "-m", "why"])
+                .kubeconfig(&gate.kubeconfig)
+                .run()
+        };
+        let run = force_delete("--confirm");
+        assert_eq!(run.code, 6, "{run}");
+        assert!(
+            run.stderr.contains("not confirmed: lease-unknown: "),
+            "{run}"
+        );
+        assert!(scene.is_there("web-1"));
+        let run = force_delete("--confirm=lease-unknown");
+        assert_eq!(run.code, 0, "{run}");
+        assert!(run.stderr.contains("is not locked meanwhile"), "{run}");
+        assert!(!scene.is_there("web-1"));
     });
 }
 

@@ -14,7 +14,7 @@ use pod_safety::report::{Report, Target};
 use super::ForceDeleteArgs;
 use super::asked::Asked;
 use super::locks::Locks;
-use super::look::{Key, Look, key};
+use super::look::{Key, Look, is_forbidden, key};
 use crate::cli::writing::DryRunMode;
 use crate::commands::many::or_interrupted;
 use crate::exit::Code;
@@ -62,6 +62,9 @@ impl Work<'_> {
         let locks = match self.args.write.dry_run {
             DryRunMode::None => match or_interrupted(self.take(&look)).await {
                 Err(Failure::Lock(Error::Refused(refused))) => return Ok(self.taken(&refused)),
+                Err(Failure::Lock(error)) if is_forbidden(&error) => {
+                    return Ok(self.not_taken(&error));
+                }
                 taken => taken?,
             },
             DryRunMode::Client | DryRunMode::Server => Locks::default(),

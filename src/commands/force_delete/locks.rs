@@ -25,7 +25,8 @@ impl Work<'_> {
     /// and so is one that the caller overrides or may not take, which the report said.
     ///
     /// # Errors
-    /// Where somebody else took one meanwhile: what was taken is given back.
+    /// Where somebody else took one meanwhile, or the server refuses it although the report did not say
+    /// so and `lease-unknown` was not named: what was taken is given back.
     pub(super) async fn take(&self, look: &Look) -> Result<Locks, Failure> {
         let mut taken = Locks::default();
         for (node, lock) in &look.locks {
@@ -53,7 +54,7 @@ impl Work<'_> {
                 Ok(())
             }
             Err(Error::NodeNotFound(_)) => Ok(()),
-            Err(error) if is_forbidden(&error) => {
+            Err(error) if is_forbidden(&error) && self.args.gives_up("lease-unknown") => {
                 let error = escape(&error.to_string());
                 self.session.terminal.warn(format!(
                     "node/{node} is not locked meanwhile, as you may not take its lease: {error}"

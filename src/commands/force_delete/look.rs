@@ -69,8 +69,11 @@ impl Work<'_> {
     }
 
     async fn at_pods(&self, pods: &[Pod], first: Option<&First>) -> Look {
-        let evidence = self.reader.gather(&self.session.locks, pods, &[]).await;
         let now = self.reader.now();
+        let evidence = self
+            .reader
+            .gather(&self.session.locks, pods, &[], now)
+            .await;
         let facts: Vec<Facts> = pods.iter().map(|pod| Facts::of(pod, &evidence)).collect();
         let reports = facts.iter().map(|facts| {
             let uid = first.and_then(|first| first.get(&self.pod_key(&facts.pod.name)));
@@ -91,11 +94,11 @@ impl Work<'_> {
         )
         .await;
         let pods = pods?;
+        let now = self.reader.now();
         let evidence = self
             .reader
-            .gather(&self.session.locks, &pods, &[node])
+            .gather(&self.session.locks, &pods, &[node], now)
             .await;
-        let now = self.reader.now();
         let Some(read) = evidence.nodes.get(node) else {
             return Err(Failure::Lock(Error::NodeNotFound(node.to_owned())));
         };

@@ -1,7 +1,7 @@
 //! What people and programs are told: the report, the line to type, what became of it, the Events.
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use maintenance_lease::{ApiError, Refused};
+use maintenance_lease::{ApiError, Error, Refused};
 use pod_safety::Known;
 use pod_safety::checks::Level;
 use pod_safety::consent::{Missing, flag};
@@ -105,6 +105,18 @@ impl Work<'_> {
         Code::UNSAFE
     }
 
+    /// Says that the server lets the caller have no lease, although the report said nothing of it.
+    pub(super) fn not_taken(&self, error: &Error) -> Code {
+        let terminal = self.session.terminal;
+        let error = escape(&error.to_string());
+        terminal.error(&format!(
+            "not confirmed: lease-unknown: the node can't be locked meanwhile: {error}; nothing was \
+             deleted"
+        ));
+        terminal.hint("to go on without the lock, name lease-unknown in --confirm as well");
+        Code::UNSAFE
+    }
+
     /// Tells what went by itself before it was deleted.
     pub(super) fn tell_gone(&self, first: &mut First, look: &Look) {
         let there = look.first();
@@ -139,6 +151,9 @@ impl Work<'_> {
     pub(super) async fn leave_events(&self, deleted: &[Deleted]) {
         let mut failed: Option<ApiError> = None;
         for one in deleted {
+            if one.outcome == Outcome::WasGone {
+                continue;
+            }
             let note = self.note(one);
             let caller = self.session.locks.identity();
             let regarding = regarding(one);
@@ -151,9 +166,6 @@ impl Work<'_> {
             }
         }
         if let Some(error) = failed {
-            if one.outcome == Outcome::WasGone {
-                continue;
-            }
             self.session.terminal.warn(format!(
                 "no Event keeps the evidence: {}",
                 escape(&error.to_string())

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::future::{join, join_all, join3, join5};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use maintenance_lease::protocol::Instant;
+use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{ApiError, Error, Maintenance, RowDetail, escape};
 use serde::de::DeserializeOwned;
 
@@ -28,8 +28,15 @@ struct Needs {
 
 impl Reader {
     /// Gathers what is known of `pods`, their nodes and `nodes`. Asks as `locks` for the maintenance
-    /// Leases: what its identity holds is the caller's own.
-    pub async fn gather(&self, locks: &Maintenance, pods: &[Pod], nodes: &[&str]) -> Evidence {
+    /// Leases: what its identity holds is the caller's own. `now` is from before, so that what was
+    /// alive when it was read stays so, however long other reads take.
+    pub async fn gather(
+        &self,
+        locks: &Maintenance,
+        pods: &[Pod],
+        nodes: &[&str],
+        now: Now,
+    ) -> Evidence {
         let mut names: BTreeSet<&str> = nodes.iter().copied().collect();
         let mut needs: BTreeMap<&str, Needs> = BTreeMap::new();
         for pod in pods {
@@ -45,7 +52,7 @@ impl Reader {
         }
         let claims = needs.values().any(|needs| needs.claims);
         let (nodes, namespaces, cluster) = join3(
-            self.nodes(locks, names),
+            self.nodes(locks, names, now),
             join_all(needs.into_iter().map(|(namespace, needs)| async move {
                 let evidence = self.namespace(namespace, &needs).await;
                 (namespace.to_owned(), evidence)
@@ -69,14 +76,18 @@ impl Reader {
         &self,
         locks: &Maintenance,
         names: BTreeSet<&str>,
+        now: Now,
     ) -> BTreeMap<String, NodeEvidence> {
         if names.is_empty() {
             return BTreeMap::new();
         }
         let leases = locks.repository().namespace();
-        let (heartbeats, may_take, read) = join3(
+        let (heartbeats, (may_patch, may_create), read) = join3(
             locks.heartbeats(),
-            self.may("patch", LEASES, Some(leases)),
+            join(
+                self.may("patch", LEASES, Some(leases)),
+                self.may("create", LEASES, Some(leases)),
+            ),
             join_all(names.into_iter().map(|name| async move {
                 let (rows, heartbeat, lock, remediation) = futures::future::join4(
                     self.node_in_its_zone(locks, name),
@@ -92,30 +103,34 @@ impl Reader {
         let heartbeats = Known::of(heartbeats, || {
             format!("list {LEASES} in namespace {HEARTBEATS}")
         });
-        let now = self.now();
         read.into_iter()
             .map(|(name, (node, rows), heartbeat, lock, remediation)| {
                 let zone = match (rows, &heartbeats) {
                     (Known::Unknown(why), _) => Known::Unknown(why),
                     (_, Known::Unknown(why)) => Known::Unknown(why.clone()),
                     (Known::Yes(rows), Known::Yes(heartbeats)) => {
-                        Known::Yes(self.zone(rows, heartbeats))
+                        Known::Yes(zone(rows, heartbeats, now))
                     }
                 };
-                let lock = Known::of(lock.map_err(cause), || {
+                let lease = Known::of(lock.map_err(cause), || {
                     format!("get {LEASES} in namespace {leases}")
                 });
+                let (verb, may_take) = match &lease {
+                    Known::Yes(None) => ("create", &may_create),
+                    _ => ("patch", &may_patch),
+                };
                 let evidence = NodeEvidence {
                     node,
                     heartbeat: Known::of(heartbeat, || {
                         format!("get {LEASES} in namespace {HEARTBEATS}")
                     }),
                     lock: takable(
-                        lock.map(|lease| {
+                        lease.map(|lease| {
                             let own = lease.as_ref().is_some_and(|lease| locks.is_own(lease));
                             Lock::of(lease.as_ref(), own, now)
                         }),
-                        &may_take,
+                        verb,
+                        may_take,
                     ),
                     remediation,
                     zone,
@@ -148,22 +163,6 @@ impl Reader {
                 .collect(),
         });
         (node, rows)
-    }
-
-    fn zone(&self, rows: Rows, heartbeats: &HashMap<String, Instant>) -> Zone {
-        let now = self.now();
-        let silent = rows.nodes.iter().filter(|(ready, name)| {
-            match heartbeats.get(name) {
-                // What never had a heartbeat is judged by what it says of itself.
-                None => !ready,
-                Some(&heartbeat) => !is_fresh(Some(heartbeat), now),
-            }
-        });
-        Zone {
-            silent: silent.count(),
-            nodes: rows.nodes.len(),
-            name: rows.zone,
-        }
     }
 
     /// Who remediates the node for medik8s.
@@ -243,13 +242,33 @@ impl Reader {
     }
 }
 
-/// A lock that is free as long as nobody else takes it: who may not hold it meanwhile does not know.
-fn takable(lock: Known<Lock>, may_take: &Known<bool>) -> Known<Lock> {
-    match (&lock, may_take) {
-        (Known::Yes(Lock::Free | Lock::Expired { .. }), Known::Yes(false)) => Known::Unknown(
-            Why::Forbidden(format!("patch {LEASES} to hold it meanwhile")),
-        ),
-        _ => lock,
+/// A lock that is free as long as nobody else takes it: who may not hold it meanwhile, which takes the
+/// right to `verb` its Lease, does not know; nor does who may not even know that.
+fn takable(lock: Known<Lock>, verb: &str, may_take: &Known<bool>) -> Known<Lock> {
+    if !matches!(lock, Known::Yes(Lock::Free | Lock::Expired { .. })) {
+        return lock;
+    }
+    match may_take {
+        Known::Yes(true) => lock,
+        Known::Yes(false) => Known::Unknown(Why::Forbidden(format!(
+            "{verb} {LEASES} to hold it meanwhile"
+        ))),
+        Known::Unknown(why) => Known::Unknown(why.clone()),
+    }
+}
+
+fn zone(rows: Rows, heartbeats: &HashMap<String, Instant>, now: Now) -> Zone {
+    let silent = rows.nodes.iter().filter(|(ready, name)| {
+        match heartbeats.get(name) {
+            // What never had a heartbeat is judged by what it says of itself.
+            None => !ready,
+            Some(&heartbeat) => !is_fresh(Some(heartbeat), now),
+        }
+    });
+    Zone {
+        silent: silent.count(),
+        nodes: rows.nodes.len(),
+        name: rows.zone,
     }
 }
 
