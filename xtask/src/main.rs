@@ -12,6 +12,7 @@ mod r#gen;
 mod go;
 mod memory;
 mod model;
+mod planted;
 mod practice;
 mod say;
 mod sim;

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::cargo::{cargo, run};
+use crate::planted;
 
 /// Live through many seeded worlds of faults and check what the library promises
 ///
@@ -22,22 +23,18 @@ pub(crate) struct Arguments {
     /// Tell everything that happens
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// Plant mistakes in the library, one after another, and say which of them are caught
+    /// Plant mistakes in the library, one after another, and say what catches them: this or the model
     #[arg(long, conflicts_with_all = ["seeds", "from", "seed", "trace"])]
     bugs: bool,
 }
 
 /// Quick to run and not long to build.
-const PROFILE: [&str; 3] = ["--quiet", "--profile", "simulation"];
+pub(crate) const PROFILE: [&str; 3] = ["--quiet", "--profile", "simulation"];
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         if self.bugs {
-            let mut test = cargo(&["test"]);
-            test.args(PROFILE)
-                .args(["--package", "simulation", "--features", "seeded-bugs"])
-                .args(["--test", "seeded_bugs", "--", "--nocapture"]);
-            return run(&mut test);
+            return planted::run();
         }
         let mut simulate = cargo(&["run"]);
         simulate

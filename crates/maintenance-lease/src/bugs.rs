@@ -82,6 +82,43 @@ impl Bug {
     ];
 }
 
+/// What must catch a mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Catcher {
+    /// The simulation of the whole library: it is made outside the steps that the model drives.
+    Simulation,
+    /// The model: in worlds that are lived through at random it is harmless, or too rare.
+    Model,
+    /// Each of them.
+    Both,
+}
+
+impl Bug {
+    /// What must catch it. There is no mistake that nothing has to.
+    #[must_use]
+    pub const fn catcher(self) -> Catcher {
+        match self {
+            Self::PatchWithoutVersion
+            | Self::WallForBoot
+            | Self::WaiterWithoutVersion
+            | Self::RevivedAfterRelease => Catcher::Simulation,
+            Self::LossWaitsForRequest
+            | Self::StaleWatchBelieved
+            | Self::RevivedAfterLoss
+            | Self::JumpUnchecked
+            | Self::JumpForgotten => Catcher::Model,
+            Self::DeadlineAfterAnswer
+            | Self::NoNonce
+            | Self::ReleaseUnchecked
+            | Self::ExpiryWithoutMargin
+            | Self::UnchangedProvesFailure
+            | Self::NonceProvesRenewal
+            | Self::AskedDuration
+            | Self::ConfirmationCarriedOver => Catcher::Both,
+        }
+    }
+}
+
 /// Whether the program is to make this mistake.
 #[cfg(not(feature = "seeded-bugs"))]
 pub(crate) const fn active(_: Bug) -> bool {

@@ -1,20 +1,9 @@
-//! Mistakes planted in the library, one after another: the simulation catches each, or leaves it to
-//! the model.
+//! Mistakes planted in the library, one after another: the simulation catches each that it has to.
 
 use std::io::Write as _;
 
-use maintenance_lease::bugs::{Bug, plant};
+use maintenance_lease::bugs::{Bug, Catcher, plant};
 use simulation::{Plan, check, live};
-
-/// Mistakes that only the model can tell: what they do is harmless in the worlds that are lived
-/// through here, or too rare.
-const LEFT_TO_THE_MODEL: [Bug; 5] = [
-    Bug::LossWaitsForRequest,
-    Bug::StaleWatchBelieved,
-    Bug::RevivedAfterLoss,
-    Bug::JumpUnchecked,
-    Bug::JumpForgotten,
-];
 
 /// How many seeds a mistake may go uncaught.
 const SEEDS: u64 = 2_000;
@@ -26,22 +15,18 @@ fn every_planted_bug_is_caught() {
         let planted = plant(bug);
         let caught = (1..=SEEDS).find_map(|seed| {
             let violation = check(&live(&Plan::of(seed))).into_iter().next()?;
-            Some((seed, violation))
+            Some((seed, violation.rule))
         });
         drop(planted);
-        let report = match &caught {
-            Some((seed, violation)) => {
-                format!(
-                    "{bug:?}: caught by the simulation, seed {seed}, {:?}: {}",
-                    violation.rule, violation.what
-                )
-            }
-            None => format!("{bug:?}: not caught by the simulation in {SEEDS} seeds"),
+        let verdict = match caught {
+            Some((seed, rule)) => format!("caught: {rule:?} (seed {seed})"),
+            None => "-".to_owned(),
         };
-        let _ = writeln!(std::io::stdout(), "{report}");
-        if caught.is_none() && !LEFT_TO_THE_MODEL.contains(&bug) {
-            uncaught.push(report);
+        // A line for `cargo xtask sim --bugs`, past the harness, which keeps what a test prints.
+        let _nobody_reads = writeln!(std::io::stdout(), "{bug:?}\t{verdict}");
+        if caught.is_none() && bug.catcher() != Catcher::Model {
+            uncaught.push(bug);
         }
     }
-    assert!(uncaught.is_empty(), "{}", uncaught.join("\n"));
+    assert_eq!(uncaught, [], "not caught in {SEEDS} seeds");
 }

@@ -1,14 +1,14 @@
 //! Mistakes planted one at a time: the model must catch each that lives in the rules, and the steps
 //! of waiting and keeping.
 
-use std::fmt::Write as _;
+use std::io::Write as _;
 
 use crate::bounds::{Bounds, COMMANDS, CONTENDERS, HALTS, OVERTAKING};
 use crate::explore::explore;
-use maintenance_lease::bugs::{Bug, plant};
+use maintenance_lease::bugs::{Bug, Catcher, plant};
 
 /// The smallest world in which a mistake shows; `None` where it is made outside the steps that the
-/// model drives, so that only a simulation of the whole library can see it.
+/// model drives.
 fn world(bug: Bug) -> Option<Bounds> {
     let two = Bounds {
         contenders: 2,
@@ -43,32 +43,28 @@ fn world(bug: Bug) -> Option<Bounds> {
 }
 
 #[test]
-#[expect(
-    clippy::print_stderr,
-    reason = "which check caught what is what its reader wants to know"
-)]
 fn every_planted_mistake_in_the_steps_is_caught() {
-    let mut table = String::new();
-    let mut missed = Vec::new();
+    let mut uncaught = Vec::new();
     for bug in Bug::ALL {
-        let caught = match world(bug) {
-            None => "seen by the simulation alone".to_owned(),
-            Some(bounds) => {
-                let _planted = plant(bug);
-                let explored = explore(&format!("{bug:?}"), bounds);
-                match explored.failures.first() {
-                    Some((property, _)) => {
-                        format!("caught in {} states: not so: {property}", explored.states)
-                    }
-                    None => {
-                        missed.push(bug);
-                        "missed".to_owned()
-                    }
-                }
+        let has_to = bug.catcher() != Catcher::Simulation;
+        assert_eq!(world(bug).is_some(), has_to, "{bug:?}");
+        let caught = world(bug).and_then(|bounds| {
+            let _planted = plant(bug);
+            let explored = explore(&format!("{bug:?}"), bounds);
+            let (property, _) = explored.failures.first()?;
+            Some((explored.states, *property))
+        });
+        let verdict = match caught {
+            Some((states, property)) => {
+                format!("caught: not so: {property} ({states} states)")
             }
+            None => "-".to_owned(),
         };
-        writeln!(table, "{:24} {caught}", format!("{bug:?}")).expect("a string");
+        // A line for `cargo xtask sim --bugs`, past the harness, which keeps what a test prints.
+        let _nobody_reads = writeln!(std::io::stdout(), "{bug:?}\t{verdict}");
+        if has_to && caught.is_none() {
+            uncaught.push(bug);
+        }
     }
-    eprintln!("{table}");
-    assert_eq!(missed, [], "not caught");
+    assert_eq!(uncaught, [], "not caught");
 }

@@ -1,0 +1,78 @@
+//! Mistakes planted in the library, and which of the simulation and the model catches each.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::cargo::cargo;
+use crate::say::say;
+use crate::sim::PROFILE;
+
+/// The model needs what the tests have built already, and one library and one test more.
+const MODEL: [&str; 6] = [
+    "--quiet",
+    "--workspace",
+    "--features",
+    "maintenance-lease/seeded-bugs",
+    "--test",
+    "model",
+];
+
+const SIMULATION: [&str; 6] = [
+    "--package",
+    "simulation",
+    "--features",
+    "seeded-bugs",
+    "--test",
+    "seeded_bugs",
+];
+
+/// Runs both on every mistake and prints a table. Fails where one misses what it has to catch, and
+/// where a mistake is caught by neither.
+pub(crate) fn run() -> Result<()> {
+    let model = verdicts(cargo(&["test"]).args(MODEL))?;
+    let simulation = verdicts(cargo(&["test"]).args(PROFILE).args(SIMULATION))?;
+    ensure!(
+        model.keys().eq(simulation.keys()) && !model.is_empty(),
+        "model and simulation know different mistakes"
+    );
+    say(format_args!("{:24} {:42} MODEL", "MISTAKE", "SIMULATION"));
+    for (bug, by_simulation) in &simulation {
+        say(format_args!("{bug:24} {by_simulation:42} {}", model[bug]));
+    }
+    let uncaught: Vec<&String> = simulation
+        .iter()
+        .filter(|(bug, verdict)| *verdict == MISSED && model[*bug] == MISSED)
+        .map(|(bug, _)| bug)
+        .collect();
+    ensure!(uncaught.is_empty(), "caught by neither: {uncaught:?}");
+    Ok(())
+}
+
+/// The verdict on a mistake that was not caught.
+const MISSED: &str = "-";
+
+/// The lines "mistake, tabulator, verdict" that a test prints.
+fn verdicts(test: &mut Command) -> Result<BTreeMap<String, String>> {
+    let mut test = test
+        .args(["--", "--nocapture"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("failed to run cargo")?;
+    let mut verdicts = BTreeMap::new();
+    for line in BufReader::new(test.stdout.take().context("it has one")?).lines() {
+        if let Some((bug, verdict)) = line?.split_once('\t') {
+            // The harness may have begun the line.
+            let bug = bug.rsplit(' ').next().unwrap_or(bug);
+            verdicts.insert(bug.to_owned(), verdict.to_owned());
+        }
+    }
+    let status = test.wait()?;
+    ensure!(
+        status.success(),
+        "a planted mistake was not caught: {status}"
+    );
+    Ok(verdicts)
+}
