@@ -134,20 +134,23 @@ impl Digest {
         Some((op, self.ops.get(&op)?))
     }
 
-    /// A write takes effect after the call that it belongs to ended. One that creates a Lease stands
-    /// on no version of it: it may where another Lease of that name was deleted meanwhile.
+    /// A write takes effect after the call that it belongs to ended.
     pub(super) fn comes_late(&self, commit: &Commit, returned: Time) -> bool {
-        let creates = commit.before.is_none();
-        let deleted = || {
-            let op = self.op_of(commit).map(|(_, op)| op.called);
-            self.commits.iter().any(|other| {
-                other.node == commit.node
-                    && other.after.is_none()
-                    && op.is_some_and(|called| other.at >= called)
-                    && other.at <= commit.at
-            })
-        };
-        commit.at > returned && !(creates && deleted())
+        commit.at > returned && !self.is_let_in(commit)
+    }
+
+    /// A write creates the Lease where another of that name, which had made it fail, was deleted after it
+    /// was sent. A creation stands on no version, so that nothing makes it fail for good.
+    pub(super) fn is_let_in(&self, commit: &Commit) -> bool {
+        let request = commit.by.and_then(|by| self.requests.get(&by));
+        request.is_some_and(|request| {
+            commit.before.is_none()
+                && self.commits.iter().any(|other| {
+                    other.node == commit.node
+                        && other.after.is_none()
+                        && (request.sent..=commit.at).contains(&other.at)
+                })
+        })
     }
 
     /// The requests of `client` that made a change or found it made.

@@ -332,6 +332,24 @@ fn what_was_refused_does_not_come_later() {
 }
 
 #[test]
+fn a_creation_that_was_refused_stands_only_where_it_was_under_way_when_another_lease_was_deleted() {
+    for (sent_before, broken) in [(true, &[][..]), (false, &[Rule::Refused])] {
+        let mut story = Story::begins();
+        let theirs = story.held(BOB, 1);
+        story.commits(Some(theirs));
+        let op = story.calls(ALICE, ACQUIRE);
+        let early = sent_before.then(|| story.sends(ALICE, Some(op)));
+        story.at(3).commits(None);
+        story.at(4);
+        let request = early.unwrap_or_else(|| story.sends(ALICE, Some(op)));
+        let lease = story.held(ALICE, 1);
+        story.lands(request, Some(lease));
+        story.returns(op, Ending::Refused("too many requests".to_owned()));
+        assert_eq!(story.breaks(), broken, "sent before: {sent_before}");
+    }
+}
+
+#[test]
 fn what_is_unknown_may_come_later() {
     let mut story = Story::begins();
     let op = story.calls(ALICE, ACQUIRE);

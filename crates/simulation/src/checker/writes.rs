@@ -221,6 +221,9 @@ impl Checker<'_> {
         let mut stands = own.iter().filter(|commit| {
             self.digest.comes_late(commit, *returned)
                 || commit.begins().is_some_and(|begun| {
+                    if self.digest.is_let_in(commit) {
+                        return false;
+                    }
                     let standing = self
                         .digest
                         .commits
