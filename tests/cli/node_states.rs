@@ -76,7 +76,7 @@ fn all_states(cluster: &Cluster) -> Vec<String> {
     let record = json!({
         "who": "carol@desk",
         "when": ago(700),
-        "how": "power switched off",
+        "how": {"poweredOff": "its lights are off"},
         "nodeUid": "uid",
     });
     let annotations = json!({ANNOTATION: record.to_string()});

@@ -34,7 +34,7 @@ type Rows = BoxStream<'static, Result<NodeRowEvent, Error>>;
 
 /// Something to take in.
 enum News {
-    Lease(Result<LeaseEvent, Error>),
+    Lease(Box<Result<LeaseEvent, Error>>),
     Row(Result<NodeRowEvent, Error>),
     /// Time has passed.
     Due,
@@ -146,13 +146,13 @@ impl<'a> Follower<'a> {
             let news = tokio::select! {
                 biased;
                 () = &mut interrupted => News::Interrupted,
-                Some(event) = self.leases.next() => News::Lease(event),
+                Some(event) = self.leases.next() => News::Lease(Box::new(event)),
                 event = next_of(&mut self.rows) => News::Row(event),
                 () = tokio::time::sleep(wait) => News::Due,
             };
             let touched = match news {
                 News::Interrupted => return Ok(Code::INTERRUPTED),
-                News::Lease(event) => match self.pass(event)? {
+                News::Lease(event) => match self.pass(*event)? {
                     Some(event) => self.picture.take_lease(event),
                     None => continue,
                 },

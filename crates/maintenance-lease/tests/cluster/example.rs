@@ -54,7 +54,7 @@ async fn a_reboot_controller_works_only_on_what_it_holds(cluster: Cluster) {
             format!("{busy}: skipped, node/{busy} is held by alice"),
             format!("{held}: skipped, node/{held} is on hold by kubeadm:alice"),
             format!("{idle}: rebooted"),
-            format!("{seized}: stopped, node/{seized} was released by somebody else"),
+            format!("{seized}: stopped, node/{seized} was released by alice"),
         ]
     );
     let holder = async |node: &str| {
