@@ -15,7 +15,8 @@ use crate::memory;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {}
 
-const TESTS: [&str; 3] = ["test", "--workspace", "--all-targets"];
+/// One run shows all that fails.
+const TESTS: [&str; 4] = ["test", "--workspace", "--all-targets", "--no-fail-fast"];
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
