@@ -13,6 +13,9 @@ const MOST: usize = 10;
 /// How a node stands: free, or who has it, why, since when and until when.
 pub(crate) fn stands(node: &str, lease: Option<&NodeLease>, now: Now) -> String {
     let (lease, state) = match lease.map(|lease| (lease, lease.state(now))) {
+        Some((lease, State::Free)) if lease.is_deleting() => {
+            return format!("node/{node} has a Lease that is being deleted");
+        }
         None | Some((_, State::Free)) => return format!("node/{node} is free"),
         Some(held) => held,
     };
@@ -35,17 +38,20 @@ pub(crate) struct Known {
     holder: Option<String>,
     reason: Option<String>,
     transitions: Option<u32>,
+    deleting: bool,
 }
 
 impl Known {
     pub(crate) fn of(lease: Option<&NodeLease>, now: Now) -> Self {
         let state = lease.map_or(State::Free, |lease| lease.state(now));
+        let deleting = lease.is_some_and(NodeLease::is_deleting);
         let lease = lease.filter(|_| state != State::Free);
         Self {
             state: std::mem::discriminant(&state),
             holder: lease.and_then(NodeLease::holder).map(ToOwned::to_owned),
             reason: lease.and_then(NodeLease::reason).map(ToOwned::to_owned),
             transitions: lease.map(NodeLease::transitions),
+            deleting,
         }
     }
 }

@@ -137,7 +137,9 @@ impl Item {
                 .and_then(NodeLease::released_by)
                 .map(ToOwned::to_owned),
             last_reason: lease.and_then(last_reason).map(ToOwned::to_owned),
-            flags: held.map(|lease| flag_names(lease, now)).unwrap_or_default(),
+            flags: lease
+                .map(|lease| flag_names(lease, now))
+                .unwrap_or_default(),
             node_status: row.row().map(|row: &NodeRow| row.status.clone()),
             node_gone: *row == Sight::Missing,
             node_health: None,
@@ -195,7 +197,7 @@ pub(super) fn state_word(state: State) -> &'static str {
     }
 }
 
-/// What is odd about a held Lease.
+/// What is odd about a Lease.
 struct Oddity {
     /// For programs.
     name: &'static str,
@@ -205,10 +207,17 @@ struct Oddity {
 
 fn oddities(lease: &NodeLease, now: Now) -> impl Iterator<Item = Oddity> {
     let flags = lease.flags(now);
+    // Of a free Lease the times mean nothing.
+    let held = lease.state(now) != State::Free;
     [
-        (flags.unreadable_time, "unreadableTime", "unreadable time"),
-        (flags.clock_ahead, "clockAhead", "clock ahead"),
-        (flags.overlong, "overlong", "overlong"),
+        (
+            held && flags.unreadable_time,
+            "unreadableTime",
+            "unreadable time",
+        ),
+        (held && flags.clock_ahead, "clockAhead", "clock ahead"),
+        (held && flags.overlong, "overlong", "overlong"),
+        (lease.is_deleting(), "deleting", "being deleted"),
     ]
     .into_iter()
     .filter_map(|(set, name, words)| set.then_some(Oddity { name, words }))
@@ -218,7 +227,7 @@ fn flag_names(lease: &NodeLease, now: Now) -> Vec<&'static str> {
     oddities(lease, now).map(|oddity| oddity.name).collect()
 }
 
-/// The oddities of a held Lease, for people.
+/// The oddities of a Lease, for people.
 pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<&'static str> {
     oddities(lease, now).map(|oddity| oddity.words).collect()
 }

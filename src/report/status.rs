@@ -137,7 +137,7 @@ impl Column {
                     span(now.latest - Instant::from(acquired))
                 }),
             },
-            Self::Left => held.map_or_else(none, |lease| left(lease, now)),
+            Self::Left => view.lease.map_or_else(none, |lease| left(lease, now)),
             Self::Status => match view.row {
                 Sight::Row(row) => health::status(row, view.health, now),
                 Sight::Missing => health::words(&Health::Gone, now),
@@ -200,6 +200,7 @@ fn date(lease: Option<&NodeLease>, time: impl Fn(&NodeLease) -> Option<DateTime<
 /// How much time is left, or how long it has been over; and what is odd about that.
 fn left(lease: &NodeLease, now: Now) -> String {
     let until = match lease.state(now) {
+        State::Free if lease.is_deleting() => return "being deleted".to_owned(),
         State::Free => return none(),
         State::Held { until } => Some(until),
         State::Expired { since } => since,
@@ -217,7 +218,9 @@ fn left(lease: &NodeLease, now: Now) -> String {
         Some(until) => remaining(until - now.earliest),
     };
     let flags = lease.flags(now);
-    if flags.clock_ahead {
+    if lease.is_deleting() {
+        words.push_str(" (being deleted)");
+    } else if flags.clock_ahead {
         words.push_str(" (clock ahead)");
     } else if flags.overlong {
         words.push_str(" (overlong)");

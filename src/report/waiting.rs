@@ -22,6 +22,7 @@ pub(crate) fn line(blocked: &Blocked, queue: Queue, asked: Asked<'_>) -> String 
     let what = refusal::message(&blocked.refused, asked);
     let when = match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
+        _ if is_deleting(blocked) => "free when its Lease is gone".to_owned(),
         Some(at) if at > asked.now.earliest => format!(
             "free when it is released, or from {} on at the earliest",
             clock(at, asked.now.latest)
@@ -36,6 +37,7 @@ pub(crate) fn line(blocked: &Blocked, queue: Queue, asked: Asked<'_>) -> String 
 pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now, width: usize) -> String {
     let when = match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
+        _ if is_deleting(blocked) => "free when its Lease is gone".to_owned(),
         Some(at) if at > now.earliest => {
             format!("free in {} at the earliest", countdown(at, now.earliest))
         }
@@ -58,6 +60,10 @@ fn is_hold(blocked: &Blocked) -> bool {
         blocked.refused.refusal,
         Refusal::AdminHold | Refusal::OwnHold
     )
+}
+
+fn is_deleting(blocked: &Blocked) -> bool {
+    blocked.refused.refusal == Refusal::Deleting
 }
 
 fn so_far(queue: Queue) -> String {

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Cluster, holder_of, on_both};
+use crate::support::{Cluster, LEASES, holder_of, on_both};
 use crate::waiting::{about_to_expire, bob, held_by_bob};
 
 fn free(cluster: &Cluster, short: &str) -> String {
@@ -99,6 +99,38 @@ fn a_time_out_says_how_it_stands() {
         error: node/worker-2 is free; waited 1s for it to be held
         -- exit code 4
         ");
+    });
+}
+
+#[test]
+fn a_lease_that_is_being_deleted_is_not_free() {
+    on_both("for-deleting", |cluster| {
+        let node = free(cluster, "worker-1");
+        let lease = format!("{LEASES}/{node}");
+        let keep = |finalizers| json!({"metadata": {"finalizers": finalizers}});
+        cluster.patch(&lease, &keep(json!(["example.com/kept"])));
+        cluster.delete(&lease);
+        assert_snapshot!(cluster.maint(["wait", &node, "--timeout=1s"]).run(), @"
+        $ kubectl maint wait worker-1 --timeout=1s
+        -- stderr
+        waiting for it to be free: node/worker-1 has a Lease that is being deleted
+        error: node/worker-1 has a Lease that is being deleted; waited 1s
+        hint: until it is gone: kubectl maint status worker-1
+        -- exit code 4
+        ");
+        let acquire = ["acquire", &node, "--wait", "--timeout=1s"];
+        assert_snapshot!(cluster.maint(acquire).run(), @"
+        $ kubectl maint acquire worker-1 --wait --timeout=1s
+        -- stderr
+        waiting: node/worker-1 has a Lease that is being deleted; free when its Lease is gone
+        error: node/worker-1 has a Lease that is being deleted; waited 1s
+        hint: until it is gone: kubectl maint status worker-1
+        -- exit code 4
+        ");
+        let status = cluster.maint(["status", &node, "--no-headers"]).run();
+        assert!(status.stdout.contains(" being deleted "), "{status}");
+        cluster.patch(&lease, &keep(json!([])));
+        cluster.maint(["wait", &node, "--timeout=30s"]).succeeds();
     });
 }
 

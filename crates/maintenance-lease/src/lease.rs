@@ -216,6 +216,13 @@ impl NodeLease {
         self.holder.as_deref()
     }
 
+    /// Something keeps it from going, such as a finalizer, after it was deleted: nobody can acquire the
+    /// node until it is gone.
+    #[must_use]
+    pub fn is_deleting(&self) -> bool {
+        self.deleting
+    }
+
     /// When this acquisition began; `None` also where the time can't be read.
     #[must_use]
     pub fn acquired(&self) -> Option<DateTime<Utc>> {
