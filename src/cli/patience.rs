@@ -9,7 +9,7 @@ use super::duration;
 /// Flags of the verbs that can wait for a lock.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct PatienceArgs {
-    /// Wait for nodes that somebody else has, as long as it takes
+    /// Wait for nodes that somebody else has, as long as it takes, once a first answer showed them
     #[arg(long)]
     pub(crate) wait: bool,
 
