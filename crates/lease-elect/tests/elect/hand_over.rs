@@ -109,6 +109,7 @@ fn asked_to_end_in_between(cluster: &Cluster) -> (Wire, Candidate) {
     let wire = cluster.wire();
     let b = cluster.candidate_on(&wire, "b").with(LONG).start();
     b.says("leads");
+    cluster.is_watched_on(&wire);
     wire.hold_up();
     a.signal(Signal::TERM);
     assert_eq!(a.code(), Some(0));

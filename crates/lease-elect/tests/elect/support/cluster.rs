@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::candidate::Setup;
+use super::eventually;
 use super::journal::Journal;
 use super::wire::Wire;
 
@@ -21,6 +22,9 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .build()
         .expect("a runtime")
 });
+
+/// More bytes than a server sends of itself.
+const NEWS: usize = 10_000;
 
 /// A cluster, with a Lease of the test's own in namespace `default`.
 pub(crate) struct Cluster {
@@ -138,12 +142,32 @@ impl Cluster {
     /// The Lease's spec.
     pub(crate) fn spec(&self) -> Value {
         let request = http::Request::get(self.path());
-        self.request(request)["spec"].clone()
+        self.request(request, Vec::new())["spec"].clone()
     }
 
     /// As somebody who may.
     pub(crate) fn delete_lease(&self) {
-        self.request(http::Request::delete(self.path()));
+        self.request(http::Request::delete(self.path()), Vec::new());
+    }
+
+    /// Waits until whoever is behind `wire` watches the Lease: what is written there comes to it.
+    pub(crate) fn is_watched_on(&self, wire: &Wire) {
+        // The first may be read by the list that the watch begins with; the second is not.
+        for round in 0..2 {
+            let came = wire.came();
+            self.note(&round.to_string().repeat(NEWS));
+            eventually("news of the Lease", || {
+                (wire.came() >= came + NEWS).then_some(())
+            });
+        }
+    }
+
+    /// Writes an annotation.
+    fn note(&self, text: &str) {
+        let patch = json!({"metadata": {"annotations": {"note": text}}});
+        let request = http::Request::patch(self.path())
+            .header("content-type", "application/merge-patch+json");
+        self.request(request, patch.to_string().into_bytes());
     }
 
     fn path(&self) -> String {
@@ -151,8 +175,8 @@ impl Cluster {
         format!("{leases}/{}", self.lease)
     }
 
-    fn request(&self, request: http::request::Builder) -> Value {
-        let request = request.body(Vec::new()).expect("a request");
+    fn request(&self, request: http::request::Builder, body: Vec<u8>) -> Value {
+        let request = request.body(body).expect("a request");
         let answer = RUNTIME.block_on(self.client.request(request));
         answer.expect("the server answers")
     }

@@ -20,6 +20,8 @@ struct State {
     silent: AtomicUsize,
     is_over: AtomicBool,
     ends: Mutex<Vec<TcpStream>>,
+    /// How many bytes came from the server.
+    came: AtomicUsize,
     /// What was sent to the server since it is held up.
     held: Mutex<Option<Vec<Parcel>>>,
 }
@@ -48,9 +50,7 @@ impl Wire {
                 let upstream = TcpStream::connect(&server).expect("the server is there");
                 let number = of_thread.made.fetch_add(1, Ordering::SeqCst);
                 of_thread.carry(number, &client, &upstream, State::send);
-                of_thread.carry(number, &upstream, &client, |_, to, bytes| {
-                    to.write_all(bytes)
-                });
+                of_thread.carry(number, &upstream, &client, State::receive);
             }
         });
         Self { address, state }
@@ -59,6 +59,11 @@ impl Wire {
     /// Where to connect to.
     pub(crate) fn address(&self) -> String {
         self.address.clone()
+    }
+
+    /// How many bytes came from the server.
+    pub(crate) fn came(&self) -> usize {
+        self.state.came.load(Ordering::SeqCst)
     }
 
     /// From now on nothing passes.
@@ -124,6 +129,11 @@ impl State {
             None => to.write_all(bytes)?,
         }
         Ok(())
+    }
+
+    fn receive(&self, to: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+        self.came.fetch_add(bytes.len(), Ordering::SeqCst);
+        to.write_all(bytes)
     }
 
     fn carry(
