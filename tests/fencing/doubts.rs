@@ -16,7 +16,7 @@ fn fence(stage: &Stage, node: &str, more: &[&str]) -> Run {
 #[test]
 fn a_node_that_gives_signs_of_life_is_not_fenced() {
     let (stage, node) = Stage::with_silent_node("alive");
-    stage.plane.heartbeat(&[&node]).expect("a heartbeat");
+    stage.beats(&node);
     let run = fence(&stage, &node, &[]);
     assert_eq!(run.code, 6, "{run}");
     assert!(run.stderr.contains("worker-1 is alive"), "{run}");
@@ -27,8 +27,7 @@ fn a_node_that_gives_signs_of_life_is_not_fenced() {
 #[test]
 fn the_loss_of_most_of_a_zone_is_suspect() {
     let (stage, node) = Stage::with_silent_node("rack-7");
-    let unknown = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
-    stage.patch_status(&stage.name("worker-2"), &unknown);
+    stage.falls_silent(&stage.name("worker-2"));
     assert_snapshot!(fence(&stage, &node, &[]), @"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr

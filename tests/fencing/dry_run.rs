@@ -5,17 +5,30 @@ use serde_json::Value;
 
 use crate::support::Stage;
 
-/// The version of the Lease, which nobody else writes, and what the server has recorded of our writes to
-/// the Node, which controllers write to as well.
-fn written(stage: &Stage, node: &str) -> (Value, Vec<Value>) {
-    let lease = stage.get(&["lease", "-n", "kube-node-maintenance", node]);
-    let version = lease.expect("a Lease")["metadata"]["resourceVersion"].clone();
-    let arguments = ["node", node, "--show-managed-fields"];
+/// What fencing writes: the version of the Lease, which nobody else writes; record and taint; and when we
+/// last wrote to the Node. Of the Node nothing more: controllers write to it as well, and take over the
+/// list of its taints when they change theirs.
+#[derive(Debug, PartialEq)]
+struct Written {
+    lease: Value,
+    record: Option<Value>,
+    taint: Option<Value>,
+    times: Vec<Value>,
+}
+
+fn written(stage: &Stage, name: &str) -> Written {
+    let lease = stage.get(&["lease", "-n", "kube-node-maintenance", name]);
+    let arguments = ["node", name, "--show-managed-fields"];
     let node = stage.get(&arguments).expect("a Node");
     let managers = node["metadata"]["managedFields"].as_array();
     let ours = managers.expect("managers").iter();
     let ours = ours.filter(|entry| entry["manager"] == "kubectl-maint");
-    (version, ours.cloned().collect())
+    Written {
+        lease: lease.expect("a Lease")["metadata"]["resourceVersion"].clone(),
+        record: stage.record(name),
+        taint: stage.taint(name),
+        times: ours.map(|entry| entry["time"].clone()).collect(),
+    }
 }
 
 #[test]
@@ -24,7 +37,7 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
     stage.maint(["acquire", &node]).succeeds();
     stage.maint(["release", &node]).succeeds();
     let before = written(&stage, &node);
-    assert_eq!(before.1, [Value::Null; 0]);
+    assert_eq!(before.times, [Value::Null; 0]);
     let ran = stage.directory().join("ran");
     let script = format!("touch '{}'", ran.display());
     for mode in ["client", "server"] {
@@ -55,7 +68,8 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
     let before = written(&stage, &node);
-    assert_eq!(before.1.len(), 1, "that of the fencing");
+    assert!(before.record.is_some() && before.taint.is_some());
+    assert_eq!(before.times.len(), 1, "that of the fencing");
     for mode in ["client", "server"] {
         let dry_run = format!("--dry-run={mode}");
         stage.maint(["unfence", &node, &dry_run]).succeeds();

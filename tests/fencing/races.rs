@@ -18,6 +18,7 @@ fn open(gate: &Path) {
     std::fs::write(gate, "").expect("a file");
 }
 
+/// Its heartbeat alone tells: the Node is as it was.
 #[test]
 fn a_node_that_came_back_is_not_called_fenced() {
     let (stage, node) = Stage::with_silent_node("came-back");
@@ -27,7 +28,7 @@ fn a_node_that_came_back_is_not_called_fenced() {
         .maint(["fence", &node, "--", "sh", "-c", &script])
         .start();
     running.says("begun");
-    stage.comes_back(&node, "boot-2");
+    stage.beats(&node);
     open(&gate);
     let run = running.ends();
     assert_eq!(run.code, 6, "{run}");

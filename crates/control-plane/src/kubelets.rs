@@ -249,7 +249,7 @@ impl Work {
             }
         }
         for node in alive {
-            let _next_round = self.report_volumes(node, with_volumes.contains(node));
+            let _next_round = self.look_after_node(node, with_volumes.contains(node));
         }
         let _next_round = self.attach_volumes();
     }
@@ -322,10 +322,17 @@ impl Work {
             .patch(&format!("/api/v1/nodes/{node}/status"), &status)
     }
 
-    /// A volume is in use once it is attached and a pod has it.
-    fn report_volumes(&self, node: &str, has_pods: bool) -> Answer {
+    /// Says that it is ready wherever somebody called it silent meanwhile, as after a pause of the
+    /// machine; and which volumes are in use: those that are attached, once a pod has them.
+    fn look_after_node(&self, node: &str, has_pods: bool) -> Answer {
         let path = format!("/api/v1/nodes/{node}");
         let status = &self.api.get(&path)?["status"];
+        let mut conditions = status["conditions"].as_array().into_iter().flatten();
+        let is_ready = conditions
+            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+        if !is_ready && let Some(kubelet) = self.nodes.get(node) {
+            self.report(node, &kubelet.boot_id)?;
+        }
         let attached = status["volumesAttached"].as_array();
         let in_use: Vec<Value> = attached
             .into_iter()

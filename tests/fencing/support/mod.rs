@@ -1,6 +1,7 @@
 //! What the tests are made of.
 
 pub(crate) mod database;
+mod heart;
 #[path = "../../cli/support/inherited.rs"]
 mod inherited;
 #[allow(dead_code)]

@@ -1,5 +1,6 @@
 //! A cluster that finds silent nodes within seconds, with nodes of the test's own.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::thread;
@@ -9,6 +10,7 @@ use control_plane::{ControlPlane, Kubelets, NodeSpec, Readiness};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::heart::Heart;
 use super::run::Maint;
 
 /// How old the last heartbeat of a silent node is.
@@ -26,6 +28,7 @@ pub(crate) struct Stage {
     directory: TempDir,
     /// Of the nodes that are well.
     kubelets: Option<Kubelets>,
+    hearts: RefCell<Vec<Heart>>,
 }
 
 impl Stage {
@@ -43,6 +46,7 @@ impl Stage {
             prefix: format!("{prefix}-"),
             directory: tempfile::tempdir().expect("a temporary directory"),
             kubelets: None,
+            hearts: RefCell::default(),
         }
     }
 
@@ -159,7 +163,27 @@ impl Stage {
     pub(crate) fn comes_back(&self, node: &str, boot_id: &str) {
         let status = json!({"status": {"nodeInfo": {"bootID": boot_id}}});
         self.patch_status(node, &status);
-        self.plane.heartbeat(&[node]).expect("a heartbeat");
+        self.beats(node);
+    }
+
+    /// The heartbeat of the node is fresh from now on; of the Node itself nothing changes.
+    pub(crate) fn beats(&self, node: &str) {
+        self.hearts.borrow_mut().push(Heart::of(node, self.plane));
+    }
+
+    /// Silences a node that was well, and waits until the control plane calls it silent.
+    pub(crate) fn falls_silent(&self, node: &str) {
+        let kubelets = self.kubelets.as_ref().expect("nodes that are well");
+        kubelets.silence(node, SILENCE).expect("it falls silent");
+        eventually("the node is called silent", || {
+            let node = self.node(node);
+            let mut conditions = node["status"]["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            conditions
+                .any(|condition| condition["type"] == "Ready" && condition["status"] == "Unknown")
+        });
     }
 
     /// Who holds the node's lock.
@@ -178,13 +202,19 @@ impl Stage {
 
     /// Whether the node has the taint.
     pub(crate) fn is_tainted(&self, node: &str) -> bool {
+        self.taint(node).is_some()
+    }
+
+    /// The taint that says that nothing runs on the node any more.
+    pub(crate) fn taint(&self, node: &str) -> Option<Value> {
         let node = self.node(node);
         let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
-        taints.any(|taint| {
+        let ours = taints.find(|taint| {
             taint["key"] == "node.kubernetes.io/out-of-service"
                 && taint["value"] == "nodeshutdown"
                 && taint["effect"] == "NoExecute"
-        })
+        });
+        ours.cloned()
     }
 
     /// Nothing of a fencing is there: no record, no taint, no lock.
