@@ -82,7 +82,7 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                     "where you know that none does: --override=remediation-unknown -m WHY"
                         .to_owned()
                 }
-                Why::NoAnswer(_) | Why::NotRead => "try again".to_owned(),
+                Why::NoAnswer(_) | Why::NotRead | Why::Untold(_) => "try again".to_owned(),
             },
         ),
     }

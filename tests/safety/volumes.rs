@@ -132,3 +132,115 @@ fn where_nothing_has_to_be_attached_nothing_stops_two_writers() {
         }
     });
 }
+
+#[test]
+fn a_claim_that_leads_to_no_volume_is_unknown() {
+    scene("unresolved", |scene| {
+        let csi = json!({"csi": {"driver": driver(scene, "disk", true), "volumeHandle": "v"}});
+        for name in ["bound", "volumeless"] {
+            claim(scene, name, &csi);
+        }
+        scene.cluster.create(
+            &scene.at("/api/v1", "persistentvolumeclaims"),
+            &json!({
+                "metadata": {"name": "unbound"},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                    "storageClassName": "",
+                },
+            }),
+        );
+        for name in ["bound", "volumeless", "unbound", "claimless"] {
+            let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
+            pod_with(scene, name, &volume);
+        }
+        let gone = format!(
+            "/api/v1/persistentvolumes/{}",
+            scene.cluster.name("volumeless")
+        );
+        scene.cluster.delete(&gone);
+        // As it goes once somebody takes away what protects it.
+        let unprotected = json!({"metadata": {"finalizers": null}});
+        let _ = scene.cluster.try_send("PATCH", &gone, Some(&unprotected));
+        scene
+            .levels("bound")
+            .are(&[("volume-attached", Some("ok")), ("volume-unguarded", None)]);
+        for (name, why) in [
+            ("claimless", "claim claimless is missing"),
+            ("unbound", "claim unbound is bound to no volume"),
+            ("volumeless", "the volume of claim volumeless, is missing"),
+        ] {
+            let levels = scene.levels(name);
+            levels.are(&[
+                ("volume-attached", Some("unknown")),
+                ("volume-unguarded", Some("unknown")),
+            ]);
+            let words = levels.words("volume-attached");
+            assert!(words.ends_with(why), "{words}");
+            assert!(levels.confirm().contains("volume-attached"), "{name}");
+        }
+    });
+}
+
+#[test]
+fn volumes_without_a_claim_are_judged_by_their_kind() {
+    scene("inline", |scene| {
+        let disk = |driver: &str| {
+            json!({"spec": {
+                "attacher": driver,
+                "nodeName": scene.node,
+                "source": {"inlineVolumeSpec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "csi": {"driver": driver, "volumeHandle": "disk-1"},
+                }},
+            }})
+        };
+        let mut attachment = disk("ebs.csi.aws.com");
+        attachment["metadata"]["name"] = scene.cluster.name("inline").into();
+        scene
+            .cluster
+            .create("/apis/storage.k8s.io/v1/volumeattachments", &attachment);
+        for (name, volume, expected) in [
+            (
+                "ebs",
+                json!({"awsElasticBlockStore": {"volumeID": "disk-1"}}),
+                [
+                    ("volume-attached", Some("confirm")),
+                    ("volume-unguarded", None),
+                ],
+            ),
+            (
+                "cinder",
+                json!({"cinder": {"volumeID": "disk-2"}}),
+                [("volume-attached", Some("ok")), ("volume-unguarded", None)],
+            ),
+            (
+                "fc",
+                json!({"fc": {"wwids": ["3600508b400105e210000900000490000"]}}),
+                [
+                    ("volume-attached", None),
+                    ("volume-unguarded", Some("confirm")),
+                ],
+            ),
+            (
+                "flex",
+                json!({"flexVolume": {"driver": "example.com/disk"}}),
+                [
+                    ("volume-attached", Some("unknown")),
+                    ("volume-unguarded", Some("unknown")),
+                ],
+            ),
+            (
+                "secrets",
+                json!({"csi": {"driver": "secrets.example.com"}}),
+                [("volume-attached", Some("ok")), ("volume-unguarded", None)],
+            ),
+        ] {
+            let mut volume = volume;
+            volume["name"] = "data".into();
+            pod_with(scene, name, &volume);
+            scene.levels(name).are(&expected);
+        }
+    });
+}

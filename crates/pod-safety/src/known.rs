@@ -22,6 +22,8 @@ pub enum Why {
     NoAnswer(String),
     /// Nobody asked.
     NotRead,
+    /// What was read does not tell: what is missing there.
+    Untold(String),
 }
 
 impl<T> Known<T> {
@@ -64,6 +66,7 @@ impl fmt::Display for Why {
         match self {
             Self::Forbidden(right) => write!(f, "you may not {right}"),
             Self::NoAnswer(how) => f.write_str(how),
+            Self::Untold(what) => f.write_str(what),
             Self::NotRead => f.write_str("it was not read"),
         }
     }

@@ -9,16 +9,7 @@ use crate::words::{age, listed};
 const ATTACHED: &str = "volume-attached";
 const UNGUARDED: &str = "volume-unguarded";
 
-pub(super) fn check(volumes: &Known<Vec<Volume>>, node: &str) -> Vec<Verdict> {
-    let volumes = match volumes {
-        Known::Yes(volumes) => volumes,
-        Known::Unknown(why) => {
-            return vec![
-                Verdict::unknown(UNGUARDED, "what its claims stand for", why),
-                Verdict::unknown(ATTACHED, "what its claims stand for", why),
-            ];
-        }
-    };
+pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
     if volumes.is_empty() {
         return vec![Verdict::ok(
             ATTACHED,
@@ -104,7 +95,7 @@ mod tests {
         }
     }
 
-    fn verdicts(volumes: &Known<Vec<Volume>>) -> Vec<(&'static str, Level)> {
+    fn verdicts(volumes: &[Volume]) -> Vec<(&'static str, Level)> {
         check(volumes, "worker-1")
             .iter()
             .map(|verdict| (verdict.id, verdict.level))
@@ -133,16 +124,20 @@ mod tests {
                 vec![volume(no(), forbidden())],
                 vec![(ATTACHED, Level::Unknown)],
             ),
+            (
+                vec![volume(no(), no()), volume(forbidden(), forbidden())],
+                vec![(UNGUARDED, Level::Unknown), (ATTACHED, Level::Unknown)],
+            ),
+            // What is lost for sure is told, whatever else is not known.
+            (
+                vec![
+                    volume(forbidden(), forbidden()),
+                    volume(Known::Yes(Some("NFS")), no()),
+                ],
+                vec![(UNGUARDED, Level::Confirm), (ATTACHED, Level::Unknown)],
+            ),
         ] {
-            assert_eq!(
-                verdicts(&Known::Yes(volumes.clone())),
-                expected,
-                "{volumes:?}"
-            );
+            assert_eq!(verdicts(&volumes), expected, "{volumes:?}");
         }
-        assert_eq!(
-            verdicts(&forbidden()),
-            [(UNGUARDED, Level::Unknown), (ATTACHED, Level::Unknown)]
-        );
     }
 }

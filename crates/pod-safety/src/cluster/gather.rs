@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use super::Reader;
 use crate::constants::{HEARTBEATS, MEDIK8S_LEASES, ZONE};
 use crate::facts::owner::{controller, group};
-use crate::facts::volumes::has_claims;
+use crate::facts::source::{Source, sources};
 use crate::facts::{Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, Remediation, Zone};
 use crate::known::{Known, Why};
 use crate::node::is_fresh;
@@ -24,6 +24,7 @@ const LEASES: &str = "leases.coordination.k8s.io";
 struct Needs {
     kinds: BTreeSet<String>,
     claims: bool,
+    attachments: bool,
 }
 
 impl Reader {
@@ -44,13 +45,16 @@ impl Reader {
             names.extend(node.filter(|node| !node.is_empty()));
             let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
             let needs = needs.entry(namespace).or_default();
-            needs.claims |= has_claims(pod);
+            for source in sources(pod) {
+                needs.claims |= matches!(source, Source::Claim(_));
+                needs.attachments |= matches!(source, Source::Claim(_) | Source::Disk(_));
+            }
             if let Some(owner) = controller(&pod.metadata) {
                 let group = group(&owner.api_version);
                 needs.kinds.insert(format!("{group}/{}", owner.kind));
             }
         }
-        let claims = needs.values().any(|needs| needs.claims);
+        let attachments = needs.values().any(|needs| needs.attachments);
         let (nodes, namespaces, cluster) = join3(
             self.nodes(locks, names, now),
             join_all(needs.into_iter().map(|(namespace, needs)| async move {
@@ -58,7 +62,7 @@ impl Reader {
                 (namespace.to_owned(), evidence)
             })),
             async {
-                match claims {
+                match attachments {
                     true => self.volumes().await,
                     false => Cluster::default(),
                 }

@@ -6,6 +6,7 @@ pub mod locks;
 pub mod node;
 pub mod owner;
 pub mod pod;
+pub(crate) mod source;
 #[cfg(test)]
 mod tests;
 pub mod volumes;
@@ -40,8 +41,8 @@ pub struct Facts {
     pub zone: Known<Zone>,
     /// What recreates it.
     pub owner: Owner,
-    /// Its volumes that other nodes can reach.
-    pub volumes: Known<Vec<Volume>>,
+    /// Its volumes that other nodes can reach, or of which nobody knows whether they can.
+    pub volumes: Vec<Volume>,
     /// The budgets that cover it.
     pub budgets: Known<Vec<Budget>>,
     /// Whether the user may delete it.

@@ -91,8 +91,8 @@ fn counting(volume: &Value, claim: &Value, spec: &Value) -> Vec<String> {
         &pod("False", &json!([volume])),
         &evidence(json!([]), claims, volumes),
     );
-    let volumes = facts.volumes.yes().expect("all was read");
-    volumes.iter().map(|volume| volume.name.clone()).collect()
+    let named = facts.volumes.iter().map(|volume| volume.name.clone());
+    named.collect()
 }
 
 #[test]
@@ -111,7 +111,6 @@ fn volumes_count_where_other_nodes_reach_them_and_the_pod_writes() {
             &disk,
         ),
         (&claimed, &json!({"accessModes": ["ReadOnlyMany"]}), &disk),
-        (&claimed, &json!({"volumeName": null}), &disk),
         (&claimed, &none, &json!({"local": {"path": "/mnt/a"}})),
         (&claimed, &none, &json!({"hostPath": {"path": "/mnt/a"}})),
         (&json!({"name": "data", "emptyDir": {}}), &none, &disk),
@@ -124,6 +123,84 @@ fn volumes_count_where_other_nodes_reach_them_and_the_pod_writes() {
     }
 }
 
+/// How volume `data` of a pod is guarded and attached, by these claims, PersistentVolumes and attachments.
+fn guarded(
+    volume: Value,
+    claims: Value,
+    volumes: Value,
+    attachments: Value,
+) -> (Known<Option<String>>, Known<Option<String>>) {
+    let mut volume = volume;
+    volume["name"] = "data".into();
+    let mut evidence = evidence(json!([]), claims, volumes);
+    evidence.cluster.attachments = Known::Yes(read(attachments));
+    let facts = Facts::of(&pod("False", &json!([volume])), &evidence);
+    let [volume] = &facts.volumes[..] else {
+        panic!("{:?}", facts.volumes);
+    };
+    (volume.unguarded.clone(), volume.attached.clone())
+}
+
+#[test]
+fn a_claim_that_leads_to_no_volume_says_nothing() {
+    let claimed = || json!({"persistentVolumeClaim": {"claimName": "data"}});
+    let claim = |spec| json!([{"metadata": {"name": "data"}, "spec": spec}]);
+    let bound = || claim(json!({"volumeName": "pv-1"}));
+    let strange = json!([{"metadata": {"name": "pv-1"}, "spec": {"ofTheFuture": {}}}]);
+    let none = || json!([]);
+    for (claims, volumes, why) in [
+        (none(), none(), "claim data is missing"),
+        (claim(json!({})), none(), "claim data is bound to no volume"),
+        (
+            bound(),
+            none(),
+            "pv-1, the volume of claim data, is missing",
+        ),
+        (bound(), strange, "its kind is not known here"),
+    ] {
+        let unknown = || Known::Unknown(Why::Untold(why.to_owned()));
+        let found = guarded(claimed(), claims, volumes, none());
+        assert_eq!(found, (unknown(), unknown()));
+    }
+}
+
+#[test]
+fn a_disk_without_a_persistent_volume_is_known_by_its_driver() {
+    let disk = || json!({"awsElasticBlockStore": {"volumeID": "vol-1"}});
+    let attachment = |driver, node, source| {
+        json!([{
+            "metadata": {"name": "va-1"},
+            "spec": {"attacher": driver, "nodeName": node, "source": source},
+        }])
+    };
+    let inline = || json!({"inlineVolumeSpec": {"csi": {"driver": "d", "volumeHandle": "vol-1"}}});
+    let here = Some("va-1".to_owned());
+    let persistent = json!({"persistentVolumeName": "pv-9"});
+    for (attachments, expected) in [
+        (json!([]), None),
+        (attachment("ebs.csi.aws.com", "worker-1", inline()), here),
+        (attachment("ebs.csi.aws.com", "worker-2", inline()), None),
+        (attachment("ebs.csi.aws.com", "worker-1", persistent), None),
+        (attachment("disk.csi.azure.com", "worker-1", inline()), None),
+    ] {
+        let found = guarded(disk(), json!([]), json!([]), attachments.clone());
+        let expected = (Known::Yes(None), Known::Yes(expected));
+        assert_eq!(found, expected, "{attachments}");
+    }
+}
+
+#[test]
+fn a_pod_that_was_never_placed_writes_nowhere() {
+    let mut pod = pod(
+        "False",
+        &json!([{"name": "data", "nfs": {"server": "s", "path": "/"}}]),
+    );
+    let of = |pod: &Pod| Facts::of(pod, &Evidence::default()).volumes.len();
+    assert_eq!(of(&pod), 1);
+    pod.spec.as_mut().expect("a spec").node_name = None;
+    assert_eq!(of(&pod), 0);
+}
+
 fn unread<T>() -> Known<T> {
     Known::Unknown(Why::NotRead)
 }
@@ -132,7 +209,9 @@ fn unread<T>() -> Known<T> {
 fn what_was_not_read_is_not_known() {
     let claimed = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     let facts = Facts::of(&pod("False", &claimed), &Evidence::default());
-    assert_eq!(facts.volumes, unread());
+    assert_eq!(facts.volumes.len(), 1);
+    assert_eq!(facts.volumes[0].unguarded, unread());
+    assert_eq!(facts.volumes[0].attached, unread());
     assert_eq!(facts.node, unread());
     assert_eq!(facts.lock, unread());
     assert_eq!(facts.budgets, unread());

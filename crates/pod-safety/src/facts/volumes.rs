@@ -1,11 +1,13 @@
 //! A pod's volumes that other nodes can reach, and what keeps two nodes from writing to them.
 
-use k8s_openapi::api::core::v1::{self as core, PersistentVolume, PersistentVolumeSpec, Pod};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaimSpec, Pod};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
 
 use super::evidence::{Cluster, NamespaceEvidence};
+use super::source::{Source, volumes};
 use crate::known::{Known, Why};
 
-/// A volume that other nodes can reach.
+/// A volume that other nodes can reach, or of which nobody knows whether they can.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
     /// The claim, or the volume of the pod.
@@ -19,159 +21,158 @@ pub struct Volume {
     pub attached: Known<Option<String>>,
 }
 
-/// The volumes of `pod` that other nodes can reach and that it may write to.
+/// What guards a volume, and by what it is attached.
+type Guard = (Known<Option<String>>, Known<Option<String>>);
+
+/// The volumes of `pod` that other nodes can reach and that it may write to. One that was never placed
+/// writes to nothing.
 pub(super) fn of(
     pod: &Pod,
     namespace: Option<&NamespaceEvidence>,
     cluster: &Cluster,
-) -> Known<Vec<Volume>> {
-    let Some(spec) = &pod.spec else {
-        return Known::Yes(Vec::new());
+) -> Vec<Volume> {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    let Some(node) = node.filter(|node| !node.is_empty()) else {
+        return Vec::new();
     };
-    let node = spec.node_name.as_deref().unwrap_or_default();
-    let mut volumes = Vec::new();
-    for volume in spec.volumes.iter().flatten() {
-        if let Some(kind) = inline(volume) {
-            volumes.push(Volume {
+    let unread = Known::Unknown(Why::NotRead);
+    let claims = namespace.map_or(&unread, |namespace| &namespace.claims);
+    let judged = volumes(pod).filter_map(|volume| {
+        let source = Source::of_pod(pod, volume);
+        let Source::Claim(claim) = source else {
+            let (unguarded, attached) = of_source(source, None, node, cluster)?;
+            return Some(Volume {
                 name: volume.name.clone(),
                 modes: Vec::new(),
-                unguarded: Known::Yes(Some(kind.to_owned())),
-                attached: Known::Yes(None),
+                unguarded,
+                attached,
             });
-            continue;
-        }
-        let Some(claim) = claim_of(pod, volume) else {
-            continue;
         };
-        let claims = match namespace.map(|namespace| &namespace.claims) {
-            Some(Known::Yes(claims)) => claims,
-            Some(Known::Unknown(why)) => return Known::Unknown(why.clone()),
-            None => return Known::Unknown(Why::NotRead),
-        };
-        let found = claims
-            .iter()
-            .find(|one| one.metadata.name.as_deref() == Some(&*claim));
-        let claimed = found.and_then(|claim| claim.spec.as_ref());
-        // What is not bound has no data yet.
-        let Some(name) = claimed.and_then(|spec| spec.volume_name.as_deref()) else {
-            continue;
-        };
-        let modes = claimed
-            .and_then(|spec| spec.access_modes.clone())
-            .unwrap_or_default();
+        let spec = claims.as_ref().map(|claims| {
+            let is_it = |name: Option<&str>| name == Some(&*claim);
+            claims
+                .iter()
+                .find(|one| is_it(one.metadata.name.as_deref()))
+                .and_then(|claim| claim.spec.as_ref())
+        });
+        let modes = spec.yes().copied().flatten();
+        let modes = modes.and_then(|spec| spec.access_modes.clone());
+        let modes = modes.unwrap_or_default();
         if !modes.is_empty() && modes.iter().all(|mode| mode == "ReadOnlyMany") {
-            continue;
+            return None;
         }
-        let (unguarded, attached) = match &cluster.volumes {
-            Known::Unknown(why) => (Known::Unknown(why.clone()), Known::Unknown(why.clone())),
-            Known::Yes(all) => {
-                let named = |one: &&PersistentVolume| one.metadata.name.as_deref() == Some(name);
-                let volume = all.iter().find(named).and_then(|one| one.spec.as_ref());
-                let Some(volume) = volume.filter(|volume| leaves_the_node(volume)) else {
-                    continue;
-                };
-                let unguarded = unguarded(volume, cluster);
-                let attached = match unguarded {
-                    Known::Yes(Some(_)) => Known::Yes(None),
-                    _ => attached(name, node, cluster),
-                };
-                (unguarded, attached)
-            }
+        let (unguarded, attached) = match bound(&claim, spec, cluster) {
+            Known::Yes(volume) => of_volume(volume, node, cluster)?,
+            Known::Unknown(why) => unknown(why),
         };
-        volumes.push(Volume {
+        Some(Volume {
             name: claim,
             modes,
             unguarded,
             attached,
-        });
-    }
-    Known::Yes(volumes)
+        })
+    });
+    judged.collect()
 }
 
-/// Whether `pod` has a claim, so that claims and what is behind them have to be read.
-pub(crate) fn has_claims(pod: &Pod) -> bool {
-    let volumes = pod
-        .spec
-        .iter()
-        .flat_map(|spec| spec.volumes.iter().flatten());
-    volumes
-        .into_iter()
-        .any(|volume| claim_of(pod, volume).is_some())
-}
-
-/// The claim that `volume` is.
-fn claim_of(pod: &Pod, volume: &core::Volume) -> Option<String> {
-    match (&volume.persistent_volume_claim, &volume.ephemeral) {
-        (Some(claim), _) if claim.read_only != Some(true) => Some(claim.claim_name.clone()),
-        (_, Some(_)) => {
-            let pod = pod.metadata.name.as_deref().unwrap_or_default();
-            Some(format!("{pod}-{}", volume.name))
-        }
-        _ => None,
-    }
-}
-
-/// What an inline volume is, where many nodes reach it and nothing guards it.
-fn inline(volume: &core::Volume) -> Option<&'static str> {
-    let kinds = [
-        (volume.nfs.as_ref().map(|nfs| nfs.read_only), "NFS"),
-        (volume.iscsi.as_ref().map(|iscsi| iscsi.read_only), "iSCSI"),
-        (volume.cephfs.as_ref().map(|ceph| ceph.read_only), "CephFS"),
-        (volume.rbd.as_ref().map(|rbd| rbd.read_only), "RBD"),
-        (volume.fc.as_ref().map(|fc| fc.read_only), "Fibre Channel"),
-        (
-            volume.azure_file.as_ref().map(|file| file.read_only),
-            "Azure File",
-        ),
-        (
-            volume.glusterfs.as_ref().map(|gluster| gluster.read_only),
-            "GlusterFS",
-        ),
-    ];
-    kinds
-        .into_iter()
-        .find_map(|(there, kind)| (there? != Some(true)).then_some(kind))
-}
-
-/// Whether other nodes reach it.
-fn leaves_the_node(volume: &PersistentVolumeSpec) -> bool {
-    volume.local.is_none() && volume.host_path.is_none()
-}
-
-/// What a volume is, where nothing keeps two nodes from writing to it. A driver that says nothing of
-/// attachments attaches.
-fn unguarded(volume: &PersistentVolumeSpec, cluster: &Cluster) -> Known<Option<String>> {
-    let kinds = [
-        (volume.nfs.is_some(), "NFS"),
-        (volume.iscsi.is_some(), "iSCSI"),
-        (volume.cephfs.is_some(), "CephFS"),
-        (volume.rbd.is_some(), "RBD"),
-        (volume.fc.is_some(), "Fibre Channel"),
-        (volume.azure_file.is_some(), "Azure File"),
-        (volume.glusterfs.is_some(), "GlusterFS"),
-    ];
-    if let Some((_, kind)) = kinds.into_iter().find(|(is, _)| *is) {
-        return Known::Yes(Some(kind.to_owned()));
-    }
-    let Some(csi) = &volume.csi else {
-        return Known::Yes(None);
+/// The PersistentVolume that the claim of this name and spec (`None`: there is none) is bound to.
+fn bound<'a>(
+    claim: &str,
+    spec: Known<Option<&PersistentVolumeClaimSpec>>,
+    cluster: &'a Cluster,
+) -> Known<&'a PersistentVolume> {
+    let untold = |what: String| Known::Unknown(Why::Untold(what));
+    let name = match spec {
+        Known::Unknown(why) => return Known::Unknown(why),
+        Known::Yes(None) => return untold(format!("claim {claim} is missing")),
+        Known::Yes(Some(spec)) => spec.volume_name.as_deref().unwrap_or_default(),
     };
-    cluster.drivers.as_ref().map(|drivers| {
-        let attaches = drivers
+    if name.is_empty() {
+        return untold(format!("claim {claim} is bound to no volume"));
+    }
+    match &cluster.volumes {
+        Known::Unknown(why) => Known::Unknown(why.clone()),
+        Known::Yes(all) => all
             .iter()
-            .find(|driver| driver.metadata.name.as_deref() == Some(&*csi.driver))
-            .is_none_or(|driver| driver.spec.attach_required != Some(false));
-        (!attaches).then(|| format!("{}, which attaches nothing", csi.driver))
+            .find(|one| one.metadata.name.as_deref() == Some(name))
+            .map_or_else(
+                || untold(format!("{name}, the volume of claim {claim}, is missing")),
+                Known::Yes,
+            ),
+    }
+}
+
+/// How a PersistentVolume is guarded; `None` where no other node reaches it.
+fn of_volume(volume: &PersistentVolume, node: &str, cluster: &Cluster) -> Option<Guard> {
+    let name = volume.metadata.name.as_deref().unwrap_or_default();
+    let spec = volume.spec.as_ref();
+    let source = spec.map_or(Source::Unknown(None), Source::of_volume);
+    of_source(source, Some(name), node, cluster)
+}
+
+/// How a volume of this source is guarded; `None` where no other node reaches it. `persistent` is the
+/// name of its PersistentVolume, where it has one.
+fn of_source(
+    source: Source,
+    persistent: Option<&str>,
+    node: &str,
+    cluster: &Cluster,
+) -> Option<Guard> {
+    Some(match source {
+        Source::Harmless | Source::Claim(_) => return None,
+        Source::Shared(kind) => (Known::Yes(Some(kind.to_owned())), Known::Yes(None)),
+        Source::Disk(driver) => (
+            Known::Yes(None),
+            attached(persistent, driver, node, cluster),
+        ),
+        Source::Driver(driver) => {
+            let unguarded = unguarded(&driver, cluster);
+            let attached = match unguarded {
+                Known::Yes(Some(_)) => Known::Yes(None),
+                _ => attached(persistent, &driver, node, cluster),
+            };
+            (unguarded, attached)
+        }
+        Source::Unknown(kind) => {
+            let named = kind.map_or_else(String::new, |kind| format!(": {kind}"));
+            unknown(Why::Untold(format!("its kind is not known here{named}")))
+        }
     })
 }
 
-/// The VolumeAttachment by which the PersistentVolume `name` is attached to `node`.
-fn attached(name: &str, node: &str, cluster: &Cluster) -> Known<Option<String>> {
+fn unknown(why: Why) -> Guard {
+    (Known::Unknown(why.clone()), Known::Unknown(why))
+}
+
+/// What the volumes of a driver are, where nothing keeps two nodes from writing to them. One that says
+/// nothing of attachments attaches.
+fn unguarded(driver: &str, cluster: &Cluster) -> Known<Option<String>> {
+    cluster.drivers.as_ref().map(|drivers| {
+        let attaches = drivers
+            .iter()
+            .find(|one| one.metadata.name.as_deref() == Some(driver))
+            .is_none_or(|one| one.spec.attach_required != Some(false));
+        (!attaches).then(|| format!("{driver}, which attaches nothing"))
+    })
+}
+
+/// The VolumeAttachment by which the volume is attached to `node`. That of a volume without a
+/// PersistentVolume names only its driver: any such on the node may be it.
+fn attached(
+    persistent: Option<&str>,
+    driver: &str,
+    node: &str,
+    cluster: &Cluster,
+) -> Known<Option<String>> {
+    let is_it = |attachment: &&VolumeAttachment| {
+        let spec = &attachment.spec;
+        let attached = spec.source.persistent_volume_name.as_deref();
+        spec.node_name == node
+            && attached == persistent
+            && (persistent.is_some() || spec.attacher == driver)
+    };
     cluster.attachments.as_ref().map(|attachments| {
-        let here = attachments.iter().find(|attachment| {
-            attachment.spec.node_name == node
-                && attachment.spec.source.persistent_volume_name.as_deref() == Some(name)
-        });
+        let here = attachments.iter().find(is_it);
         here.map(|attachment| attachment.metadata.name.clone().unwrap_or_default())
     })
 }

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::core::v1::Toleration;
 use maintenance_lease::protocol::Instant;
 
+use crate::facts::source::claims;
 use crate::wire::instant;
 
 /// The controllers that name each pod anew: a pod of theirs that does not go keeps no other from coming.
@@ -47,18 +48,12 @@ impl Pod {
     /// Reads it; `None` where it is on no node.
     #[must_use]
     pub fn of(pod: core::Pod) -> Option<Self> {
+        let claims = claims(&pod).collect();
         let spec = pod.spec?;
         let metadata = pod.metadata;
-        let name = metadata.name.unwrap_or_default();
-        let claims = spec.volumes.unwrap_or_default().into_iter();
-        let claims = claims.filter_map(|volume| {
-            let claim = volume.persistent_volume_claim.map(|claim| claim.claim_name);
-            let own = || volume.ephemeral.map(|_| format!("{name}-{}", volume.name));
-            claim.or_else(own)
-        });
         let phase = pod.status.and_then(|status| status.phase);
         Some(Self {
-            claims: claims.collect(),
+            claims,
             node: spec.node_name.filter(|node| !node.is_empty())?,
             deletion: metadata.deletion_timestamp.map(|at| Deletion {
                 at: instant(&at),
@@ -74,7 +69,7 @@ impl Pod {
             tolerations: spec.tolerations.unwrap_or_default(),
             finished: matches!(phase.as_deref(), Some("Succeeded" | "Failed")),
             namespace: metadata.namespace.unwrap_or_default(),
-            name,
+            name: metadata.name.unwrap_or_default(),
         })
     }
 

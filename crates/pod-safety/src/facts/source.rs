@@ -1,0 +1,243 @@
+//! What a volume is made of: what decides whether two nodes may write to it at a time.
+
+use k8s_openapi::api::core::v1::{PersistentVolumeSpec, Pod, Volume};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What a volume is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// No other node reaches it, or the pod only reads it.
+    Harmless,
+    /// A claim of this name.
+    Claim(String),
+    /// Many nodes reach it, and nothing keeps two from writing: what it is, such as `NFS`.
+    Shared(&'static str),
+    /// A disk of a cloud or a data centre, which this driver attaches to one node at a time.
+    Disk(&'static str),
+    /// What this driver says.
+    Driver(String),
+    /// A kind that is not known here: how the API names it, `None` where it is newer than this program.
+    Unknown(Option<&'static str>),
+}
+
+/// Storage that any node mounts by itself: iSCSI and Fibre Channel are never attached by the control plane
+/// either, although they are disks.
+const SHARED: [(&str, &str); 8] = [
+    ("azureFile", "Azure File"),
+    ("cephfs", "CephFS"),
+    ("fc", "Fibre Channel"),
+    ("glusterfs", "GlusterFS"),
+    ("iscsi", "iSCSI"),
+    ("nfs", "NFS"),
+    ("quobyte", "Quobyte"),
+    ("rbd", "RBD"),
+];
+
+/// Disks, each with the CSI driver that Kubernetes hands it to (`k8s.io/csi-translation-lib`).
+const DISKS: [(&str, &str); 6] = [
+    ("awsElasticBlockStore", "ebs.csi.aws.com"),
+    ("azureDisk", "disk.csi.azure.com"),
+    ("cinder", "cinder.csi.openstack.org"),
+    ("gcePersistentDisk", "pd.csi.storage.gke.io"),
+    ("portworxVolume", "pxd.portworx.com"),
+    ("vsphereVolume", "csi.vsphere.vmware.com"),
+];
+
+/// What is the node's own, or only read.
+const OF_THE_NODE: [&str; 9] = [
+    "configMap",
+    "downwardAPI",
+    "emptyDir",
+    "gitRepo",
+    "hostPath",
+    "image",
+    "local",
+    "projected",
+    "secret",
+];
+
+/// Other kinds of old, to be named where they are met.
+const UNKNOWN: [&str; 5] = [
+    "flexVolume",
+    "flocker",
+    "photonPersistentDisk",
+    "scaleIO",
+    "storageos",
+];
+
+impl Source {
+    /// That of a pod's volume. One that a CSI driver makes for the pod alone is the node's own.
+    pub(crate) fn of_pod(pod: &Pod, volume: &Volume) -> Self {
+        let is_read_only = volume
+            .persistent_volume_claim
+            .as_ref()
+            .is_some_and(|claim| claim.read_only == Some(true));
+        match claim_name(pod, volume) {
+            _ if is_read_only || volume.csi.is_some() => Self::Harmless,
+            Some(claim) => Self::Claim(claim),
+            None => Self::of(volume),
+        }
+    }
+
+    /// That of a PersistentVolume.
+    pub(crate) fn of_volume(volume: &PersistentVolumeSpec) -> Self {
+        match &volume.csi {
+            Some(csi) if csi.read_only == Some(true) => Self::Harmless,
+            Some(csi) => Self::Driver(csi.driver.clone()),
+            None => Self::of(volume),
+        }
+    }
+
+    /// By the name of its kind, which is that of a field of `volume`.
+    fn of(volume: &impl Serialize) -> Self {
+        let fields = serde_json::to_value(volume).unwrap_or_default();
+        let has = |kind: &str| fields.get(kind).is_some();
+        let is_read_only = |kind: &str| fields[kind]["readOnly"] == Value::Bool(true);
+        let found = |kinds: &[(&'static str, &'static str)]| {
+            kinds.iter().copied().find(|(kind, _)| has(kind))
+        };
+        if OF_THE_NODE.into_iter().any(has) {
+            return Self::Harmless;
+        }
+        match (found(&SHARED), found(&DISKS)) {
+            (Some((kind, _)), _) | (_, Some((kind, _))) if is_read_only(kind) => Self::Harmless,
+            (Some((_, words)), _) => Self::Shared(words),
+            (_, Some((_, driver))) => Self::Disk(driver),
+            (None, None) => Self::Unknown(UNKNOWN.into_iter().find(|kind| has(kind))),
+        }
+    }
+}
+
+/// The sources of all volumes of `pod`.
+pub(crate) fn sources(pod: &Pod) -> impl Iterator<Item = Source> + '_ {
+    volumes(pod).map(move |volume| Source::of_pod(pod, volume))
+}
+
+/// The names of the claims that `pod` uses, be it to read.
+pub(crate) fn claims(pod: &Pod) -> impl Iterator<Item = String> + '_ {
+    volumes(pod).filter_map(move |volume| claim_name(pod, volume))
+}
+
+/// The volumes of `pod`.
+pub(crate) fn volumes(pod: &Pod) -> impl Iterator<Item = &Volume> {
+    let spec = pod.spec.iter();
+    spec.flat_map(|spec| spec.volumes.iter().flatten())
+}
+
+/// The name of the claim that `volume` is: its own, or that of one that is made for the pod alone.
+fn claim_name(pod: &Pod, volume: &Volume) -> Option<String> {
+    let made = |_| {
+        let pod = pod.metadata.name.as_deref().unwrap_or_default();
+        format!("{pod}-{}", volume.name)
+    };
+    let claim = volume.persistent_volume_claim.as_ref();
+    claim
+        .map(|claim| claim.claim_name.clone())
+        .or_else(|| volume.ephemeral.as_ref().map(made))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn inline(volume: &Value) -> Source {
+        let pod = serde_json::from_value(json!({
+            "metadata": {"name": "web-0"},
+            "spec": {"containers": [], "volumes": [volume]},
+        }));
+        let pod: Pod = pod.expect("a pod");
+        let source = sources(&pod).next();
+        source.expect("a volume")
+    }
+
+    fn persistent(spec: &Value) -> Source {
+        let spec: PersistentVolumeSpec = serde_json::from_value(spec.clone()).expect("a volume");
+        Source::of_volume(&spec)
+    }
+
+    #[test]
+    fn each_kind_of_a_pods_volume_is_known_or_told_as_unknown() {
+        use Source::{Claim, Disk, Harmless, Shared, Unknown};
+        let claim = |name: &str| Claim(name.to_owned());
+        for (volume, expected) in [
+            (json!({"emptyDir": {}}), Harmless),
+            (json!({"configMap": {"name": "c"}}), Harmless),
+            (json!({"hostPath": {"path": "/"}}), Harmless),
+            (json!({"csi": {"driver": "secrets.example.com"}}), Harmless),
+            (
+                json!({"persistentVolumeClaim": {"claimName": "data"}}),
+                claim("data"),
+            ),
+            (
+                json!({"persistentVolumeClaim": {"claimName": "data", "readOnly": true}}),
+                Harmless,
+            ),
+            (json!({"ephemeral": {}}), claim("web-0-v")),
+            (json!({"nfs": {"server": "s", "path": "/"}}), Shared("NFS")),
+            (
+                json!({"nfs": {"server": "s", "path": "/", "readOnly": true}}),
+                Harmless,
+            ),
+            (json!({"fc": {"lun": 1}}), Shared("Fibre Channel")),
+            (
+                json!({"awsElasticBlockStore": {"volumeID": "vol-1"}}),
+                Disk("ebs.csi.aws.com"),
+            ),
+            (
+                json!({"gcePersistentDisk": {"pdName": "d", "readOnly": true}}),
+                Harmless,
+            ),
+            (
+                json!({"vsphereVolume": {"volumePath": "[a] b"}}),
+                Disk("csi.vsphere.vmware.com"),
+            ),
+            (
+                json!({"flexVolume": {"driver": "d"}}),
+                Unknown(Some("flexVolume")),
+            ),
+            (json!({"ofTheFuture": {}}), Unknown(None)),
+        ] {
+            let mut volume = volume;
+            volume["name"] = "v".into();
+            assert_eq!(inline(&volume), expected, "{volume}");
+        }
+    }
+
+    #[test]
+    fn each_kind_of_persistent_volume_is_known_or_told_as_unknown() {
+        use Source::{Disk, Driver, Harmless, Shared, Unknown};
+        let csi = json!({"csi": {"driver": "disk.example.com", "volumeHandle": "v"}});
+        for (spec, expected) in [
+            (csi, Driver("disk.example.com".to_owned())),
+            (json!({"local": {"path": "/mnt/a"}}), Harmless),
+            (
+                json!({"iscsi": {"targetPortal": "p", "iqn": "i", "lun": 0}}),
+                Shared("iSCSI"),
+            ),
+            (
+                json!({"azureDisk": {"diskName": "d", "diskURI": "u"}}),
+                Disk("disk.csi.azure.com"),
+            ),
+            (json!({}), Unknown(None)),
+        ] {
+            assert_eq!(persistent(&spec), expected, "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_claim_counts_as_used_also_where_it_is_only_read() {
+        let pod = serde_json::from_value(json!({
+            "metadata": {"name": "web-0"},
+            "spec": {"containers": [], "volumes": [
+                {"name": "a", "persistentVolumeClaim": {"claimName": "data", "readOnly": true}},
+                {"name": "b", "ephemeral": {}},
+                {"name": "c", "emptyDir": {}},
+            ]},
+        }));
+        let pod: Pod = pod.expect("a pod");
+        assert_eq!(claims(&pod).collect::<Vec<_>>(), ["data", "web-0-b"]);
+    }
+}
