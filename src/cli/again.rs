@@ -18,6 +18,16 @@ const OPTIONS: [(&str, &str); 7] = [
 ];
 const SWITCHES: [(&str, &str); 2] = [("reentry", "--reentry"), ("free_only", "--free-only")];
 
+/// The options and switches beside those, as they stand before a value, of a line that is the same command
+/// word for word.
+const REST: [(&str, &str); 5] = [
+    ("timeout", "--timeout "),
+    ("dry_run", "--dry-run="),
+    ("field_manager", "--field-manager "),
+    ("format", "-o "),
+    ("verbosity", "--v="),
+];
+
 /// More nodes, or a longer command, make a line that nobody reads any more.
 const MOST_NODES: usize = 10;
 const LONGEST_COMMAND: usize = 60;
@@ -29,6 +39,7 @@ pub(crate) struct Again {
     /// `None` where they are too many, or came from standard input.
     nodes: Option<String>,
     options: String,
+    rest: String,
     why: Option<String>,
     /// That of `with`.
     command: Option<String>,
@@ -38,16 +49,28 @@ pub(crate) struct Again {
 impl Again {
     /// What was typed behind the verb.
     pub(crate) fn new(matches: &ArgMatches) -> Self {
-        let Some((verb, matches)) = matches.subcommand() else {
+        let Some((verb, of_verb)) = matches.subcommand() else {
             return Self::default();
         };
-        let typed = Typed(matches);
+        let typed = Typed(of_verb);
         let options = OPTIONS.into_iter().filter_map(|(id, flag)| {
             let value = typed.values(id)?.pop()?;
             Some(format!(" {flag} {value}"))
         });
         let switches = SWITCHES.into_iter();
         let switches = switches.filter(|(id, _)| typed.is_set(id));
+        let rest = REST.into_iter().filter_map(|(id, flag)| {
+            let value = typed.values(id)?.pop()?;
+            Some(format!(" {flag}{value}"))
+        });
+        let mut rest: String = rest.collect();
+        if typed.is_set("quiet") {
+            rest.push_str(" -q");
+        }
+        // Whoever pastes the line must not become somebody else, and its secret is not ours to show.
+        if typed.is_typed("token") || Typed(matches).is_typed("token") {
+            rest.push_str(" --token TOKEN");
+        }
         let command = typed.values("command").map(|words| words.join(" "));
         Self {
             verb: verb.to_owned(),
@@ -55,6 +78,7 @@ impl Again {
             options: options
                 .chain(switches.map(|(_, flag)| format!(" {flag}")))
                 .collect(),
+            rest,
             why: typed.reason(),
             command: command.map(|command| match command.chars().count() {
                 0..=LONGEST_COMMAND => command,
@@ -80,6 +104,12 @@ impl Again {
             "{verb} {nodes}{options}{flag}{}",
             command.unwrap_or_default()
         )
+    }
+
+    /// What else was typed, for a line that is the same command word for word: how it was to be done and
+    /// printed, each option after a space.
+    pub(crate) fn rest(&self) -> &str {
+        &self.rest
     }
 
     /// The nodes as they were given, else `node`.
@@ -173,6 +203,17 @@ mod tests {
             with.line("a", "--wait"),
             "with a --reentry --wait -- ssh a sudo '$(reboot)'"
         );
+    }
+
+    #[test]
+    fn the_same_command_is_done_and_printed_as_before() {
+        let asked =
+            again("--token secret force-delete pod/a --dry-run -o yaml -q --timeout 0 --v=6");
+        assert_eq!(
+            asked.rest(),
+            " --timeout 0 --dry-run=client -o yaml --v=6 -q --token TOKEN"
+        );
+        assert_eq!(again("force-delete pod/a -m why").rest(), "");
     }
 
     #[test]

@@ -10,15 +10,26 @@ use clap::parser::ValueSource;
 use super::again::Again;
 use super::typed::for_shell;
 
-/// The flags that say where and who, and that a next command needs again where they were typed.
-const PLACE: [(&str, &str); 5] = [
-    ("kubeconfig", "--kubeconfig"),
-    ("context", "--context"),
-    ("cluster", "--cluster"),
-    ("user", "--user"),
-    ("server", "-s"),
+/// The flags that say where and who, as they stand before a value, and that a next command needs again
+/// where they were typed. kubectl has all of them.
+const PLACE: [(&str, &str); 15] = [
+    ("kubeconfig", "--kubeconfig "),
+    ("context", "--context "),
+    ("cluster", "--cluster "),
+    ("user", "--user "),
+    ("server", "-s "),
+    ("impersonate", "--as "),
+    ("impersonate_groups", "--as-group "),
+    ("impersonate_uid", "--as-uid "),
+    ("impersonate_extra", "--as-user-extra "),
+    ("certificate_authority", "--certificate-authority "),
+    ("client_certificate", "--client-certificate "),
+    ("client_key", "--client-key "),
+    ("insecure_skip_tls_verify", "--insecure-skip-tls-verify="),
+    ("tls_server_name", "--tls-server-name "),
+    ("request_timeout", "--request-timeout "),
 ];
-const HOLDER: (&str, &str) = ("holder", "--holder");
+const HOLDER: (&str, &str) = ("holder", "--holder ");
 
 /// How this program was run. Printed, it is what a command begins with that is to be typed next:
 /// for the same cluster and as the same holder.
@@ -35,11 +46,11 @@ pub(crate) struct Program {
 impl Program {
     /// The program of this `name`, run with `matches`.
     pub(crate) fn new(name: &str, matches: &ArgMatches) -> Self {
-        let again = |(id, flag)| {
+        let again = |(id, flag)| -> Option<String> {
             let is_typed = matches.value_source(id) == Some(ValueSource::CommandLine);
-            let mut values = matches.get_raw(id).filter(|_| is_typed)?;
-            let value = values.next_back()?.to_string_lossy();
-            Some(format!(" {flag} {}", for_shell(&value)))
+            let values = matches.get_raw(id).filter(|_| is_typed)?;
+            let values = values.map(|value| for_shell(&value.to_string_lossy()));
+            Some(values.map(|value| format!(" {flag}{value}")).collect())
         };
         Self {
             name: name.to_owned(),
@@ -81,7 +92,7 @@ impl Program {
     /// The beginning of a command as `holder`.
     pub(crate) fn as_holder(&self, holder: &str) -> Self {
         Self {
-            holder: format!(" {} {}", HOLDER.1, for_shell(holder)),
+            holder: format!(" {}{}", HOLDER.1, for_shell(holder)),
             ..self.clone()
         }
     }
@@ -164,6 +175,25 @@ mod tests {
             "renew",
             "a",
         ]);
+    }
+
+    #[test]
+    fn a_next_command_is_by_whom_this_one_was() {
+        let line = [
+            "status",
+            "--as=dev",
+            "--as-group",
+            "one",
+            "--as-group",
+            "other",
+            "--insecure-skip-tls-verify",
+            "--request-timeout=5s",
+        ];
+        assert_eq!(
+            run_with(&line).to_string(),
+            "kubectl maint --as dev --as-group one --as-group other \
+             --insecure-skip-tls-verify=true --request-timeout 5s"
+        );
     }
 
     #[test]

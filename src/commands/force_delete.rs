@@ -4,6 +4,7 @@ mod asked;
 mod carry_out;
 mod locks;
 mod look;
+mod next;
 mod tell;
 
 use std::cell::RefCell;
@@ -54,6 +55,9 @@ pub(crate) struct ForceDeleteArgs {
     pub(crate) selector: Option<String>,
 
     /// Give up what the report shows, or just these: what else appears is refused
+    ///
+    /// An ID is that of a line which says CONFIRM or UNKNOWN. Alone it gives up all that the report shows;
+    /// --confirm=nothing gives up nothing, and deletes only where nothing has to be.
     #[arg(
         long,
         value_name = "ID,...",
@@ -100,21 +104,36 @@ const ALL: &str = "all";
 
 /// Reads the ids of `--confirm`.
 fn confirmed(typed: &str) -> Result<Confirmed, String> {
-    if typed == ALL {
-        return Ok(Confirmed::All);
+    match typed {
+        ALL => Ok(Confirmed::All),
+        "" => Err(format!(
+            "it is empty: --confirm alone gives up all that the report shows, --confirm={NOTHING} nothing"
+        )),
+        ids => {
+            let ids = ids.split(',').map(|id| confirmable(id.trim()));
+            ids.collect::<Result<_, _>>().map(Confirmed::These)
+        }
     }
-    let ids = typed.split(',').map(|id| match id {
+}
+
+fn confirmable(id: &str) -> Result<String, String> {
+    match id {
         _ if id == NOTHING || checks::CONFIRMABLE.contains(&id) => Ok(id.to_owned()),
         _ if checks::OVERRIDABLE.contains(&id) => {
             Err(format!("{id} refuses: it takes --override={id}"))
+        }
+        _ if checks::FINAL.contains(&id) => {
+            Err(format!("{id} refuses, and nothing overrides that"))
+        }
+        _ if checks::TOLD.contains(&id) => {
+            Err(format!("{id} is told and gives nothing up: leave it away"))
         }
         _ => Err(format!(
             "{:?} is none of {}",
             shown(id),
             checks::CONFIRMABLE.join(", ")
         )),
-    });
-    ids.collect::<Result<_, _>>().map(Confirmed::These)
+    }
 }
 
 impl ForceDeleteArgs {
@@ -169,10 +188,14 @@ mod tests {
             these(&["owner", "lease-unknown"])
         );
         assert_eq!(confirmed("nothing"), these(&["nothing"]));
+        assert_eq!(confirmed("owner, pdb"), these(&["owner", "pdb"]));
         for (typed, why) in [
-            ("", " is none of owner, "),
+            ("", "--confirm=nothing nothing"),
             ("owner,", " is none of owner, "),
             ("node-alive", "it takes --override=node-alive"),
+            ("mirror", "nothing overrides that"),
+            ("owner,finalizers", "finalizers is told"),
+            ("All", "\"All\" is none of owner, "),
             ("ownr", "\"ownr\" is none of owner, "),
         ] {
             let error = confirmed(typed).expect_err(typed);

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::scene::{Scene, scene};
-use crate::support::{events_of, holder_of};
+use crate::support::{Run, events_of, holder_of};
 
 /// The notes of the Events in the namespace that are about `name`.
 fn evidence(scene: &Scene, kind: &str, name: &str) -> Vec<String> {
@@ -100,6 +100,65 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
         let lease = scene.cluster.lease_of(&scene.node);
         assert_eq!(lease["spec"]["leaseTransitions"], 1);
+    });
+}
+
+/// The line to type that a run ends with, without the name of the program.
+fn line_of(run: &Run) -> &str {
+    let line = run.stderr.lines().last().expect("a hint");
+    line.rsplit_once(": kubectl maint ").expect("a line").1
+}
+
+#[test]
+fn the_line_is_the_same_command_word_for_word() {
+    scene("again", |scene| {
+        let set = scene.stateful_set("web", 3, 1);
+        scene.ended_pod("web-0", Some(&set), &json!({}));
+        let words = [
+            "--as=root",
+            "--as-group=system:masters",
+            "--dry-run=server",
+            "--timeout=5m",
+            "-o",
+            "wide",
+            "-m",
+            "it's unplugged",
+            "--confirm=owner",
+            "--override=in-grace",
+        ];
+        let run = scene.force_delete("web-0", &words).run();
+        assert_eq!(run.code, 6, "{run}");
+        let line = format!(
+            "--as root --as-group system:masters force-delete pod/web-0 -n {} --timeout 5m \
+             --dry-run=server -o wide --confirm=owner,quorum --override=in-grace -m 'it'\\''s unplugged'",
+            scene.namespace
+        );
+        assert_eq!(line_of(&run), line, "{run}");
+    });
+}
+
+#[test]
+fn under_a_lock_of_with_the_line_acts_as_its_holder() {
+    scene("under", |scene| {
+        scene.harmless_pod("web-1");
+        let script = format!(
+            r#"PATH=/usr/bin:/bin
+            said=$("$PLUGIN" force-delete pod/web-1 -n {} --confirm=nothing -m why 2>&1 >/dev/null)
+            echo "$said"
+            eval "\"$PLUGIN\" ${{said##*kubectl maint }}""#,
+            scene.namespace
+        );
+        let with = ["with", &scene.node, "--", "/bin/sh", "-c", &script];
+        let run = scene.cluster.maint(with).succeeds();
+        let refused = "error: refused: lease; nothing was deleted\n\
+                       hint: this runs under that lock of `with`; to act as its holder: kubectl maint \
+                       --holder alice@bastion/with-";
+        assert!(run.stdout.contains(refused), "{run}");
+        assert!(
+            run.stdout.contains("you have the node's maintenance lease"),
+            "{run}"
+        );
+        assert!(!scene.is_there("web-1"));
     });
 }
 

@@ -14,6 +14,16 @@ fn arguments_that_cannot_be_meant() {
         &["force-delete", "pod/a", "--confirm"],
         &["force-delete", "pod/a", "--confirm=", "-m", "why"],
         &["force-delete", "pod/a", "--confirm=lease", "-m", "why"],
+        &["force-delete", "pod/a", "--confirm=mirror", "-m", "why"],
+        &["force-delete", "pod/a", "--confirm=finalizers", "-m", "why"],
+        &[
+            "force-delete",
+            "pod/a",
+            "--confirm",
+            "owner,pdb",
+            "-m",
+            "why",
+        ],
         &["force-delete", "pod/a", "--override=mirror"],
         &["force-delete", "-l", "", "--confirm", "-m", "why"],
         &["force-delete", "pod/a", "-o", "token"],
@@ -56,7 +66,7 @@ fn arguments_that_cannot_be_meant() {
 
     $ kubectl maint force-delete pod/a --confirm= -m why
     -- stderr
-    error: invalid value '' for '--confirm[=<ID,...>]': "" is none of owner, no-owner, quorum, volume-attached, volume-unguarded, pdb, mass-loss, node-alive-unknown, lease-unknown, remediation-unknown, rights-unknown
+    error: invalid value '' for '--confirm[=<ID,...>]': it is empty: --confirm alone gives up all that the report shows, --confirm=nothing nothing
 
     For more information, try '--help'.
     -- exit code 2
@@ -66,6 +76,26 @@ fn arguments_that_cannot_be_meant() {
     error: invalid value 'lease' for '--confirm[=<ID,...>]': lease refuses: it takes --override=lease
 
     For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/a --confirm=mirror -m why
+    -- stderr
+    error: invalid value 'mirror' for '--confirm[=<ID,...>]': mirror refuses, and nothing overrides that
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/a --confirm=finalizers -m why
+    -- stderr
+    error: invalid value 'finalizers' for '--confirm[=<ID,...>]': finalizers is told and gives nothing up: leave it away
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/a --confirm owner,pdb -m why
+    -- stderr
+    error: "owner,pdb" names neither a pod nor a node
+    hint: if it is to be confirmed, without a space: --confirm=owner,pdb
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --override=mirror

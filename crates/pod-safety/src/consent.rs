@@ -98,11 +98,15 @@ impl Consent {
     }
 }
 
-/// The flag that confirms all that `reports` show, id by id.
+/// The flag that confirms all that `reports` show, id by id, and `also` these.
 #[must_use]
-pub fn flag<'a>(reports: impl IntoIterator<Item = &'a Report>) -> String {
+pub fn flag<'a>(
+    reports: impl IntoIterator<Item = &'a Report>,
+    also: impl IntoIterator<Item = &'static str>,
+) -> String {
     let mut ids = Vec::new();
-    for id in reports.into_iter().flat_map(Report::to_confirm) {
+    let shown = reports.into_iter().flat_map(Report::to_confirm);
+    for id in shown.chain(also) {
         if !ids.contains(&id) {
             ids.push(id);
         }
@@ -162,7 +166,11 @@ mod tests {
             ("owner", Level::Confirm, false),
             ("lease-unknown", Level::Unknown, false),
         ]);
-        assert_eq!(flag([&report]), "--confirm=owner,lease-unknown");
+        assert_eq!(flag([&report], None), "--confirm=owner,lease-unknown");
+        assert_eq!(
+            flag([&report], ["lease-unknown", "pdb"]),
+            "--confirm=owner,lease-unknown,pdb"
+        );
         let nothing = missing(Confirmed::Nothing, &[], &report).expect("it is not confirmed");
         assert!(nothing.unasked);
         assert_eq!(nothing.unconfirmed, ["owner", "lease-unknown"]);
@@ -215,7 +223,7 @@ mod tests {
     #[test]
     fn where_nothing_is_given_up_the_flag_says_so() {
         let fine = report(&[("target", Level::Ok, false)]);
-        assert_eq!(flag([&fine]), "--confirm=nothing");
+        assert_eq!(flag([&fine], None), "--confirm=nothing");
         assert_eq!(missing(these(&[NOTHING]), &[], &fine), None);
     }
 }

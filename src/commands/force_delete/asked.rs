@@ -1,5 +1,8 @@
 //! What was asked for: pods by name or label, or one Node.
 
+use pod_safety::checks::CONFIRMABLE;
+use pod_safety::consent::{Confirmed, NOTHING};
+
 use super::ForceDeleteArgs;
 use crate::cli::nodes::node_name;
 use crate::cli::typed::{for_shell, shown};
@@ -41,6 +44,12 @@ impl Asked {
                     }
                 }
                 Some(("node" | "nodes" | "no", name)) => nodes.push(node_name(name)?),
+                _ if args.confirm == Some(Confirmed::All) && is_confirmable(typed) => {
+                    return Err(Failure::usage(
+                        format!("{:?} names neither a pod nor a node", shown(typed)),
+                        format!("if it is to be confirmed, without a space: --confirm={typed}"),
+                    ));
+                }
                 _ => {
                     return Err(Failure::usage(
                         format!("{:?} names neither a pod nor a node", shown(typed)),
@@ -75,6 +84,12 @@ impl Asked {
             Self::Node(node) => format!("node/{node}"),
         }
     }
+}
+
+/// Whether it is what `--confirm=` takes.
+fn is_confirmable(typed: &str) -> bool {
+    let may_be = |id| id == NOTHING || CONFIRMABLE.contains(&id);
+    typed.split(',').all(may_be)
 }
 
 /// Whether it may be a pod's name: it goes into a path and into lines to copy.

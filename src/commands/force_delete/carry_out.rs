@@ -57,13 +57,13 @@ impl Work<'_> {
         self.show(&look.reports);
         if let Some(missing) = consent.missing(&look.reports) {
             self.show_data(&look.reports, &[])?;
-            return Ok(self.ask(&look.reports, &missing, 0));
+            return Ok(self.ask(&look, &missing, 0));
         }
         let locks = match self.args.write.dry_run {
             DryRunMode::None => match or_interrupted(self.take(&look)).await {
                 Err(Failure::Lock(Error::Refused(refused))) => return Ok(self.taken(&refused)),
                 Err(Failure::Lock(error)) if is_forbidden(&error) => {
-                    return Ok(self.not_taken(&error));
+                    return Ok(self.not_taken(&look, &error));
                 }
                 taken => taken?,
             },
@@ -113,7 +113,7 @@ impl Work<'_> {
             self.tell_gone(&mut first, &look);
             if let Some((report, missing)) = self.first_missing(&look, consents) {
                 self.show_change(report);
-                return Ok(self.ask(&look.reports, &missing, deleted.len()));
+                return Ok(self.ask(&look, &missing, deleted.len()));
             }
             let mut changed = false;
             for (index, report) in self.targets(&look).iter().enumerate() {

@@ -147,6 +147,14 @@ impl Look {
             .map(|target| (key(target), target.uid.clone()))
             .collect()
     }
+
+    /// Who else has one of the nodes.
+    pub(super) fn holders(&self) -> impl Iterator<Item = &str> {
+        self.locks.values().filter_map(|lock| match lock {
+            Known::Yes(Lock::Another { holder, .. }) => Some(&**holder),
+            _ => None,
+        })
+    }
 }
 
 /// What names `target`.

@@ -12,7 +12,6 @@ use super::asked::Asked;
 use super::carry_out::{Deleted, Work};
 use super::look::{First, Look};
 use crate::cli::output::Format;
-use crate::cli::typed::for_shell;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::safety::{self, Outcome};
@@ -49,7 +48,7 @@ impl Work<'_> {
         let text = safety::data(
             reports,
             &outcomes.collect::<Vec<_>>(),
-            &flag(reports),
+            &flag(reports, None),
             self.args.output.format(),
         )?;
         if let Some(text) = text {
@@ -59,39 +58,36 @@ impl Work<'_> {
     }
 
     /// Says what is missing, and what to type. So many targets were `deleted` before.
-    pub(super) fn ask(&self, reports: &[Report], missing: &Missing, deleted: usize) -> Code {
+    pub(super) fn ask(&self, look: &Look, missing: &Missing, deleted: usize) -> Code {
         let terminal = self.session.terminal;
         let nothing = match deleted {
             0 => "nothing was deleted",
             _ => "nothing more was deleted",
         };
-        let flag = flag(reports);
-        let because = self.args.message.as_deref().map_or_else(
-            || "-m \"WHY\"".to_owned(),
-            |message| format!("-m {}", for_shell(message)),
-        );
-        let overrides: String = self
-            .args
-            .overrides
-            .iter()
-            .map(|id| format!(" --override={id}"))
-            .collect();
-        let line = format!(
-            "{} force-delete {} {flag}{overrides} {because}",
-            self.session.program,
-            self.asked.typed(self.namespace())
-        );
+        let program = self.session.program;
         if missing.refused.is_empty() {
             let what = match &missing.unconfirmed[..] {
                 [] => "not confirmed".to_owned(),
                 ids => format!("not confirmed: {}", ids.join(", ")),
             };
             terminal.error(&format!("{what}; {nothing}"));
+            let line = self.line(program, &look.reports, None);
             terminal.hint(format!("to give that up: {line}"));
-        } else {
-            let refused = missing.refused.join(", ");
-            terminal.error(&format!("refused: {refused}; {nothing}"));
-            terminal.hint(format!("once that is otherwise: {line}"));
+            return Code::UNSAFE;
+        }
+        let refused = missing.refused.join(", ");
+        terminal.error(&format!("refused: {refused}; {nothing}"));
+        match look.holders().find(|holder| program.is_under(holder)) {
+            Some(holder) if missing.refused.contains(&"lease") => {
+                let line = self.line(&program.as_holder(holder), &look.reports, None);
+                terminal.hint(format!(
+                    "this runs under that lock of `with`; to act as its holder: {line}"
+                ));
+            }
+            _ => {
+                let line = self.line(program, &look.reports, None);
+                terminal.hint(format!("once that is otherwise: {line}"));
+            }
         }
         Code::UNSAFE
     }
@@ -106,14 +102,15 @@ impl Work<'_> {
     }
 
     /// Says that the server lets the caller have no lease, although the report said nothing of it.
-    pub(super) fn not_taken(&self, error: &Error) -> Code {
+    pub(super) fn not_taken(&self, look: &Look, error: &Error) -> Code {
         let terminal = self.session.terminal;
         let error = escape(&error.to_string());
         terminal.error(&format!(
             "not confirmed: lease-unknown: the node can't be locked meanwhile: {error}; nothing was \
              deleted"
         ));
-        terminal.hint("to go on without the lock, name lease-unknown in --confirm as well");
+        let line = self.line(self.session.program, &look.reports, Some("lease-unknown"));
+        terminal.hint(format!("to go on without the lock: {line}"));
         Code::UNSAFE
     }
 

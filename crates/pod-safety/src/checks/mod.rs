@@ -48,6 +48,18 @@ pub const OVERRIDABLE: [&str; 6] = [
     "rights",
 ];
 
+/// The ids of refusals that nothing lifts.
+pub const FINAL: [&str; 2] = ["target", "mirror"];
+
+/// The ids of what is told, and never has to be confirmed.
+pub const TOLD: [&str; 5] = [
+    "node-silent",
+    "node-gone",
+    "fenced",
+    "lease-goes",
+    "finalizers",
+];
+
 /// All verdicts on a pod that is to be deleted by force. `first` is the uid that the report was about,
 /// where there was one already.
 #[must_use]
