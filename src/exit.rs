@@ -29,6 +29,10 @@ impl Code {
     pub(crate) const UNSAFE: Self = Self(6);
     /// A failure of `with` itself, as opposed to its command's.
     pub(crate) const WRAPPER: Self = Self(supervisor::Exit::OF_WRAPPER);
+    /// A hook is there that can't be executed: nothing was done.
+    pub(crate) const NOT_EXECUTABLE: Self = Self(126);
+    /// There is no such hook: nothing was done.
+    pub(crate) const NOT_FOUND: Self = Self(127);
     /// Interrupted by Ctrl-C.
     pub(crate) const INTERRUPTED: Self = Self(130);
 
@@ -84,7 +88,7 @@ impl Code {
             Failure::TimedOut { .. } => Self::TIMED_OUT,
             Failure::OtherLease { .. } => Self::HELD,
             Failure::NotGivenBack { cause, .. } => Self::of(cause, verb),
-            Failure::Reported(code) => *code,
+            Failure::Hook { code, .. } | Failure::Reported(code) => *code,
         }
     }
 

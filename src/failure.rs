@@ -39,6 +39,15 @@ pub(crate) enum Failure {
         /// What would have to be true, or what to do instead.
         hint: String,
     },
+    /// A hook can't be run, or did not succeed.
+    Hook {
+        /// What became of it, and of what it was run for.
+        message: String,
+        /// What to look at, or what to type instead.
+        hint: String,
+        /// What that is to scripts.
+        code: Code,
+    },
     /// A confirmation is needed and nobody can be asked.
     Unconfirmed(String),
     /// Somebody was asked and said no.
@@ -162,6 +171,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Usage { message, .. }
             | Self::Unsafe { message, .. }
+            | Self::Hook { message, .. }
             | Self::Input(message)
             | Self::Unconfirmed(message) => f.write_str(message),
             Self::NothingFound { what, .. } => write!(f, "no matching resources found: {what}"),

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use maintenance_lease::NodeLease;
 use pod_safety::Known;
 use pod_safety::fencing::steps::{Insistence, Sight, Step};
-use pod_safety::fencing::{How, Record, patch};
+use pod_safety::fencing::{How, Record, Remains, patch};
 use pod_safety::wire::rfc3339;
 use serde_json::Value;
 
@@ -16,8 +16,8 @@ use crate::cli::duration;
 use crate::cli::output::{Format, OutputArgs};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::fencing::{Fencing, fenced, refusal};
+use crate::failure::{Failure, Obstacle};
+use crate::report::fencing::{Fencing, fenced, refusal, stuck};
 use crate::report::verb::Verb;
 use crate::report::with::command_line;
 use crate::session::Start;
@@ -38,9 +38,10 @@ use crate::terminal::escape;
 ///
 /// It refuses (exit code 6) where the kubelet gives signs of life, also once HOOK has run; where more
 /// than 55% of the nodes of its zone are not ready, since then the control plane itself may be cut off;
-/// and where another tool remediates the node, or that can't be known. A HOOK that fails or takes
-/// longer than --hook-timeout changes nothing: no record, no taint, and a hold that this run took is
-/// given back; one that was there before stays.
+/// and where another tool remediates the node, or that can't be known. Where HOOK fails or takes longer
+/// than --hook-timeout, nothing is changed in the cluster: no record, no taint, and a hold that this run
+/// took is given back; one that was there before stays. A HOOK that is not there is found out before
+/// anything else: exit code 127, or 126 where it can't be executed.
 ///
 /// HOOK gets its words as they are (no shell). Its environment has that of `with` for one node, and
 /// MAINT_NODE_ADDRESSES (TYPE=ADDRESS each), MAINT_NODE_INTERNAL_IP, MAINT_NODE_EXTERNAL_IP,
@@ -66,7 +67,6 @@ pub(crate) struct FenceArgs {
         long,
         value_name = "HOW",
         conflicts_with = "hook",
-        required_unless_present = "hook",
         value_parser = given
     )]
     pub(crate) powered_off: Option<String>,
@@ -135,7 +135,14 @@ fn given(typed: &str) -> Result<String, String> {
 }
 
 pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    if args.powered_off.is_none() && args.hook.is_empty() {
+        return Err(Failure::usage(
+            "say how it is known that nothing runs on the node any more",
+            "--powered-off=HOW: your word that it is off; or -- HOOK: what makes it so",
+        ));
+    }
     let site = Site::open(start, &args.node, &args.write, args.output).await?;
+    site.check_program(&args.hook)?;
     let mut course = Course {
         args,
         site: &site,
@@ -283,18 +290,35 @@ impl Course<'_> {
         let remains = site
             .follow(look.evidence.out_of_service(), self.args.timeout)
             .await?;
-        site.session.terminal.remark(format!(
-            "node/{}: nothing is left of it that has to go",
-            site.node
-        ));
         fencing::over();
+        if remains.is_over() {
+            site.session.terminal.remark(format!(
+                "node/{}: nothing is left of it that has to go",
+                site.node
+            ));
+        }
         if let Some(record) = &look.evidence.signs.record {
             let outcome = Fencing::fenced(&site.node, record, &remains);
             if let Some(text) = outcome.print(self.args.output.format())? {
                 site.session.terminal.data(text);
             }
         }
-        Ok(())
+        match remains.is_over() {
+            true => Ok(()),
+            false => Err(self.timed_out(&remains)),
+        }
+    }
+
+    fn timed_out(&self, remains: &Remains) -> Failure {
+        let node = &self.site.node;
+        Failure::TimedOut {
+            node: node.clone(),
+            waited: self.args.timeout,
+            obstacle: Some(Obstacle::Stands {
+                how: stuck(node, remains),
+                awaited: "empty",
+            }),
+        }
     }
 
     /// Tells that the node is fenced, here and in an Event.

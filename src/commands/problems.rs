@@ -186,9 +186,12 @@ fn words(
             escape(&failure.to_string()),
             Some("--yes answers it".to_owned()),
         ),
-        (Failure::Usage { message, hint } | Failure::Unsafe { message, hint }, None) => {
-            (message.clone(), Some(hint.clone()))
-        }
+        (
+            Failure::Usage { message, hint }
+            | Failure::Unsafe { message, hint }
+            | Failure::Hook { message, hint, .. },
+            None,
+        ) => (message.clone(), Some(hint.clone())),
         (Failure::Lock(Error::Refused(refused)), None) => {
             refusal_words(refused, session, verb, false)
         }

@@ -101,6 +101,7 @@ pub(crate) enum Insist {
 
 pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let site = Site::open(start, &args.node, &args.write, args.output).await?;
+    site.check_program(&args.hook)?;
     let result = Course { args, site: &site }.run().await;
     Ok(site.end(Verb::Unhold, result).await)
 }

@@ -12,6 +12,7 @@ use super::item::API_VERSION;
 use super::time::length;
 use crate::cli::output::Format;
 use crate::cli::program::Program;
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::escape;
 
@@ -107,16 +108,46 @@ pub(crate) fn fenced_anew(node: &str, program: &Program) -> Failure {
     )
 }
 
-/// The lease that `node` is locked by may end before its hook does.
-pub(crate) fn too_short(node: &str, rest: Span, limit: Duration, program: &Program) -> Failure {
+/// The lease that `node` is locked by may end before its hook does, which with all that it started
+/// ends within `needed`.
+pub(crate) fn too_short(node: &str, rest: Span, needed: Duration, program: &Program) -> Failure {
+    // What the writes before and behind the hook may take.
+    const MORE: Duration = Duration::from_secs(60);
+    let minutes = (needed + MORE).as_secs().div_ceil(60);
+    let lasting = match minutes {
+        ..=60 => format!("{program} renew {node} --duration={minutes}m"),
+        _ => format!("{program} hold {node} -m WHY"),
+    };
     unsafe_(
         format!(
-            "your lease on node/{node} ends in {}, and the hook may take {}: nothing was changed",
+            "your lease on node/{node} has {} left, and the hook may take {}: nothing was changed",
             length(rest.max(Span::ZERO)),
-            length(Span::from(limit))
+            length(Span::from(needed))
         ),
-        format!("renew it first: {program} renew {node}; or give a shorter --hook-timeout"),
+        format!("first: {lasting}; or give a shorter --hook-timeout"),
     )
+}
+
+/// A hook for `node` did not succeed: `how`, behind "the hook".
+pub(crate) fn hook_failed(node: &str, how: &str, output: &str) -> Failure {
+    no_proof(node, &format!("the hook {how}"), output, Code::ERROR)
+}
+
+/// A hook for `node` was interrupted.
+pub(crate) fn hook_interrupted(node: &str, output: &str) -> Failure {
+    no_proof(node, "interrupted", output, Code::INTERRUPTED)
+}
+
+fn no_proof(node: &str, what: &str, output: &str, code: Code) -> Failure {
+    let output = match output.is_empty() {
+        true => "it printed nothing",
+        false => "its output is above",
+    };
+    Failure::Hook {
+        message: format!("{what}: nothing was changed in the cluster"),
+        hint: format!("what the hook did to node/{node} is not known: {output}"),
+        code,
+    }
 }
 
 /// Why `node` stays fenced.
@@ -182,8 +213,12 @@ pub(crate) fn stuck(node: &str, remains: &Remains) -> String {
         [] => String::new(),
         pods => format!("; held by finalizers: {}", list(pods)),
     };
+    let are = match remains.pods.len() + remains.attachments.len() {
+        1 => "is",
+        _ => "are",
+    };
     format!(
-        "node/{node} is fenced, and {} is left{finalized}; run it again to follow on",
+        "node/{node} is fenced, and {} {are} left{finalized}; run it again to follow on",
         what(remains)
     )
 }
@@ -247,15 +282,37 @@ pub(crate) struct Fencing<'a> {
     /// Pods that stay, as NAMESPACE/NAME.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     tolerating: &'a [String],
+    /// What still has to go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<Left<'a>>,
+}
+
+/// What still has to go from a node.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Left<'a> {
+    /// As NAMESPACE/NAME.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pods: &'a [String],
+    /// Of these, the ones that finalizers keep.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    held_by_finalizers: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    volume_attachments: &'a [String],
 }
 
 impl<'a> Fencing<'a> {
-    /// A node that is fenced, and whose pods are gone but for those in `remains`.
+    /// A node that is fenced, and has nothing left on it but `remains`.
     pub(crate) fn fenced(node: &'a str, record: &'a Record, remains: &'a Remains) -> Self {
         Self {
             fenced: true,
             record: Some(record),
             tolerating: &remains.tolerating,
+            left: (!remains.is_over()).then_some(Left {
+                pods: &remains.pods,
+                held_by_finalizers: &remains.finalized,
+                volume_attachments: &remains.attachments,
+            }),
             ..Self::unfenced(node)
         }
     }
@@ -269,6 +326,7 @@ impl<'a> Fencing<'a> {
             fenced: false,
             record: None,
             tolerating: &[],
+            left: None,
         }
     }
 
@@ -312,6 +370,14 @@ mod tests {
             "node/worker-1: waiting for 7 pods (shop/web-0, shop/web-1, shop/web-2, shop/web-3, \
              shop/web-4 and 2 more) and 1 volume attachment (csi-1) to go"
         );
-        assert!(stuck("worker-1", &remains).contains("held by finalizers: shop/web-0"));
+        assert!(
+            stuck("worker-1", &remains)
+                .contains("are left; held by finalizers: shop/web-0; run it again")
+        );
+        let one = Remains {
+            pods: names(1),
+            ..Remains::default()
+        };
+        assert!(stuck("worker-1", &one).contains("1 pod (shop/web-0) is left; run it again"));
     }
 }

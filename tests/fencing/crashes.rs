@@ -63,15 +63,9 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
     assert!(record.is_some() && stage.is_tainted(&node));
 
     let ran = stage.directory().join("ran");
-    let hook = [
-        "fence",
-        &node,
-        "--timeout=0",
-        "--",
-        "touch",
-        ran.to_str().expect("a path"),
-    ];
-    let run = stage.maint(hook).run();
+    let hook = ["--", "touch", ran.to_str().expect("a path")];
+    let again = || stage.maint(["fence", &node, "--timeout=0"]);
+    let run = again().args(hook).run();
     assert_eq!(run.code, 4, "{run}");
     assert!(
         run.stdout.contains("was fenced already by alice@bastion"),
@@ -81,6 +75,12 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
         run.stderr.contains("1 pod (told-crash/stays) is left"),
         "{run}"
     );
+    let run = again().args(["-o", "json"]).args(hook).run();
+    assert_eq!(run.code, 4, "{run}");
+    let outcome: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(outcome["fenced"], true);
+    let left = json!({"pods": ["told-crash/stays"], "heldByFinalizers": ["told-crash/stays"]});
+    assert_eq!(outcome["left"], left);
     assert!(!ran.exists());
     assert_eq!(stage.record(&node), record);
 

@@ -197,13 +197,8 @@ fn how_it_is_known_has_to_be_said() {
     assert_snapshot!(stage.maint(["fence", &node]).run(), @"
     $ kubectl maint fence worker-1
     -- stderr
-    error: the following required arguments were not provided:
-      --powered-off <HOW>
-
-    Usage: kubectl maint fence [OPTIONS] NODE --powered-off=HOW
-           kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...
-
-    For more information, try '--help'.
+    error: say how it is known that nothing runs on the node any more
+    hint: --powered-off=HOW: your word that it is off; or -- HOOK: what makes it so
     -- exit code 2
     ");
     assert_snapshot!(stage.maint(["fence", &node, "--powered-off= "]).run(), @r#"

@@ -54,13 +54,13 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
     }
     assert!(!ran.exists());
     assert_snapshot!(
-        stage.maint(["fence", &node, "--dry-run=server", "--", "power", "off it"]).run(),
+        stage.maint(["fence", &node, "--dry-run=server", "--", "echo", "off it"]).run(),
         @r#"
-    $ kubectl maint fence worker-1 --dry-run=server -- power "off it"
-    node/worker-1 fenced by alice@bastion, with power (server dry run)
+    $ kubectl maint fence worker-1 --dry-run=server -- echo "off it"
+    node/worker-1 fenced by alice@bastion, with echo (server dry run)
     -- stderr
     node/worker-1 on hold until it is unfenced (server dry run)
-    would run on this machine: power 'off it'
+    would run on this machine: echo 'off it'
     -- exit code 0
     "#
     );

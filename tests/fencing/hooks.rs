@@ -72,22 +72,50 @@ fn a_hook_that_fails_changes_nothing() {
     node/worker-1 on hold until it is unfenced
     no route to BMC
     node/worker-1: the hold of its fencing is ended
-    error: the hook ended with exit code 7: nothing was changed
+    error: the hook ended with exit code 7: nothing was changed in the cluster
+    hint: what the hook did to node/worker-1 is not known: its output is above
     -- exit code 1
     "#);
     stage.is_untouched(&node);
-    let run = fence(&[], &["no-such-program"]);
-    assert_eq!(run.code, 1, "{run}");
-    assert!(run.stderr.contains("was not found"), "{run}");
-
     let run = fence(&["--hook-timeout=1s"], &["sh", "-c", "sleep 600 & wait"]);
     assert_eq!(run.code, 1, "{run}");
     assert!(
         run.stderr
-            .contains("did not end within 1s: nothing was changed"),
+            .contains("did not end within 1s: nothing was changed in the cluster"),
         "{run}"
     );
     eventually("no process of it is left", || !runs(&stage));
+    stage.is_untouched(&node);
+}
+
+/// A hook that can't be run is found out before anything is written, and by a dry run too.
+#[test]
+fn a_hook_that_is_not_there_changes_nothing() {
+    let (stage, node) = Stage::with_silent_node("nope");
+    assert_snapshot!(stage.maint(["fence", &node, "--", "./nope"]).run(), @"
+    $ kubectl maint fence worker-1 -- ./nope
+    -- stderr
+    error: the hook ./nope was not found: nothing was changed
+    hint: give the path of an executable file
+    -- exit code 127
+    ");
+    let text = stage.directory().join("text");
+    std::fs::write(&text, "").expect("a file");
+    let text = text.to_str().expect("a path");
+    for (verb, hook, code) in [
+        ("fence", "no-such-program", 127),
+        ("fence", text, 126),
+        ("unfence", "no-such-program", 127),
+        ("unfence", text, 126),
+    ] {
+        for dry_run in ["none", "server"] {
+            let dry_run = format!("--dry-run={dry_run}");
+            let run = stage.maint([verb, &node, &dry_run, "--", hook]).run();
+            assert_eq!(run.code, code, "{run}");
+        }
+    }
+    let lease = ["lease", "-n", "kube-node-maintenance", &node];
+    assert_eq!(stage.get(&lease), None);
     stage.is_untouched(&node);
 }
 
@@ -109,14 +137,24 @@ fn a_lease_has_to_last_as_long_as_the_hook_may() {
     stage.maint(["acquire", &node, "--duration=5m"]).succeeds();
     let ran = stage.directory().join("ran");
     let hook = ["--", "touch", ran.to_str().expect("a path")];
-    let run = stage.maint(["fence", &node]).args(hook).run();
-    assert_eq!(run.code, 6, "{run}");
-    assert!(
-        run.stderr.contains("renew it first: kubectl maint renew"),
-        "{run}"
-    );
+    assert_snapshot!(stage.maint(["fence", &node, "--hook-timeout=7m", "--", "true"]).run(), @"
+    $ kubectl maint fence worker-1 --hook-timeout=7m -- true
+    -- stderr
+    error: your lease on node/worker-1 has [length] left, and the hook may take 7m10s: nothing was changed
+    hint: first: kubectl maint renew worker-1 --duration=9m; or give a shorter --hook-timeout
+    -- exit code 6
+    ");
+    assert_snapshot!(stage.maint(["fence", &node, "--hook-timeout=1h", "--", "true"]).run(), @"
+    $ kubectl maint fence worker-1 --hook-timeout=1h -- true
+    -- stderr
+    error: your lease on node/worker-1 has [length] left, and the hook may take 60m: nothing was changed
+    hint: first: kubectl maint hold worker-1 -m WHY; or give a shorter --hook-timeout
+    -- exit code 6
+    ");
     assert!(!ran.exists());
-    let short = stage.maint(["fence", &node, "--hook-timeout=10s"]);
+    let renew = ["renew", &node, "--duration=9m"];
+    stage.maint(renew).succeeds();
+    let short = stage.maint(["fence", &node, "--hook-timeout=7m"]);
     short.args(hook).succeeds();
     assert!(ran.exists());
 }
@@ -137,6 +175,16 @@ fn an_interrupted_hook_changes_nothing() {
     running.says("begun");
     running.interrupt();
     let run = running.ends();
-    assert_eq!(run.code, 130, "{run}");
+    assert_snapshot!(run, @r#"
+    $ kubectl maint fence worker-1 -- sh -c "echo begun; exec sleep 600"
+    -- stderr
+    lease/worker-1 created
+    node/worker-1 on hold until it is unfenced
+    begun
+    node/worker-1: the hold of its fencing is ended
+    error: interrupted: nothing was changed in the cluster
+    hint: what the hook did to node/worker-1 is not known: its output is above
+    -- exit code 130
+    "#);
     stage.is_untouched(&node);
 }

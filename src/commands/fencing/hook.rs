@@ -12,7 +12,7 @@ use crate::report::time::length;
 use crate::terminal::Terminal;
 
 /// How long a hook and what it started have between TERM and KILL.
-const GRACE: Duration = Duration::from_secs(10);
+pub(super) const GRACE: Duration = Duration::from_secs(10);
 
 /// How much of the end of its output is kept, in bytes.
 const KEPT: usize = 1024;
@@ -20,15 +20,23 @@ const KEPT: usize = 1024;
 /// How long its output may take to come to an end once all its processes have.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// Runs `command` for at most `limit`, passes on what it prints, and returns the end of that.
+/// How a hook ended.
+pub(super) struct Ended {
+    /// How it failed, behind "the hook".
+    pub(super) failed: Option<String>,
+    /// The end of what it printed.
+    pub(super) output: String,
+}
+
+/// Runs `command` for at most `limit`, and passes on what it prints.
 ///
 /// # Errors
-/// Where it can't be run, or does not end with success in time.
-pub(crate) async fn run(
+/// Where it can't be run.
+pub(super) async fn run(
     terminal: &Terminal,
     command: Command,
     limit: Duration,
-) -> Result<String, Failure> {
+) -> Result<Ended, Failure> {
     let cannot = |error: std::io::Error| Failure::input(format!("the hook can't be run: {error}"));
     let mut signals = Signals::new().map_err(cannot)?;
     let (reader, writer) = std::io::pipe().map_err(cannot)?;
@@ -71,21 +79,17 @@ pub(crate) async fn run(
     if left > 0 {
         terminal.warn("processes of the hook could not be ended and may still run");
     }
-    match exit {
-        Some(Exit::Code(0)) if !is_late => Ok(output.end()),
-        _ if is_late => Err(failed(&format!(
-            "did not end within {}",
-            length(Span::from(limit))
-        ))),
-        Some(Exit::Code(127)) => Err(failed("was not found (exit code 127)")),
-        Some(Exit::Code(code)) => Err(failed(&format!("ended with exit code {code}"))),
-        Some(Exit::Signal(signal)) => Err(failed(&format!("was ended by {signal}"))),
-        None => Err(failed("ended, and it is not known how")),
-    }
-}
-
-fn failed(how: &str) -> Failure {
-    Failure::input(format!("the hook {how}: nothing was changed"))
+    let failed = match exit {
+        _ if is_late => Some(format!("did not end within {}", length(Span::from(limit)))),
+        Some(Exit::Code(0)) => None,
+        Some(Exit::Code(code)) => Some(format!("ended with exit code {code}")),
+        Some(Exit::Signal(signal)) => Some(format!("was ended by {signal}")),
+        None => Some("ended, and it is not known how".to_owned()),
+    };
+    Ok(Ended {
+        failed,
+        output: output.end(),
+    })
 }
 
 fn limits(limit: Duration) -> Limits {

@@ -1,24 +1,25 @@
 //! What `fence` and `unfence` share: one node, what is seen of it, its lock and a hook.
 
 mod follow;
-pub(crate) mod hook;
+mod hook;
+mod lock;
+mod program;
 mod variables;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use futures::FutureExt as _;
 use futures::future::{LocalBoxFuture, Shared, join};
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::{BootInstant, Now, Span, State};
-use maintenance_lease::{
-    ApiError, Change, Done, Error, Hold, NodeEvent, NodeLease, Right, RowDetail,
-};
+use maintenance_lease::protocol::{BootInstant, Now, Span};
+use maintenance_lease::{ApiError, Error, NodeEvent, NodeLease, Right, RowDetail};
 use pod_safety::cluster::{Evidence, Reader};
 use pod_safety::constants::ZONE;
 use pod_safety::facts::Zone;
 use pod_safety::{Known, Why};
 use serde_json::Value;
 
+pub(crate) use self::lock::is_of_fencing;
 use super::problems::Problems;
 use super::with::variables::{HOLDER, TOKEN};
 use super::{events, many};
@@ -27,21 +28,10 @@ use crate::cli::output::{Format, OutputArgs};
 use crate::cli::writing::{DryRunMode, WriteArgs};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::report::change;
-use crate::report::fencing::too_short;
+use crate::report::fencing::{hook_failed, hook_interrupted};
 use crate::report::verb::Verb;
 use crate::session::{Session, Start};
 use crate::signals::asked_to_end;
-
-/// With what the reason of a hold begins that fencing took, for people.
-const MARK: &str = "fencing: ";
-
-/// The purpose of such a hold: whoever runs it again after a crash knows the hold by it, and so what to
-/// end one day.
-const PURPOSE: &str = "fencing";
-
-/// The longest reason of such a hold, in bytes; what is cut off stands in the record.
-const LONGEST_REASON: usize = 1000;
 
 /// How often a write is tried on a Node that keeps changing.
 const MOST_TRIES: u32 = 10;
@@ -55,6 +45,8 @@ pub(crate) struct Site<'a> {
     /// Who holds for the `with` that this runs under, and by what acquisitions.
     outer: Option<&'a str>,
     inherited: Option<&'a str>,
+    /// Where programs are.
+    path: Option<&'a OsStr>,
     interrupt: Shared<LocalBoxFuture<'static, ()>>,
 }
 
@@ -108,6 +100,7 @@ impl<'a> Site<'a> {
             write,
             outer: start.environment.get(HOLDER),
             inherited: start.environment.get(TOKEN),
+            path: start.environment.get_os("PATH"),
             interrupt,
         })
     }
@@ -186,56 +179,6 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Whether the caller has the node's lock: by a lease that has not run out, by a hold, or by the
-    /// `with` that this runs under, for as long as that very acquisition stands.
-    pub(crate) fn is_locked(&self, lease: Option<&NodeLease>) -> bool {
-        let now = self.now();
-        lease.is_some_and(|lease| {
-            let is_callers = self.session.locks.is_own(lease)
-                || (self.outer.is_some()
-                    && lease.holder() == self.outer
-                    && is_acquired_by(lease, &self.node, self.inherited));
-            is_callers && matches!(lease.state(now), State::Held { .. } | State::AdminHold)
-        })
-    }
-
-    /// Holds the node for as long as it is fenced.
-    ///
-    /// # Errors
-    /// Where somebody else has it, say.
-    pub(crate) async fn hold(&self, why: &str) -> Result<Change, Failure> {
-        let options = Hold::new(hold_reason(why)).purpose(PURPOSE);
-        let locks = &self.session.locks;
-        let change = locks.hold_seen(&self.node, &options, None, None).await?;
-        let terminal = self.session.terminal;
-        for &aside in &change.asides {
-            terminal.remark(change::aside(aside, std::slice::from_ref(&self.node)));
-        }
-        terminal.remark(format!(
-            "node/{} on hold until it is unfenced{}",
-            self.node,
-            self.suffix()
-        ));
-        Ok(change)
-    }
-
-    /// Ends the hold in `lease`, that very one.
-    ///
-    /// # Errors
-    /// Where another stands there, or it can't be written.
-    pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
-        let locks = &self.session.locks;
-        let change = locks.unhold_seen(&self.node, Some(lease), None).await?;
-        if change.done == Done::Released {
-            self.session.terminal.remark(format!(
-                "node/{}: the hold of its fencing is ended{}",
-                self.node,
-                self.suffix()
-            ));
-        }
-        Ok(())
-    }
-
     /// Makes sure, before a hook is run, that the server would take a patch of the Node: whoever may
     /// not record it must not power it off.
     ///
@@ -271,6 +214,17 @@ impl<'a> Site<'a> {
         }
     }
 
+    /// Makes sure that a hook can be run, before anything is written for it.
+    ///
+    /// # Errors
+    /// Where there is no such program, or it can't be executed.
+    pub(crate) fn check_program(&self, argv: &[OsString]) -> Result<(), Failure> {
+        match argv.first() {
+            Some(program) => program::check(program, self.path),
+            None => Ok(()),
+        }
+    }
+
     /// Runs a hook, told of the node and the lock in `lease`, and returns the end of what it printed.
     /// `fencing` is the number of an acquisition that is this command's own.
     ///
@@ -286,32 +240,14 @@ impl<'a> Site<'a> {
         self.check_lasts(look.lease.as_ref(), limit)?;
         let command = supervisor::Command::new(argv.to_vec());
         let command = variables::tell(command, look, fencing);
-        let result = hook::run(self.session.terminal, command, limit).await;
-        match self.is_interrupted() {
-            true => Err(Failure::Interrupted),
-            false => result,
+        let ended = hook::run(self.session.terminal, command, limit).await?;
+        if self.is_interrupted() {
+            return Err(hook_interrupted(&self.node, &ended.output));
         }
-    }
-
-    /// Makes sure that a lease that was there lasts as long as a hook may: nobody renews it meanwhile. A
-    /// hold has no end, and an outer `with` renews its own.
-    fn check_lasts(
-        &self,
-        lease: Option<&NodeLease>,
-        limit: std::time::Duration,
-    ) -> Result<(), Failure> {
-        let now = self.now();
-        let Some(lease) = lease else {
-            return Ok(());
-        };
-        let State::Held { until } = lease.state(now) else {
-            return Ok(());
-        };
-        let rest = until - now.latest;
-        if rest >= Span::from(limit) || is_acquired_by(lease, &self.node, self.inherited) {
-            return Ok(());
+        match ended.failed {
+            Some(how) => Err(hook_failed(&self.node, &how, &ended.output)),
+            None => Ok(ended.output),
         }
-        Err(too_short(&self.node, rest, limit, self.program()))
     }
 
     /// Leaves an Event on the Node.
@@ -383,37 +319,6 @@ fn earlier(now: Now, span: Span) -> Now {
     }
 }
 
-/// Whether the tokens of an outer `with`, of one node or `NODE=TOKEN` of each, name the acquisition that
-/// stands in `lease`.
-fn is_acquired_by(lease: &NodeLease, node: &str, tokens: Option<&str>) -> bool {
-    let Some(token) = lease.token() else {
-        return false;
-    };
-    names_acquisition(tokens.unwrap_or_default(), node, &token.to_string())
-}
-
-fn names_acquisition(tokens: &str, node: &str, token: &str) -> bool {
-    tokens.split_whitespace().any(|given| {
-        let of_node = given.strip_prefix(node);
-        given == token || of_node.and_then(|rest| rest.strip_prefix('=')) == Some(token)
-    })
-}
-
-/// Whether `lease` is a hold that fencing took.
-pub(crate) fn is_of_fencing(lease: &NodeLease, now: Now) -> bool {
-    lease.purpose() == Some(PURPOSE) && lease.state(now) == State::AdminHold
-}
-
-fn hold_reason(why: &str) -> String {
-    let mut reason = format!("{MARK}{why}");
-    let mut end = reason.len().min(LONGEST_REASON);
-    while !reason.is_char_boundary(end) {
-        end -= 1;
-    }
-    reason.truncate(end);
-    reason
-}
-
 /// Names the right behind a refusal of the server's.
 fn explain(source: ApiError, verb: &'static str) -> Error {
     if source.is_forbidden() {
@@ -444,34 +349,5 @@ mod tests {
         let now = Now::at(Instant::from_micros(100_000_000));
         let before = earlier(now, Span::seconds(30));
         assert_eq!(before, Now::at(Instant::from_micros(70_000_000)));
-    }
-
-    #[test]
-    fn the_lock_of_an_outer_command_is_that_very_acquisition() {
-        for (tokens, is_it) in [
-            ("u.1.n", true),
-            ("worker-1=u.1.n", true),
-            ("worker-2=v.1.n worker-1=u.1.n", true),
-            ("worker-2=u.1.n", false),
-            ("u.2.n", false),
-            ("", false),
-        ] {
-            assert_eq!(
-                names_acquisition(tokens, "worker-1", "u.1.n"),
-                is_it,
-                "{tokens}"
-            );
-        }
-    }
-
-    #[test]
-    fn the_reason_of_a_hold_is_cut_between_letters() {
-        assert_eq!(
-            hold_reason("its lights are off"),
-            "fencing: its lights are off"
-        );
-        let long = hold_reason(&"ü".repeat(600));
-        assert_eq!(long.len(), LONGEST_REASON - 1);
-        assert!(long.ends_with('ü'));
     }
 }

@@ -1,0 +1,159 @@
+//! The lock under which a node is fenced and unfenced: the caller's own, or a hold for as long as it is
+//! fenced.
+
+use maintenance_lease::protocol::{Now, Span, State};
+use maintenance_lease::{Change, Done, Hold, NodeLease};
+
+use super::{Site, hook};
+use crate::failure::Failure;
+use crate::report::change;
+use crate::report::fencing::too_short;
+
+/// With what the reason of a hold begins that fencing took, for people.
+const MARK: &str = "fencing: ";
+
+/// The purpose of such a hold: whoever runs it again after a crash knows the hold by it, and so what to
+/// end one day.
+const PURPOSE: &str = "fencing";
+
+/// The longest reason of such a hold, in bytes; what is cut off stands in the record.
+const LONGEST_REASON: usize = 1000;
+
+impl Site<'_> {
+    /// Whether the caller has the node's lock: by a lease that has not run out, by a hold, or by the
+    /// `with` that this runs under, for as long as that very acquisition stands.
+    pub(crate) fn is_locked(&self, lease: Option<&NodeLease>) -> bool {
+        let now = self.now();
+        lease.is_some_and(|lease| {
+            let is_callers = self.session.locks.is_own(lease)
+                || (self.outer.is_some()
+                    && lease.holder() == self.outer
+                    && is_acquired_by(lease, &self.node, self.inherited));
+            is_callers && matches!(lease.state(now), State::Held { .. } | State::AdminHold)
+        })
+    }
+
+    /// Holds the node for as long as it is fenced.
+    ///
+    /// # Errors
+    /// Where somebody else has it, say.
+    pub(crate) async fn hold(&self, why: &str) -> Result<Change, Failure> {
+        let options = Hold::new(hold_reason(why)).purpose(PURPOSE);
+        let locks = &self.session.locks;
+        let change = locks.hold_seen(&self.node, &options, None, None).await?;
+        let terminal = self.session.terminal;
+        for &aside in &change.asides {
+            terminal.remark(change::aside(aside, std::slice::from_ref(&self.node)));
+        }
+        terminal.remark(format!(
+            "node/{} on hold until it is unfenced{}",
+            self.node,
+            self.suffix()
+        ));
+        Ok(change)
+    }
+
+    /// Ends the hold in `lease`, that very one.
+    ///
+    /// # Errors
+    /// Where another stands there, or it can't be written.
+    pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
+        let locks = &self.session.locks;
+        let change = locks.unhold_seen(&self.node, Some(lease), None).await?;
+        if change.done == Done::Released {
+            self.session.terminal.remark(format!(
+                "node/{}: the hold of its fencing is ended{}",
+                self.node,
+                self.suffix()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Makes sure that a lease that was there lasts as long as a hook may: nobody renews it meanwhile. A
+    /// hold has no end, and an outer `with` renews its own.
+    pub(super) fn check_lasts(
+        &self,
+        lease: Option<&NodeLease>,
+        limit: std::time::Duration,
+    ) -> Result<(), Failure> {
+        let now = self.now();
+        let Some(lease) = lease else {
+            return Ok(());
+        };
+        let State::Held { until } = lease.state(now) else {
+            return Ok(());
+        };
+        let rest = until - now.latest;
+        let needed = limit + hook::GRACE;
+        if rest >= Span::from(needed) || is_acquired_by(lease, &self.node, self.inherited) {
+            return Ok(());
+        }
+        Err(too_short(&self.node, rest, needed, self.program()))
+    }
+}
+
+/// Whether the tokens of an outer `with`, of one node or `NODE=TOKEN` of each, name the acquisition that
+/// stands in `lease`.
+fn is_acquired_by(lease: &NodeLease, node: &str, tokens: Option<&str>) -> bool {
+    let Some(token) = lease.token() else {
+        return false;
+    };
+    names_acquisition(tokens.unwrap_or_default(), node, &token.to_string())
+}
+
+fn names_acquisition(tokens: &str, node: &str, token: &str) -> bool {
+    tokens.split_whitespace().any(|given| {
+        let of_node = given.strip_prefix(node);
+        given == token || of_node.and_then(|rest| rest.strip_prefix('=')) == Some(token)
+    })
+}
+
+/// Whether `lease` is a hold that fencing took.
+pub(crate) fn is_of_fencing(lease: &NodeLease, now: Now) -> bool {
+    lease.purpose() == Some(PURPOSE) && lease.state(now) == State::AdminHold
+}
+
+fn hold_reason(why: &str) -> String {
+    let mut reason = format!("{MARK}{why}");
+    let mut end = reason.len().min(LONGEST_REASON);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    reason.truncate(end);
+    reason
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_of_an_outer_command_is_that_very_acquisition() {
+        for (tokens, is_it) in [
+            ("u.1.n", true),
+            ("worker-1=u.1.n", true),
+            ("worker-2=v.1.n worker-1=u.1.n", true),
+            ("worker-2=u.1.n", false),
+            ("u.2.n", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                names_acquisition(tokens, "worker-1", "u.1.n"),
+                is_it,
+                "{tokens}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_reason_of_a_hold_is_cut_between_letters() {
+        assert_eq!(
+            hold_reason("its lights are off"),
+            "fencing: its lights are off"
+        );
+        let long = hold_reason(&"ü".repeat(600));
+        assert_eq!(long.len(), LONGEST_REASON - 1);
+        assert!(long.ends_with('ü'));
+    }
+}
