@@ -37,7 +37,7 @@ use crate::terminal::escape;
 /// it goes on from where it was; a HOOK whose success was not recorded is run again.
 ///
 /// It refuses (exit code 6) where the kubelet gives signs of life, also once HOOK has run; where more
-/// than 55% of the nodes of its zone are not ready, since then the control plane itself may be cut off;
+/// than 55% of the nodes of its zone are silent, since then the control plane itself may be cut off;
 /// and where another tool remediates the node, or that can't be known. Where HOOK fails or takes longer
 /// than --hook-timeout, nothing is changed in the cluster: no record, no taint, and a hold that this run
 /// took is given back; one that was there before stays. A HOOK that is not there is found out before
@@ -119,7 +119,7 @@ pub(crate) struct FenceArgs {
 /// The doubts that an operator may know better about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Insist {
-    /// Most of its zone is not ready
+    /// Most of its zone is silent
     MassLoss,
     /// You may not read how its zone is
     ZoneUnknown,
@@ -224,7 +224,7 @@ impl Course<'_> {
 
     async fn next(&self, look: &Look) -> Result<Step, Failure> {
         let site = self.site;
-        let reading = async { Ok(site.zone(&look.evidence).await) };
+        let reading = async { Ok(site.zone(look).await) };
         let sight = Sight {
             signs: look.evidence.signs.clone(),
             uid: look.evidence.uid().to_owned(),

@@ -40,7 +40,7 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
         BackAlive(age) => back_alive(node, *age, program),
         NotCalledSilent => unsafe_(
             format!("node/{node} is silent, and the control plane has not called it silent yet"),
-            "wait until its Ready condition is Unknown: before that nothing would follow"
+            "wait until its Ready condition is no longer True: before that nothing would follow"
                 .to_owned(),
         ),
         HeartbeatUnknown(why) => unsafe_(
@@ -52,7 +52,7 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
         ),
         MassLoss(zone) => unsafe_(
             format!(
-                "{} of {} nodes{} are not ready: it may be the control plane that is cut off",
+                "{} of {} nodes{} are silent: it may be the control plane that is cut off",
                 zone.silent,
                 zone.nodes,
                 zone.name
@@ -64,7 +64,7 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
         ),
         ZoneUnknown(why) => unsafe_(
             format!(
-                "unknown how many other nodes are not ready: {}",
+                "unknown how many other nodes are silent: {}",
                 escape(&why.to_string())
             ),
             "where you know that they are well: --override=zone-unknown -m WHY".to_owned(),

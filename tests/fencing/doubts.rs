@@ -23,7 +23,7 @@ fn a_node_that_gives_signs_of_life_is_not_fenced() {
     stage.is_untouched(&node);
 }
 
-/// Where most of a zone is not ready, only who knows better goes on.
+/// Where most of a zone is silent, only who knows better goes on.
 #[test]
 fn the_loss_of_most_of_a_zone_is_suspect() {
     let (stage, node) = Stage::with_silent_node("rack-7");
@@ -31,7 +31,7 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
     assert_snapshot!(fence(&stage, &node, &[]), @"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: 2 of 3 nodes of zone rack-7 are not ready: it may be the control plane that is cut off
+    error: 2 of 3 nodes of zone rack-7 are silent: it may be the control plane that is cut off
     hint: where you know that they are down: --override=mass-loss -m WHY
     -- exit code 6
     ");

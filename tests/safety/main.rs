@@ -16,5 +16,6 @@ mod races;
 mod requests;
 mod rights;
 mod scene;
+mod silence;
 mod usage;
 mod volumes;

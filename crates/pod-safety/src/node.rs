@@ -44,6 +44,8 @@ pub struct Signs {
     pub ready: Option<Ready>,
     /// When its kubelet last renewed its heartbeat (`None`: it has none).
     pub heartbeat: Known<Option<Instant>>,
+    /// When its kubelet last reported a condition, which it does every few minutes only.
+    pub reported: Option<Instant>,
     /// It carries the out-of-service taint.
     pub out_of_service: bool,
     /// Our record of its fencing.
@@ -91,9 +93,13 @@ impl Signs {
                 since: condition.last_transition_time.as_ref().map(instant),
             });
         let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
+        let reports = conditions
+            .iter()
+            .filter_map(|condition| condition.last_heartbeat_time.as_ref().map(instant));
         Self {
             ready,
             heartbeat,
+            reported: reports.max(),
             out_of_service: taints
                 .unwrap_or_default()
                 .iter()
@@ -106,27 +112,44 @@ impl Signs {
         }
     }
 
-    /// Whether the kubelet gave a sign of life just now; `None` where its heartbeat is not known.
+    /// Whether the kubelet gave a sign of life just now; `None` where that is not known: a report of a
+    /// condition is one as well, but it comes too seldom for its age to tell anything.
     #[must_use]
     pub fn is_fresh(&self, now: Now) -> Option<bool> {
-        let heartbeat = self.heartbeat.yes()?;
-        Some(is_fresh(*heartbeat, now))
+        match &self.heartbeat {
+            Known::Yes(heartbeat) => Some(is_fresh(heartbeat.or(self.reported), now)),
+            Known::Unknown(_) => is_fresh(self.reported, now).then_some(true),
+        }
+    }
+
+    /// What is heard of the kubelet; `None` where that is not known. Whoever may not read its heartbeat
+    /// knows of it what the control plane makes of it: that calls a node unknown which it does not hear.
+    #[must_use]
+    pub fn pulse(&self, now: Now) -> Option<Pulse> {
+        let status = self.ready.map(|ready| ready.status);
+        match (&self.heartbeat, self.is_fresh(now), status) {
+            (Known::Unknown(_), None, Some(Status::True | Status::False)) => Some(Pulse::Alive),
+            (Known::Unknown(_), None, _) => None,
+            (Known::Unknown(_), Some(_), _) => Some(Pulse::Alive),
+            (Known::Yes(heartbeat), _, status) => {
+                let heartbeat = heartbeat.or(self.reported);
+                Some(pulse(status == Some(Status::True), heartbeat, now))
+            }
+        }
     }
 
     /// How the node is at `now`.
     #[must_use]
     pub fn health(&self, now: Now) -> Health {
-        let fresh = self.is_fresh(now);
-        let status = self.ready.map(|ready| ready.status);
-        let reporting = fresh.unwrap_or(matches!(status, Some(Status::True | Status::False)));
+        let pulse = self.pulse(now);
         if self.out_of_service {
             let by = self.record.as_ref().map(|record| record.who.clone());
-            return if reporting || (status == Some(Status::True)) {
-                Health::MisFenced { by }
-            } else {
-                Health::OutOfService { by }
+            return match pulse {
+                Some(Pulse::Alive | Pulse::Fading) => Health::MisFenced { by },
+                Some(Pulse::Silent) | None => Health::OutOfService { by },
             };
         }
+        let reporting = pulse == Some(Pulse::Alive);
         match self.ready {
             Some(Ready {
                 status: Status::True,
@@ -138,6 +161,30 @@ impl Signs {
             }) if !reporting => Health::Partitioned { since },
             _ => Health::NotReady { reporting },
         }
+    }
+}
+
+/// What is heard of a kubelet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pulse {
+    /// It gave a sign of life just now, be its node ready or not.
+    Alive,
+    /// Its heartbeat is old, and the control plane has not called its node silent yet.
+    Fading,
+    /// Its node is not ready, and nobody hears of it.
+    Silent,
+}
+
+/// What is heard of a kubelet whose node is ready or not, by the last heartbeat (`None`: it has none).
+/// This is the only place that decides whether a node is silent. What never had a heartbeat is judged by
+/// what is said of it.
+#[must_use]
+pub fn pulse(is_ready: bool, heartbeat: Option<Instant>, now: Now) -> Pulse {
+    match (is_ready, heartbeat) {
+        (_, Some(_)) if is_fresh(heartbeat, now) => Pulse::Alive,
+        (true, None) => Pulse::Alive,
+        (true, Some(_)) => Pulse::Fading,
+        (false, _) => Pulse::Silent,
     }
 }
 
@@ -167,6 +214,7 @@ mod tests {
                 since: Some(ago(540)),
             }),
             heartbeat,
+            reported: None,
             out_of_service: false,
             record: None,
         }
@@ -207,6 +255,42 @@ mod tests {
     }
 
     #[test]
+    fn silent_is_what_is_not_ready_and_has_no_young_heartbeat() {
+        let of = |is_ready, age: Option<u32>| pulse(is_ready, age.map(ago), Now::at(NOW));
+        for (is_ready, age, expected) in [
+            (true, Some(39), Pulse::Alive),
+            (true, Some(40), Pulse::Fading),
+            (true, None, Pulse::Alive),
+            (false, Some(39), Pulse::Alive),
+            (false, Some(40), Pulse::Silent),
+            (false, None, Pulse::Silent),
+        ] {
+            assert_eq!(of(is_ready, age), expected, "{is_ready} {age:?}");
+        }
+    }
+
+    #[test]
+    fn a_condition_that_was_just_reported_is_a_sign_of_life_and_an_old_one_is_none_of_death() {
+        use Status::{False, Unknown};
+        let unread = || Known::Unknown(Why::Forbidden("get leases".to_owned()));
+        for (ready, heartbeat, reported, expected) in [
+            (Unknown, unread(), 39, Some(Pulse::Alive)),
+            (Unknown, unread(), 40, None),
+            (False, unread(), 40, Some(Pulse::Alive)),
+            (Unknown, Known::Yes(None), 39, Some(Pulse::Alive)),
+            (Unknown, Known::Yes(None), 40, Some(Pulse::Silent)),
+            // Where there is a heartbeat, it alone counts.
+            (Unknown, Known::Yes(Some(ago(40))), 5, Some(Pulse::Silent)),
+        ] {
+            let signs = Signs {
+                reported: Some(ago(reported)),
+                ..signs(Some(ready), heartbeat)
+            };
+            assert_eq!(signs.pulse(Now::at(NOW)), expected, "{signs:?}");
+        }
+    }
+
+    #[test]
     fn the_earliest_clock_says_how_old_a_heartbeat_is() {
         let signs = signs(Some(Status::Unknown), Known::Yes(Some(ago(39))));
         let now = Now {
@@ -242,7 +326,7 @@ mod tests {
                 r#"{"who":"alice","when":"1970-01-01T00:00:00Z","how":{"poweredOff":"dark"},"nodeUid":"u"}"#}},
             "spec": {"taints": [{"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}]},
             "status": {"conditions": [
-                {"type": "DiskPressure", "status": "False"},
+                {"type": "DiskPressure", "status": "False", "lastHeartbeatTime": "1970-01-01T00:07:30Z"},
                 {"type": "Ready", "status": "Unknown", "lastTransitionTime": "1970-01-01T00:07:40Z"},
             ]},
         }))
@@ -255,6 +339,7 @@ mod tests {
                 since: Some(ago(540)),
             })
         );
+        assert_eq!(signs.reported, Some(ago(550)));
         assert_eq!(
             signs.health(Now::at(NOW)),
             Health::OutOfService {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use maintenance_lease::env::{Env as _, Machine};
 use pod_safety::fencing::Remains;
+use pod_safety::node::is_fresh;
 use tokio::time::Instant;
 
 use super::Site;
@@ -68,7 +69,7 @@ impl Site<'_> {
         );
         let now = self.as_of(begun);
         if let Ok(Some(heartbeat)) = &heartbeat
-            && now.earliest - *heartbeat < pod_safety::constants::HEARTBEAT_FRESH
+            && is_fresh(Some(*heartbeat), now)
         {
             let refusal =
                 fencing::back_alive(&self.node, now.earliest - *heartbeat, self.program());

@@ -12,11 +12,10 @@ use futures::FutureExt as _;
 use futures::future::{LocalBoxFuture, Shared, join};
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now, Span};
-use maintenance_lease::{ApiError, Error, NodeEvent, NodeLease, Right, RowDetail};
+use maintenance_lease::{ApiError, Error, NodeEvent, NodeLease, Right};
+use pod_safety::Known;
 use pod_safety::cluster::{Evidence, Reader};
-use pod_safety::constants::ZONE;
 use pod_safety::facts::Zone;
-use pod_safety::{Known, Why};
 use serde_json::Value;
 
 pub(crate) use self::lock::is_of_fencing;
@@ -156,27 +155,10 @@ impl<'a> Site<'a> {
         self.or_interrupted(looking).await
     }
 
-    /// How the nodes of its zone are, itself included.
-    pub(crate) async fn zone(&self, evidence: &Evidence) -> Known<Zone> {
-        let labels = evidence.node.metadata.labels.as_ref();
-        let name = labels.and_then(|labels| labels.get(ZONE)).cloned();
-        let selector = Zone::selector(name.as_deref());
-        match self
-            .session
-            .locks
-            .nodes(selector.as_deref(), RowDetail::Cells)
-            .await
-        {
-            Ok(rows) => Known::Yes(Zone {
-                name,
-                silent: rows.iter().filter(|row| !row.is_ready()).count(),
-                nodes: rows.len(),
-            }),
-            Err(Error::MissingRight { right, .. }) => {
-                Known::Unknown(Why::Forbidden(right.to_string()))
-            }
-            Err(error) => Known::Unknown(Why::NoAnswer(error.to_string())),
-        }
+    /// How many nodes of its zone are silent, itself included.
+    pub(crate) async fn zone(&self, look: &Look) -> Known<Zone> {
+        let locks = &self.session.locks;
+        self.reader.zone(locks, &look.evidence.node, look.at).await
     }
 
     /// Makes sure, before a hook is run, that the server would take a patch of the Node: whoever may

@@ -4,8 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeRow, Sight};
-use pod_safety::constants::HEARTBEAT_FRESH;
-use pod_safety::node::Health;
+use pod_safety::node::{Health, is_fresh};
 
 use crate::cli::nodes::Selection;
 use crate::report::item::Item;
@@ -91,7 +90,7 @@ impl Picture {
         let heartbeat = heartbeats.and_then(|heartbeats| heartbeats.get(node));
         let lease = self.leases.get(node);
         !row.is_ready()
-            || heartbeat.is_some_and(|&heartbeat| now.earliest - heartbeat >= HEARTBEAT_FRESH)
+            || heartbeat.is_some_and(|&heartbeat| !is_fresh(Some(heartbeat), now))
             || lease.is_some_and(|lease| lease.state(now) == State::AdminHold)
     }
 

@@ -6,7 +6,7 @@ use super::verdict::Verdict;
 use crate::constants::POD_GC;
 use crate::facts::{Fenced, NodeSight, There, Told};
 use crate::known::{Known, Why};
-use crate::node::{Health, Status, is_fresh};
+use crate::node::{Health, Pulse, is_fresh};
 use crate::words::age;
 
 const ALIVE: &str = "node-alive";
@@ -44,7 +44,6 @@ pub(super) fn none() -> Verdict {
 
 fn of_there(there: &There, now: Now) -> Vec<Verdict> {
     let signs = &there.signs;
-    let status = signs.ready.map(|ready| ready.status);
     let since = signs.ready.and_then(|ready| ready.since);
     let for_how_long = since.map_or_else(String::new, |since| {
         format!(" for {}", age(now.earliest - since))
@@ -56,15 +55,15 @@ fn of_there(there: &There, now: Now) -> Vec<Verdict> {
         Known::Yes(None) => "it has no heartbeat".to_owned(),
         Known::Unknown(why) => format!("its heartbeat is not known: {why}"),
     };
-    match (signs.health(now), signs.is_fresh(now)) {
+    match (signs.health(now), signs.pulse(now)) {
         (Health::MisFenced { .. }, _) => vec![alive(
             "its kubelet is alive, although the out-of-service taint says that nothing runs there",
         )],
-        (_, Some(true)) if status != Some(Status::True) => vec![alive(
+        (Health::Ready, _) => vec![alive("it is ready: its kubelet can finish this")],
+        (_, Some(Pulse::Alive)) if signs.is_fresh(now) == Some(true) => vec![alive(
             "it is not ready, but its kubelet is alive: it can finish this",
         )],
-        (Health::Ready, _) => vec![alive("it is ready: its kubelet can finish this")],
-        (_, None) if status == Some(Status::False) => vec![alive(
+        (_, Some(Pulse::Alive)) => vec![alive(
             "its kubelet itself says that it is not ready, so it is alive",
         )],
         (_, None) => vec![Verdict::unknown(
@@ -72,7 +71,7 @@ fn of_there(there: &There, now: Now) -> Vec<Verdict> {
             &format!("the control plane calls it silent{for_how_long}; its heartbeat"),
             signs_unknown(there),
         )],
-        (_, Some(_)) => vec![Verdict::warn(
+        (_, Some(Pulse::Fading | Pulse::Silent)) => vec![Verdict::warn(
             SILENT,
             format!(
                 "nobody hears of it{for_how_long}, and {heartbeat}: what runs there may go on running"
@@ -180,7 +179,7 @@ mod tests {
     use super::*;
     use crate::checks::Level::{self, Ok, Refuse, Unknown, Warn};
     use crate::checks::testing::{NOW, forbidden, record, there};
-    use crate::node::Ready;
+    use crate::node::{Ready, Status};
 
     fn ago(seconds: u32) -> Known<Option<Instant>> {
         Known::Yes(Some(NOW - Span::seconds(seconds)))

@@ -41,6 +41,7 @@ pub(super) fn there() -> There {
         signs: Signs {
             ready: None,
             heartbeat: Known::Yes(None),
+            reported: None,
             out_of_service: false,
             record: None,
         },

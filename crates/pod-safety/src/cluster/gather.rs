@@ -6,16 +6,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures::future::{join, join_all, join3, join5};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{ApiError, Error, Maintenance, RowDetail, escape};
+use maintenance_lease::{ApiError, Error, Maintenance, NodeRow, RowDetail, escape};
 use serde::de::DeserializeOwned;
 
 use super::Reader;
-use crate::constants::{HEARTBEATS, MEDIK8S_LEASES, ZONE};
+use crate::constants::{HEARTBEATS, MEDIK8S_LEASES};
 use crate::facts::owner::{controller, group};
 use crate::facts::source::{Source, sources};
 use crate::facts::{Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, Remediation, Zone};
 use crate::known::{Known, Why};
-use crate::node::is_fresh;
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
@@ -87,7 +86,7 @@ impl Reader {
         }
         let leases = locks.repository().namespace();
         let (heartbeats, (may_patch, may_create), read) = join3(
-            locks.heartbeats(),
+            heartbeats(locks),
             join(
                 self.may("patch", LEASES, Some(leases)),
                 self.may("create", LEASES, Some(leases)),
@@ -104,18 +103,9 @@ impl Reader {
             })),
         )
         .await;
-        let heartbeats = Known::of(heartbeats, || {
-            format!("list {LEASES} in namespace {HEARTBEATS}")
-        });
         read.into_iter()
             .map(|(name, (node, rows), heartbeat, lock, remediation)| {
-                let zone = match (rows, &heartbeats) {
-                    (Known::Unknown(why), _) => Known::Unknown(why),
-                    (_, Known::Unknown(why)) => Known::Unknown(why.clone()),
-                    (Known::Yes(rows), Known::Yes(heartbeats)) => {
-                        Known::Yes(zone(rows, heartbeats, now))
-                    }
-                };
+                let zone = zone(rows, &heartbeats, now);
                 let lease = Known::of(lock.map_err(cause), || {
                     format!("get {LEASES} in namespace {leases}")
                 });
@@ -151,22 +141,17 @@ impl Reader {
         name: &str,
     ) -> (Known<Option<Node>>, Known<Rows>) {
         let node = Known::of(self.node(name).await, || "get nodes".to_owned());
-        let zone = match &node {
-            Known::Unknown(why) => return (node.clone(), Known::Unknown(why.clone())),
-            Known::Yes(node) => node
-                .as_ref()
-                .and_then(|node| node.metadata.labels.as_ref()?.get(ZONE).cloned()),
+        let rows = match &node {
+            Known::Unknown(why) => Known::Unknown(why.clone()),
+            Known::Yes(node) => rows(locks, node.as_ref()).await,
         };
-        let selector = Zone::selector(zone.as_deref());
-        let rows = locks.nodes(selector.as_deref(), RowDetail::Cells).await;
-        let rows = Known::of(rows.map_err(cause), || "list nodes".to_owned()).map(|rows| Rows {
-            zone,
-            nodes: rows
-                .into_iter()
-                .map(|row| (row.is_ready(), row.name))
-                .collect(),
-        });
         (node, rows)
+    }
+
+    /// How many nodes of `node`'s zone are silent at `now`, which is from before.
+    pub async fn zone(&self, locks: &Maintenance, node: &Node, now: Now) -> Known<Zone> {
+        let (rows, heartbeats) = join(rows(locks, Some(node)), heartbeats(locks)).await;
+        zone(rows, &heartbeats, now)
     }
 
     /// Who remediates the node for medik8s.
@@ -261,26 +246,37 @@ fn takable(lock: Known<Lock>, verb: &str, may_take: &Known<bool>) -> Known<Lock>
     }
 }
 
-fn zone(rows: Rows, heartbeats: &HashMap<String, Instant>, now: Now) -> Zone {
-    let silent = rows.nodes.iter().filter(|(ready, name)| {
-        match heartbeats.get(name) {
-            // What never had a heartbeat is judged by what it says of itself.
-            None => !ready,
-            Some(&heartbeat) => !is_fresh(Some(heartbeat), now),
+/// Rows of nodes with the heartbeats of all: how many of them are silent.
+fn zone(rows: Known<Rows>, heartbeats: &Known<HashMap<String, Instant>>, now: Now) -> Known<Zone> {
+    match (rows, heartbeats) {
+        (Known::Unknown(why), _) => Known::Unknown(why),
+        (_, Known::Unknown(why)) => Known::Unknown(why.clone()),
+        (Known::Yes(rows), Known::Yes(heartbeats)) => {
+            let nodes = rows.nodes.iter().map(|row| (&*row.name, row.is_ready()));
+            Known::Yes(Zone::of(rows.zone, nodes, heartbeats, now))
         }
-    });
-    Zone {
-        silent: silent.count(),
-        nodes: rows.nodes.len(),
-        name: rows.zone,
     }
 }
 
 /// The nodes of a zone.
 struct Rows {
     zone: Option<String>,
-    /// Whether each is ready, and its name.
-    nodes: Vec<(bool, String)>,
+    nodes: Vec<NodeRow>,
+}
+
+/// The nodes of `node`'s zone; of the cluster, where it is in none, or is gone.
+async fn rows(locks: &Maintenance, node: Option<&Node>) -> Known<Rows> {
+    let zone = node.and_then(Zone::name_of);
+    let selector = Zone::selector(zone.as_deref());
+    let rows = locks.nodes(selector.as_deref(), RowDetail::Cells).await;
+    Known::of(rows.map_err(cause), || "list nodes".to_owned()).map(|nodes| Rows { zone, nodes })
+}
+
+/// When each kubelet last renewed its heartbeat.
+async fn heartbeats(locks: &Maintenance) -> Known<HashMap<String, Instant>> {
+    Known::of(locks.heartbeats().await, || {
+        format!("list {LEASES} in namespace {HEARTBEATS}")
+    })
 }
 
 /// What the server, or the way to it, said.

@@ -1,11 +1,13 @@
 //! A pod's node, and the nodes around it.
 
+use std::collections::HashMap;
+
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::protocol::Instant;
+use maintenance_lease::protocol::{Instant, Now};
 
 use crate::constants::{UNHEALTHY_ZONE_PERCENT, ZONE};
 use crate::known::Known;
-use crate::node::Signs;
+use crate::node::{Pulse, Signs, pulse};
 
 /// What stands where the node should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +93,33 @@ pub struct Zone {
 }
 
 impl Zone {
+    /// Counts `nodes`, each by its name and whether it is ready, and those that nobody hears of. What
+    /// the control plane has yet to call silent counts: where many go at once, one is called so first.
+    pub fn of<'a>(
+        name: Option<String>,
+        nodes: impl IntoIterator<Item = (&'a str, bool)>,
+        heartbeats: &HashMap<String, Instant>,
+        now: Now,
+    ) -> Self {
+        let mut zone = Self {
+            name,
+            nodes: 0,
+            silent: 0,
+        };
+        for (node, is_ready) in nodes {
+            let heartbeat = heartbeats.get(node).copied();
+            zone.nodes += 1;
+            zone.silent += usize::from(pulse(is_ready, heartbeat, now) != Pulse::Alive);
+        }
+        zone
+    }
+
+    /// The zone of a node; `None`: it is in none.
+    #[must_use]
+    pub fn name_of(node: &Node) -> Option<String> {
+        node.metadata.labels.as_ref()?.get(ZONE).cloned()
+    }
+
     /// The label selector of a zone's nodes; `None` selects the cluster's, in which a node without a zone
     /// is counted.
     #[must_use]
@@ -107,7 +136,25 @@ impl Zone {
 
 #[cfg(test)]
 mod tests {
+    use maintenance_lease::protocol::Span;
+
     use super::*;
+
+    #[test]
+    fn a_zone_counts_whom_nobody_hears() {
+        let now = Instant::from_micros(1_000_000_000);
+        let nodes = [
+            ("well", true),
+            ("reports", false),
+            ("fades", true),
+            ("silent", false),
+            ("never-heard", false),
+        ];
+        let beats = [("well", 5), ("reports", 5), ("fades", 60), ("silent", 600)];
+        let beats = beats.map(|(node, age)| (node.to_owned(), now - Span::seconds(age)));
+        let zone = Zone::of(None, nodes, &beats.into(), Now::at(now));
+        assert_eq!((zone.silent, zone.nodes), (3, 5));
+    }
 
     #[test]
     fn a_node_without_a_zone_is_one_of_the_cluster() {

@@ -107,6 +107,7 @@ mod tests {
             signs: Signs {
                 ready: None,
                 heartbeat: Known::Yes(Some(NOW - Span::seconds(9))),
+                reported: None,
                 out_of_service: true,
                 record: Some(record(how)),
             },

@@ -7,7 +7,7 @@ use maintenance_lease::protocol::{Now, Span};
 
 use crate::facts::Zone;
 use crate::known::{Known, Why};
-use crate::node::{Signs, Status};
+use crate::node::{Pulse, Signs};
 
 /// What is seen of a node that is to be fenced.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Sight {
     pub uid: String,
     /// `status.nodeInfo.bootID`; empty where its kubelet never said.
     pub boot_id: String,
-    /// How many nodes of its zone are silent, or not ready for another cause.
+    /// How many nodes of its zone are silent.
     pub zone: Known<Zone>,
     /// Who remediates it by themselves, if anybody.
     pub remediation: Known<Option<String>>,
@@ -52,7 +52,7 @@ pub enum Refusal {
     NotCalledSilent,
     /// It is not known whether its kubelet is alive.
     HeartbeatUnknown(Why),
-    /// Too many of its zone are not ready.
+    /// Too many of its zone are silent.
     MassLoss(Zone),
     /// It is not known how many of its zone are.
     ZoneUnknown(Why),
@@ -108,7 +108,8 @@ impl Sight {
         if self.is_fenced() {
             return Ok(Step::Follow);
         }
-        if self.signs.ready.map(|ready| ready.status) != Some(Status::Unknown) {
+        // Of what its kubelet never said a word, the control plane says nothing either.
+        if self.signs.ready.is_none() || self.signs.pulse(now) != Some(Pulse::Silent) {
             return Err(Refusal::NotCalledSilent);
         }
         match &self.remediation {
@@ -139,7 +140,7 @@ mod tests {
 
     use super::*;
     use crate::fencing::record::{How, Record};
-    use crate::node::Ready;
+    use crate::node::{Ready, Status};
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
 
@@ -164,6 +165,7 @@ mod tests {
                     since: None,
                 }),
                 heartbeat: ago(90),
+                reported: None,
                 out_of_service: false,
                 record: None,
             },
@@ -248,14 +250,17 @@ mod tests {
         let beat = |age| next(move |sight| sight.signs.heartbeat = ago(age));
         assert_eq!(beat(39), Err(Refusal::Alive(Span::seconds(39))));
         assert_eq!(beat(40), Ok(Step::Record));
-        for status in [Status::True, Status::False] {
+        for (status, expected) in [
+            (Status::True, Err(Refusal::NotCalledSilent)),
+            (Status::False, Ok(Step::Record)),
+        ] {
             let called = next(|sight| {
                 sight.signs.ready = Some(Ready {
                     status,
                     since: None,
                 });
             });
-            assert_eq!(called, Err(Refusal::NotCalledSilent), "{status:?}");
+            assert_eq!(called, expected, "{status:?}");
         }
         let never = next(|sight| sight.signs.ready = None);
         assert_eq!(never, Err(Refusal::NotCalledSilent));
