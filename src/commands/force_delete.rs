@@ -2,9 +2,12 @@
 
 mod asked;
 mod carry_out;
+mod ended;
+mod evidence;
 mod locks;
 mod look;
 mod next;
+mod sequel;
 mod tell;
 
 use std::cell::RefCell;
@@ -82,7 +85,7 @@ pub(crate) struct ForceDeleteArgs {
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// How long to wait for the replacement, where one of the same name is promised; 0 looks once
+    /// How long to wait for the replacement, where one comes only now; 0 looks once
     #[arg(
         long,
         value_name = "TIME",

@@ -23,10 +23,15 @@ pub(crate) enum Outcome {
     Unreplaced,
     /// It was deleted; what came then could not be read.
     Unseen { error: String },
+    /// It was deleted; what came then was not looked at any more, as somebody interrupted it.
+    Unwatched,
     /// The object remains for its finalizers.
     Held { finalizers: Vec<String> },
-    /// Another one of its name is there.
+    /// The object remained for its finalizers before; nothing was done.
+    StillHeld { finalizers: Vec<String> },
+    /// Another one is there in its place.
     Replaced {
+        name: String,
         uid: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         node: Option<String>,
@@ -34,9 +39,10 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// What stands behind the target's name.
-    pub(crate) fn words(&self) -> String {
+    /// What stands behind the name of `target`.
+    pub(crate) fn words(&self, target: &Target) -> String {
         let done = "force-deleted";
+        let is_node = target.kind == "node";
         match self {
             Self::WasGone => "was gone already".to_owned(),
             Self::Deleted | Self::WouldBeDeleted => done.to_owned(),
@@ -44,18 +50,39 @@ impl Outcome {
             Self::Unseen { error } => {
                 format!("{done}; what became of it is not known: {}", escape(error))
             }
-            Self::Held { finalizers } => {
-                let finalizers = escape(&finalizers.join(", "));
-                format!("{done}, and held by finalizer {finalizers}")
+            Self::Unwatched => format!("{done}; what became of it was not looked at any more"),
+            Self::Held { finalizers } if is_node => format!(
+                "is marked for deletion, and held by {}: its pods stay until it goes",
+                held_by(finalizers)
+            ),
+            Self::Held { finalizers } => format!("{done}, and held by {}", held_by(finalizers)),
+            Self::StillHeld { finalizers } => {
+                let freed = if is_node {
+                    "it goes"
+                } else {
+                    "its name is free"
+                };
+                format!(
+                    "is deleted already, but for {}: {freed} once the controller behind that removes it",
+                    held_by(finalizers)
+                )
             }
-            Self::Replaced {
-                node: Some(node), ..
-            } => format!("{done}, and replaced on node/{}", escape(node)),
-            Self::Replaced { node: None, .. } => {
-                format!("{done}, and replaced by a pod that has no node yet")
+            Self::Replaced { name, node, .. } => {
+                let node = match node {
+                    Some(node) => format!("on node/{}", escape(node)),
+                    None => "that has no node yet".to_owned(),
+                };
+                match *name == target.name {
+                    true => format!("{done}, and replaced by a pod {node}"),
+                    false => format!("{done}; a replacement is pod/{} {node}", escape(name)),
+                }
             }
         }
     }
+}
+
+fn held_by(finalizers: &[String]) -> String {
+    format!("finalizer {}", escape(&finalizers.join(", ")))
 }
 
 /// The reports in lines; with `brief`, what is ok is left out of all but the first.
@@ -136,7 +163,7 @@ struct Data<'a> {
 /// # Errors
 /// Where they can't be written in that form.
 pub(crate) fn data(
-    reports: &[Report],
+    reports: &[&Report],
     outcomes: &[(&Target, &Outcome)],
     confirm: &str,
     format: Format,
@@ -153,7 +180,7 @@ pub(crate) fn data(
         confirm,
         items: reports
             .iter()
-            .map(|report| Row {
+            .map(|&report| Row {
                 outcome: outcome(&report.target),
                 report,
             })

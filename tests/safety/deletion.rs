@@ -1,6 +1,7 @@
 //! From the report to what became of the pod.
 
 use insta::assert_snapshot;
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::scene::{Scene, scene};
@@ -89,7 +90,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
             "{note}"
         );
         assert!(
-            note.contains("by force: \"why\". Known then: node-silent: "),
+            note.contains("by force. Why: why. Known then: node-silent: "),
             "{note}"
         );
         assert!(
@@ -212,6 +213,21 @@ fn a_finalizer_holds_the_object() {
         assert!(run.stdout.contains(line), "{run}");
         let pod = scene.cluster.get(&scene.pod_path("web-1"));
         assert_eq!(pod["metadata"]["finalizers"][0], "example.com/keep");
+        assert_eq!(evidence(scene, "StatefulSet", "web").len(), 1);
+
+        // Once more there is nothing to do, nor to confirm.
+        for words in [&words[..], &["-o", "wide"]] {
+            let run = scene.force_delete("web-1", words).succeeds();
+            let line = "pod/web-1 is deleted already, but for finalizer example.com/keep: its name is \
+                        free once the controller behind that removes it\n";
+            assert!(run.stdout.ends_with(line), "{run}");
+        }
+        assert_eq!(evidence(scene, "StatefulSet", "web").len(), 1);
+        let lease = scene.cluster.lease_of(&scene.node);
+        assert_eq!(lease["spec"]["leaseTransitions"], 1);
+        let data = scene.force_delete("web-1", &["-o", "json"]).succeeds();
+        let data: serde_json::Value = serde_json::from_str(&data.stdout).expect("JSON");
+        assert_eq!(data["items"][0]["outcome"], "stillHeld", "{data:#}");
         scene.cluster.patch(
             &scene.pod_path("web-1"),
             &json!({"metadata": {"finalizers": null}}),
@@ -247,6 +263,96 @@ fn it_waits_for_the_replacement_and_says_where_it_is() {
         assert_eq!(item["outcome"], "replaced", "{data:#}");
         assert_eq!(item["node"], node.as_str(), "{data:#}");
         assert_eq!(item["target"]["name"], "web-0");
+    });
+}
+
+/// A reference to the controller of a pod.
+fn owned_by(owner: &serde_json::Value) -> serde_json::Value {
+    json!({
+        "apiVersion": owner["apiVersion"], "kind": owner["kind"],
+        "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": true,
+    })
+}
+
+#[test]
+fn a_replacement_of_another_name_is_one_of_the_same_controller() {
+    scene("namesake", |scene| {
+        let owner = scene.replica_set("web");
+        let other = scene.replica_set("other");
+        let node = scene.cluster.name("worker-2");
+        let pod = |owner: &serde_json::Value| json!({"metadata": {"ownerReferences": [owned_by(owner)]}, "spec": {"nodeName": node}});
+        let names = ["web-1", "web-2"];
+        for name in names {
+            scene.ended_pod(name, Some(&owner), &json!({}));
+        }
+        for (name, owner) in [("web-3", &owner), ("web-4", &owner), ("other-1", &other)] {
+            scene.make_pod(name, &pod(owner));
+        }
+        let pods = names.map(|name| format!("pod/{name}"));
+        let run = scene
+            .cluster
+            .maint(["force-delete", &pods[0], &pods[1], "-n", &scene.namespace])
+            .args(["--confirm=nothing", "-m", "why"])
+            .succeeds();
+        let told = format!(
+            "pod/web-1 force-deleted; a replacement is pod/web-3 on node/{node}\n\
+             pod/web-2 force-deleted; a replacement is pod/web-4 on node/{node}\n"
+        );
+        assert!(run.stdout.ends_with(&told), "{run}");
+    });
+}
+
+#[test]
+fn it_waits_for_a_job_that_replaces_only_what_has_ended() {
+    scene("job", |scene| {
+        let template = json!({"spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "registry.example/web:1"}],
+        }});
+        let job = json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "copy"},
+            "spec": {"podReplacementPolicy": "Failed", "template": template},
+        });
+        let job = scene
+            .cluster
+            .create(&scene.at("/apis/batch/v1", "jobs"), &job);
+        scene.ended_pod("copy-1", Some(&job), &json!({}));
+        let words = ["--confirm=owner", "-m", "why", "--timeout=-1s"];
+        let mut run = scene.force_delete("copy-1", &words).start();
+        run.says("waiting for the replacement, ");
+        let node = scene.cluster.name("worker-2");
+        let owned = json!({
+            "metadata": {"ownerReferences": [owned_by(&job)]}, "spec": {"nodeName": node},
+        });
+        scene.make_pod("copy-2", &owned);
+        let run = run.ends();
+        assert_eq!(run.code, 0, "{run}");
+        let told =
+            format!("pod/copy-1 force-deleted; a replacement is pod/copy-2 on node/{node}\n");
+        assert!(run.stdout.ends_with(&told), "{run}");
+    });
+}
+
+#[test]
+fn whoever_ends_the_waiting_has_the_evidence_and_no_lease() {
+    scene("waiting", |scene| {
+        let set = scene.stateful_set("web", 1, 0);
+        for signal in [Signal::INT, Signal::TERM] {
+            scene.ended_pod("web-0", Some(&set), &json!({}));
+            let words = ["--confirm=owner", "-m", "why", "--timeout=-1s"];
+            let mut run = scene.force_delete("web-0", &words).start();
+            run.says("waiting for the replacement, ");
+            assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+            let notes = evidence(scene, "StatefulSet", "web");
+            run.is_sent(signal);
+            let run = run.ends();
+            assert_eq!(run.code, 130, "{run}");
+            let told = "pod/web-0 force-deleted; what became of it was not looked at any more\n";
+            assert!(run.stdout.ends_with(told), "{run}");
+            assert_eq!(evidence(scene, "StatefulSet", "web"), notes);
+            assert!(!notes.is_empty());
+        }
+        assert_eq!(evidence(scene, "StatefulSet", "web").len(), 2);
     });
 }
 

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::scene::{Levels, Scene, scene};
-use crate::support::{Maint, ago};
+use crate::support::{Maint, ago, holder_of};
 
 fn force_delete(scene: &Scene, words: &[&str]) -> Maint {
     let node = format!("node/{}", scene.node);
@@ -44,6 +44,7 @@ fn every_pod_is_reported_on_and_the_node_goes() {
           ok       mass-loss        zone zone: 1 of 3 nodes are silent
           ok       lease            nobody has the node's maintenance lease
           ok       lease-goes       the node's maintenance lease goes with the Node, also yours: that is no loss
+          ok       finalizers       none
           ok       rights           you may delete nodes
         pod/db-0 in namespace shop on node/worker-1
           CONFIRM  owner            StatefulSet/db promises one db-0; a second may start while the first still runs
@@ -79,6 +80,38 @@ fn every_pod_is_reported_on_and_the_node_goes() {
                     && event["reason"] == "ForceDeleted"
             });
         assert!(noted, "{events:#}");
+    });
+}
+
+#[test]
+fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
+    scene("bound", |scene| {
+        let path = format!("/api/v1/nodes/{}", scene.node);
+        let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
+        scene.cluster.patch(&path, &kept);
+        let levels = Levels::of(force_delete(scene, &["-o", "json"]));
+        levels.are(&[("finalizers", Some("warn"))]);
+        let words = ["--confirm=nothing", "-m", "scrapped"];
+        let run = force_delete(scene, &words).succeeds();
+        let told = format!(
+            "node/{} is marked for deletion, and held by finalizer example.com/keep: its pods stay until \
+             it goes\n",
+            scene.node
+        );
+        assert!(run.stdout.ends_with(&told), "{run}");
+        assert!(is_there(scene));
+        // It is there, and so is its lease.
+        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+        let run = force_delete(scene, &words).succeeds();
+        let told = format!(
+            "node/{} is deleted already, but for finalizer example.com/keep: it goes once the \
+             controller behind that removes it\n",
+            scene.node
+        );
+        assert!(run.stdout.ends_with(&told), "{run}");
+        scene
+            .cluster
+            .patch(&path, &json!({"metadata": {"finalizers": null}}));
     });
 }
 

@@ -3,20 +3,19 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use futures::future::join_all;
+use futures::future::join;
 use maintenance_lease::{ApiError, Error};
-use pod_safety::cluster::{Aftermath, Deletion, Exactly, Reader};
+use pod_safety::cluster::{Deletion, Exactly, Reader};
 use pod_safety::consent::{Consent, Missing};
-use pod_safety::facts::{Facts, Owner, Promise};
-use pod_safety::known::Known;
+use pod_safety::facts::PodSight;
 use pod_safety::report::{Report, Target};
 
 use super::ForceDeleteArgs;
 use super::asked::Asked;
+use super::ended::Ended;
 use super::locks::Locks;
-use super::look::{Key, Look, is_forbidden, key};
+use super::look::{Key, Look, Seen, is_forbidden, key};
 use crate::cli::writing::DryRunMode;
-use crate::commands::many::or_interrupted;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::safety::Outcome;
@@ -36,10 +35,28 @@ pub(super) struct Work<'a> {
 }
 
 /// What was deleted, with what was known of it before.
+#[derive(Clone)]
 pub(super) struct Deleted {
     pub(super) report: Report,
-    pub(super) facts: Option<Facts>,
+    /// The pod; `None`: it is a Node, or was deleted before.
+    pub(super) seen: Option<Seen>,
     pub(super) outcome: Outcome,
+}
+
+impl Deleted {
+    /// What somebody deleted before, and `finalizers` hold.
+    pub(super) fn before(report: Report, finalizers: Vec<String>) -> Self {
+        Self {
+            report,
+            seen: None,
+            outcome: Outcome::StillHeld { finalizers },
+        }
+    }
+
+    /// It was deleted before.
+    pub(super) fn was_held(&self) -> bool {
+        matches!(self.outcome, Outcome::StillHeld { .. })
+    }
 }
 
 /// What was confirmed of each target, by what the report showed of it.
@@ -52,50 +69,67 @@ impl Work<'_> {
     }
 
     pub(super) async fn run(&self) -> Result<Code, Failure> {
-        let look = or_interrupted(self.look(None)).await?;
+        let ended = Ended::listen();
+        let mut look = ended.or(self.look(None)).await?;
+        let mut deleted = std::mem::take(&mut look.held);
         let consent = self.args.consent();
         self.show(&look.reports);
+        if look.reports.is_empty() {
+            self.tell_all(&look.reports, &deleted)?;
+            return Ok(Code::DONE);
+        }
         if let Some(missing) = consent.missing(&look.reports) {
-            self.show_data(&look.reports, &[])?;
+            self.tell_all(&look.reports, &deleted)?;
             return Ok(self.ask(&look, &missing, 0));
         }
-        let locks = match self.args.write.dry_run {
-            DryRunMode::None => match or_interrupted(self.take(&look)).await {
-                Err(Failure::Lock(Error::Refused(refused))) => return Ok(self.taken(&refused)),
-                Err(Failure::Lock(error)) if is_forbidden(&error) => {
-                    return Ok(self.not_taken(&look, &error));
-                }
-                taken => taken?,
-            },
-            DryRunMode::Client | DryRunMode::Server => Locks::default(),
-        };
+        let real = self.args.write.dry_run == DryRunMode::None;
+        let mut locks = Locks::default();
+        if real {
+            let taken = ended.or(self.take(&look, &mut locks)).await;
+            if let Err(failure) = taken {
+                self.give_back(locks).await;
+                return match failure {
+                    Failure::Lock(Error::Refused(refused)) => Ok(self.taken(&refused)),
+                    Failure::Lock(error) if is_forbidden(&error) => {
+                        Ok(self.not_taken(&look, &error))
+                    }
+                    failure => Err(failure),
+                };
+            }
+        }
         let consents = look.reports.iter();
         let consents = consents
             .map(|report| (key(&report.target), consent.bound_to(report)))
             .collect();
-        let mut deleted = Vec::new();
         let course = self.delete(&look, &consents, &locks, &mut deleted);
-        let result = or_interrupted(course).await;
+        let result = ended.or(course).await;
         if let Some(target) = self.under_way.take() {
             let line = format!("the deletion of {target} was under way: it may have taken effect");
             self.session.terminal.warn(line);
         }
-        if self.args.write.dry_run == DryRunMode::None {
-            self.see_what_became(&mut deleted).await;
+        if real {
+            // What was done is written down, and the nodes are free for others, before it is waited.
+            join(
+                self.leave_events(&deleted),
+                self.settle_locks(locks, &deleted),
+            )
+            .await;
+            self.see_what_became(&mut deleted, &ended).await;
         }
-        for one in &deleted {
-            self.tell(&one.report.target, &one.outcome);
+        self.tell_all(&look.reports, &deleted)?;
+        match deleted.iter().any(|one| one.outcome == Outcome::Unwatched) {
+            true => result.and(Err(Failure::Interrupted)),
+            false => result,
         }
+    }
+
+    /// The lease of a Node that is gone goes with it; others are given back.
+    async fn settle_locks(&self, locks: Locks, deleted: &[Deleted]) {
+        let is_gone = |one: &Deleted| matches!(one.outcome, Outcome::Deleted | Outcome::WasGone);
         match self.asked {
-            // The lease goes with the Node.
-            Asked::Node(_) if !deleted.is_empty() => locks.leave(),
+            Asked::Node(_) if deleted.iter().any(is_gone) => locks.leave(),
             _ => self.give_back(locks).await,
         }
-        self.show_data(&look.reports, &deleted)?;
-        if self.args.write.dry_run == DryRunMode::None {
-            self.leave_events(&deleted).await;
-        }
-        result
     }
 
     /// Deletes what was agreed to, looking again before each try; what has changed by then has to be
@@ -111,6 +145,11 @@ impl Work<'_> {
         for _ in 0..TRIES {
             let look = self.look(Some(&first)).await?;
             self.tell_gone(&mut first, &look);
+            for held in &look.held {
+                if first.remove(&key(&held.report.target)).is_some() {
+                    deleted.push(held.clone());
+                }
+            }
             if let Some((report, missing)) = self.first_missing(&look, consents) {
                 self.show_change(report);
                 return Ok(self.ask(&look, &missing, deleted.len()));
@@ -130,14 +169,12 @@ impl Work<'_> {
                 }
                 first.remove(&key(&report.target));
                 deleted.push(Deleted {
-                    facts: match self.asked {
-                        Asked::Node(_) => None,
-                        _ => look.pods.get(index).cloned(),
-                    },
+                    seen: look.pods.get(index).cloned(),
                     outcome: match (sent, self.args.write.dry_run) {
                         (Deletion::AlreadyGone, _) => Outcome::WasGone,
-                        (_, DryRunMode::None) => Outcome::Deleted,
                         (_, DryRunMode::Client | DryRunMode::Server) => Outcome::WouldBeDeleted,
+                        (Deletion::Held { finalizers }, _) => Outcome::Held { finalizers },
+                        (Deletion::Done | Deletion::Changed, _) => Outcome::Deleted,
                     },
                     report: report.clone(),
                 });
@@ -213,54 +250,33 @@ impl Work<'_> {
 
     /// A deletion whose answer was lost: whether it took effect.
     async fn settle(&self, target: &Target, error: ApiError) -> Result<Deletion, Failure> {
-        let uid = match &target.namespace {
+        let (metadata, is_deleted) = match &target.namespace {
             Some(namespace) => {
                 let pod = self.reader.pod(namespace, &target.name).await?;
-                pod.and_then(|pod| pod.metadata.uid)
+                let forced = pod.as_ref().map(|pod| PodSight::of(pod).was_forced());
+                (pod.map(|pod| pod.metadata), forced)
             }
             None => {
                 let node = self.reader.node(&target.name).await?;
-                node.and_then(|node| node.metadata.uid)
+                let metadata = node.map(|node| node.metadata);
+                let deleted = metadata
+                    .as_ref()
+                    .map(|metadata| metadata.deletion_timestamp.is_some());
+                (metadata, deleted)
             }
         };
-        match uid {
-            Some(uid) if uid == target.uid => Err(Failure::input(format!(
-                "unknown whether {target} was deleted: it is still there, and the request may still \
-                 take effect ({error})"
-            ))),
-            _ => Ok(Deletion::Done),
-        }
-    }
-
-    /// Waits until it is known what became of the pods, all at once.
-    async fn see_what_became(&self, deleted: &mut [Deleted]) {
-        let seeing = deleted.iter().map(|one| async move {
-            match &one.facts {
-                Some(facts) if one.outcome == Outcome::Deleted => self.became(facts).await,
-                _ => one.outcome.clone(),
+        match metadata {
+            Some(metadata) if metadata.uid.as_ref() == Some(&target.uid) => {
+                if is_deleted == Some(true) {
+                    let finalizers = metadata.finalizers.unwrap_or_default();
+                    return Ok(Deletion::Held { finalizers });
+                }
+                Err(Failure::input(format!(
+                    "unknown whether {target} was deleted: it is still there, and the request may still \
+                     take effect ({error})"
+                )))
             }
-        });
-        let outcomes = join_all(seeing).await;
-        for (one, outcome) in deleted.iter_mut().zip(outcomes) {
-            one.outcome = outcome;
-        }
-    }
-
-    async fn became(&self, facts: &Facts) -> Outcome {
-        let one_name = Known::Yes(Promise::OneOfEachName);
-        let expected =
-            matches!(&facts.owner, Owner::Controller { promise, .. } if *promise == one_name);
-        let aftermath = self
-            .reader
-            .aftermath(&facts.pod, expected, self.args.timeout);
-        match aftermath.await {
-            Ok(Aftermath::Gone) if expected => Outcome::Unreplaced,
-            Ok(Aftermath::Gone) => Outcome::Deleted,
-            Ok(Aftermath::Held { finalizers }) => Outcome::Held { finalizers },
-            Ok(Aftermath::Replaced { uid, node }) => Outcome::Replaced { uid, node },
-            Err(error) => Outcome::Unseen {
-                error: error.to_string(),
-            },
+            _ => Ok(Deletion::Done),
         }
     }
 }

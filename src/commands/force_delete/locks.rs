@@ -21,25 +21,21 @@ pub(super) struct Locks {
 }
 
 impl Work<'_> {
-    /// Takes the leases of the nodes in `look` that are free. One of the caller's own is left as found,
-    /// and so is one that the caller overrides or may not take, which the report said.
+    /// Takes the leases of the nodes in `look` that are free, and adds them to what is `taken`. One of the
+    /// caller's own is left as found, and so is one that the caller overrides or may not take, which the
+    /// report said.
     ///
     /// # Errors
     /// Where somebody else took one meanwhile, or the server refuses it although the report did not say
-    /// so and `lease-unknown` was not named: what was taken is given back.
-    pub(super) async fn take(&self, look: &Look) -> Result<Locks, Failure> {
-        let mut taken = Locks::default();
+    /// so and `lease-unknown` was not named.
+    pub(super) async fn take(&self, look: &Look, taken: &mut Locks) -> Result<(), Failure> {
         for (node, lock) in &look.locks {
             let free = matches!(lock, Known::Yes(Lock::Free | Lock::Expired { .. }));
-            if !free || !look.nodes.contains(node) {
-                continue;
-            }
-            if let Err(failure) = self.take_one(node, &mut taken).await {
-                self.give_back(taken).await;
-                return Err(failure);
+            if free && look.nodes.contains(node) {
+                self.take_one(node, taken).await?;
             }
         }
-        Ok(taken)
+        Ok(())
     }
 
     async fn take_one(&self, node: &str, taken: &mut Locks) -> Result<(), Failure> {

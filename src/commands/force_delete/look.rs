@@ -7,23 +7,34 @@ use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::{ApiError, Error};
 use pod_safety::Known;
 use pod_safety::checks::NodeFacts;
+use pod_safety::cluster::Kin;
 use pod_safety::facts::{Evidence, Facts, Lock, NodeSight};
 use pod_safety::report::{Report, Target};
 
 use super::asked::Asked;
-use super::carry_out::Work;
+use super::carry_out::{Deleted, Work};
 use crate::failure::Failure;
 
 /// What was seen.
 pub(super) struct Look {
     /// One a pod, or first that of the Node and then those of its pods.
     pub(super) reports: Vec<Report>,
-    /// The facts about each pod, in the same order.
-    pub(super) pods: Vec<Facts>,
+    /// The pods themselves, in the same order.
+    pub(super) pods: Vec<Seen>,
+    /// What was deleted before, and stays for its finalizers: for it there is nothing to do.
+    pub(super) held: Vec<Deleted>,
     /// The locks of the nodes involved, where they are known.
     pub(super) locks: BTreeMap<String, Known<Lock>>,
     /// The nodes that are there.
     pub(super) nodes: BTreeSet<String>,
+}
+
+/// A pod that was seen.
+#[derive(Clone)]
+pub(super) struct Seen {
+    pub(super) facts: Facts,
+    /// The pods among which a replacement of it is.
+    pub(super) kin: Option<Kin>,
 }
 
 /// What names a target: its kind, namespace and name.
@@ -74,17 +85,23 @@ impl Work<'_> {
             .reader
             .gather(&self.session.locks, pods, &[], now)
             .await;
-        let facts: Vec<Facts> = pods.iter().map(|pod| Facts::of(pod, &evidence)).collect();
-        let reports = facts.iter().map(|facts| {
+        let mut look = Look::of(&evidence);
+        for pod in pods {
+            let facts = Facts::of(pod, &evidence);
             let uid = first.and_then(|first| first.get(&self.pod_key(&facts.pod.name)));
-            Report::on_pod(facts, uid.map(String::as_str), now)
-        });
-        Look {
-            reports: reports.collect(),
-            locks: locks(&evidence),
-            nodes: there(&evidence),
-            pods: facts,
+            let report = Report::on_pod(&facts, uid.map(String::as_str), now);
+            if facts.pod.was_forced() {
+                let finalizers = facts.pod.finalizers;
+                look.held.push(Deleted::before(report, finalizers));
+                continue;
+            }
+            look.reports.push(report);
+            look.pods.push(Seen {
+                facts,
+                kin: Kin::of(pod, now),
+            });
         }
+        look
     }
 
     async fn at_node(&self, node: &str, first: Option<&First>) -> Result<Look, Failure> {
@@ -119,15 +136,21 @@ impl Work<'_> {
             Known::Yes(_) => {}
         }
         let uid = first.and_then(|first| first.get(&("node", None, node.to_owned())));
-        let mut reports = vec![Report::on_node(node, &facts, uid.map(String::as_str), now)];
-        let pods: Vec<Facts> = pods.iter().map(|pod| Facts::of(pod, &evidence)).collect();
-        reports.extend(pods.iter().map(Report::on_pod_with_its_node));
-        Ok(Look {
-            reports,
-            locks: locks(&evidence),
-            nodes: there(&evidence),
-            pods,
-        })
+        let report = Report::on_node(node, &facts, uid.map(String::as_str), now);
+        let mut look = Look::of(&evidence);
+        match &facts.node {
+            Known::Yes(NodeSight::There(there)) if there.deleting => {
+                let finalizers = there.finalizers.clone();
+                look.held.push(Deleted::before(report, finalizers));
+            }
+            _ => {
+                look.reports.push(report);
+                let pods = pods.iter().map(|pod| Facts::of(pod, &evidence));
+                look.reports
+                    .extend(pods.map(|facts| Report::on_pod_with_its_node(&facts)));
+            }
+        }
+        Ok(look)
     }
 
     fn pod_key(&self, name: &str) -> Key {
@@ -140,7 +163,18 @@ impl Work<'_> {
 }
 
 impl Look {
-    /// What it was about.
+    /// One at nothing, with what is known of the nodes.
+    fn of(evidence: &Evidence) -> Self {
+        Self {
+            reports: Vec::new(),
+            pods: Vec::new(),
+            held: Vec::new(),
+            locks: locks(evidence),
+            nodes: there(evidence),
+        }
+    }
+
+    /// What it was about, and that is to be deleted.
     pub(super) fn first(&self) -> First {
         let targets = self.reports.iter().map(|report| &report.target);
         targets

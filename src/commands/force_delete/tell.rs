@@ -1,11 +1,7 @@
-//! What people and programs are told: the report, the line to type, what became of it, the Events.
+//! What people and programs are told: the report, the line to type, what became of it.
 
-use k8s_openapi::api::core::v1::ObjectReference;
-use maintenance_lease::{ApiError, Error, Refused};
-use pod_safety::Known;
-use pod_safety::checks::Level;
+use maintenance_lease::{Error, Refused};
 use pod_safety::consent::{Missing, flag};
-use pod_safety::facts::{NodeSight, Owner};
 use pod_safety::report::{Report, Target};
 
 use super::asked::Asked;
@@ -41,12 +37,14 @@ impl Work<'_> {
     ///
     /// # Errors
     /// Where it can't be written in that form, or the form has no place for it.
-    pub(super) fn show_data(&self, reports: &[Report], deleted: &[Deleted]) -> Result<(), Failure> {
+    fn show_data(&self, reports: &[Report], deleted: &[Deleted]) -> Result<(), Failure> {
+        let held = deleted.iter().filter(|one| one.was_held());
+        let items: Vec<&Report> = reports.iter().chain(held.map(|one| &one.report)).collect();
         let outcomes = deleted
             .iter()
             .map(|deleted| (&deleted.report.target, &deleted.outcome));
         let text = safety::data(
-            reports,
+            &items,
             &outcomes.collect::<Vec<_>>(),
             &flag(reports, None),
             self.args.output.format(),
@@ -118,7 +116,11 @@ impl Work<'_> {
     pub(super) fn tell_gone(&self, first: &mut First, look: &Look) {
         let there = look.first();
         first.retain(|key, _| {
-            let is_there = there.contains_key(key);
+            let is_held = look
+                .held
+                .iter()
+                .any(|one| super::look::key(&one.report.target) == *key);
+            let is_there = is_held || there.contains_key(key);
             if !is_there && !matches!(self.asked, Asked::Node(_)) {
                 let (kind, _, name) = key;
                 self.session
@@ -129,90 +131,30 @@ impl Work<'_> {
         });
     }
 
+    /// Tells what became of each, in words or as data.
+    ///
+    /// # Errors
+    /// As [`show_data`](Self::show_data).
+    pub(super) fn tell_all(&self, reports: &[Report], deleted: &[Deleted]) -> Result<(), Failure> {
+        for one in deleted {
+            self.tell(&one.report.target, &one.outcome);
+        }
+        self.show_data(reports, deleted)
+    }
+
     /// Tells what became of one.
-    pub(super) fn tell(&self, target: &Target, outcome: &Outcome) {
+    fn tell(&self, target: &Target, outcome: &Outcome) {
         match self.args.output.format() {
             Format::Text | Format::Wide => {
                 let suffix = self.args.write.dry_run.suffix();
-                let words = outcome.words();
+                let words = outcome.words(target);
                 self.session
                     .terminal
                     .result(format!("{target} {words}{suffix}"));
             }
+            Format::Name if matches!(outcome, Outcome::StillHeld { .. }) => {}
             Format::Name => self.session.terminal.data(target),
             Format::Json | Format::Yaml | Format::Token => {}
         }
-    }
-
-    /// Leaves the evidence where people look later: on what recreates the pod, else on the node.
-    pub(super) async fn leave_events(&self, deleted: &[Deleted]) {
-        let mut failed: Option<ApiError> = None;
-        for one in deleted {
-            if one.outcome == Outcome::WasGone {
-                continue;
-            }
-            let note = self.note(one);
-            let caller = self.session.locks.identity();
-            let regarding = regarding(one);
-            let posted = self
-                .reader
-                .post_event(&regarding, caller, "ForceDeleted", &note)
-                .await;
-            if let Err(error) = posted {
-                failed.get_or_insert(error);
-            }
-        }
-        if let Some(error) = failed {
-            self.session.terminal.warn(format!(
-                "no Event keeps the evidence: {}",
-                escape(&error.to_string())
-            ));
-        }
-    }
-
-    fn note(&self, one: &Deleted) -> String {
-        let target = &one.report.target;
-        let caller = escape(self.session.locks.identity());
-        let why = self.args.message.as_deref().unwrap_or_default();
-        let known: Vec<String> = one
-            .report
-            .checks
-            .iter()
-            .filter(|verdict| verdict.level != Level::Ok)
-            .map(|verdict| format!("{}: {}", verdict.id, verdict.words))
-            .collect();
-        format!(
-            "{caller} deleted {target} (uid {}) by force: \"{}\". Known then: {}",
-            target.uid,
-            escape(why),
-            escape(&known.join("; "))
-        )
-    }
-}
-
-/// What an Event about it is on: what recreates the pod, else its node.
-fn regarding(one: &Deleted) -> ObjectReference {
-    let target = &one.report.target;
-    let of_node = |name: &str, uid: &str| ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Node".to_owned()),
-        name: Some(name.to_owned()),
-        uid: Some(uid.to_owned()),
-        ..ObjectReference::default()
-    };
-    let Some(facts) = &one.facts else {
-        return of_node(&target.name, &target.uid);
-    };
-    match (&facts.owner, &facts.node) {
-        (Owner::Controller { reference, .. }, _) => (**reference).clone(),
-        (_, Known::Yes(NodeSight::There(there))) => of_node(&facts.pod.node, &there.uid),
-        _ => ObjectReference {
-            api_version: Some("v1".to_owned()),
-            kind: Some("Pod".to_owned()),
-            namespace: target.namespace.clone(),
-            name: Some(target.name.clone()),
-            uid: Some(target.uid.clone()),
-            ..ObjectReference::default()
-        },
     }
 }

@@ -1,20 +1,19 @@
 //! `finalizers`: who has to agree before the object goes.
 
 use super::verdict::Verdict;
-use crate::facts::PodSight;
 use crate::words::listed;
 
 const ID: &str = "finalizers";
 
-pub(super) fn check(pod: &PodSight) -> Verdict {
-    if pod.finalizers.is_empty() {
+pub(super) fn check(finalizers: &[String]) -> Verdict {
+    if finalizers.is_empty() {
         return Verdict::ok(ID, "none");
     }
     Verdict::warn(
         ID,
         format!(
             "the object will remain until its finalizers are gone, which are not touched: {}",
-            listed(&pod.finalizers)
+            listed(finalizers)
         ),
     )
 }
@@ -23,15 +22,16 @@ pub(super) fn check(pod: &PodSight) -> Verdict {
 mod tests {
     use super::*;
     use crate::checks::Level;
-    use crate::checks::testing::pod;
 
     #[test]
     fn finalizers_are_worth_a_warning() {
-        assert_eq!(check(&pod()).level, Level::Ok);
-        let kept = PodSight {
-            finalizers: vec!["example.com/keep".to_owned()],
-            ..pod()
-        };
-        assert_eq!(check(&kept).level, Level::Warn);
+        assert_eq!(check(&[]).level, Level::Ok);
+        let kept = check(&["example.com/keep".to_owned(), "example.com/log".to_owned()]);
+        assert_eq!(kept.level, Level::Warn);
+        assert!(
+            kept.words.ends_with(": example.com/keep, example.com/log"),
+            "{}",
+            kept.words
+        );
     }
 }

@@ -100,6 +100,9 @@ pub fn of_node(facts: &NodeFacts, first: Option<&str>, now: Now) -> Vec<Verdict>
     verdicts.push(mass_loss::check(&facts.zone));
     verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
     verdicts.push(lease::goes_with_its_node());
+    if let Known::Yes(NodeSight::There(there)) = &facts.node {
+        verdicts.push(finalizers::check(&there.finalizers));
+    }
     verdicts.push(rights::check("delete nodes", &facts.may_delete));
     lowered_where_fenced(verdicts, &facts.node)
 }
@@ -124,7 +127,7 @@ fn on_workload(facts: &Facts) -> Vec<Verdict> {
     let mut verdicts = vec![owner::check(&facts.pod, &facts.owner)];
     verdicts.extend(quorum::check(&facts.owner));
     verdicts.extend(volumes::check(&facts.volumes, &facts.pod.node));
-    verdicts.push(finalizers::check(&facts.pod));
+    verdicts.push(finalizers::check(&facts.pod.finalizers));
     verdicts.push(budgets::check(&facts.budgets));
     verdicts
 }

@@ -38,6 +38,8 @@ pub(super) fn there() -> There {
         uid: "n-1".to_owned(),
         version: "7".to_owned(),
         boot_id: "b-1".to_owned(),
+        finalizers: Vec::new(),
+        deleting: false,
         signs: Signs {
             ready: None,
             heartbeat: Known::Yes(None),

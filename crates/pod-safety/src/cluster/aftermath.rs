@@ -1,20 +1,31 @@
 //! What became of a pod after its deletion.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::ApiError;
-use serde::Serialize;
+use maintenance_lease::protocol::{Instant, Now, Span};
 
 use super::Reader;
 use crate::facts::PodSight;
+use crate::facts::owner::controller;
+use crate::wire::instant;
 
 /// How often is looked.
 const EVERY: Duration = Duration::from_millis(250);
 
+/// Labels that a controller gives to all its pods and no others, so that it need not be looked for them
+/// among all pods of the namespace.
+const OF_ONE_CONTROLLER: [&str; 3] = [
+    "pod-template-hash",
+    "batch.kubernetes.io/controller-uid",
+    "controller-uid",
+];
+
 /// What is there now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", tag = "outcome")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Aftermath {
     /// Nothing of that name.
     Gone,
@@ -23,13 +34,67 @@ pub enum Aftermath {
         /// By whom.
         finalizers: Vec<String>,
     },
-    /// Another pod of that name.
-    Replaced {
-        /// Its uid.
-        uid: String,
-        /// Its node; `None`: it has none yet.
-        node: Option<String>,
-    },
+    /// Another pod of that name, or one that the same controller made since.
+    Replaced(Replacement),
+}
+
+/// A pod in place of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its node; `None`: it has none yet.
+    pub node: Option<String>,
+}
+
+/// The pods among which a replacement is: those that the same controller made since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kin {
+    /// The controller's uid.
+    controller: String,
+    /// What selects its pods, and perhaps others.
+    selector: String,
+    /// When the pod was asked to end, which is when many controllers replace it.
+    since: Instant,
+}
+
+/// The uids of replacements, and of the pods that they replace, so that no two are told of the same.
+pub type Taken = RefCell<BTreeMap<String, String>>;
+
+impl Kin {
+    /// Those of `pod`, which was read at `now`; `None`: it has no controller.
+    #[must_use]
+    pub fn of(pod: &Pod, now: Now) -> Option<Self> {
+        let metadata = &pod.metadata;
+        let labels = metadata.labels.iter().flatten();
+        let mut telling = labels.filter(|(key, _)| OF_ONE_CONTROLLER.contains(&key.as_str()));
+        let asked = metadata.deletion_timestamp.as_ref().map(|ends| {
+            let grace = metadata.deletion_grace_period_seconds.unwrap_or(0);
+            instant(ends) - Span::seconds(u32::try_from(grace).unwrap_or(0))
+        });
+        Some(Self {
+            controller: controller(metadata)?.uid.clone(),
+            selector: telling
+                .next()
+                .map(|(key, value)| format!("{key}={value}"))
+                .unwrap_or_default(),
+            since: asked.unwrap_or(now.earliest),
+        })
+    }
+
+    /// Whether `pod` was made in place of the one with `uid`.
+    fn has(&self, pod: &Pod, uid: &str) -> bool {
+        let metadata = &pod.metadata;
+        let made = metadata.creation_timestamp.as_ref().map(instant);
+        // The server gives whole seconds.
+        let second = Span::seconds(1);
+        controller(metadata).is_some_and(|controller| controller.uid == self.controller)
+            && metadata.uid.as_deref() != Some(uid)
+            && metadata.deletion_timestamp.is_none()
+            && made.is_some_and(|made| made + second > self.since)
+    }
 }
 
 impl Aftermath {
@@ -45,10 +110,7 @@ impl Aftermath {
                 finalizers: sight.finalizers,
             };
         }
-        Self::Replaced {
-            uid: sight.uid,
-            node: Some(sight.node).filter(|node| !node.is_empty()),
-        }
+        Self::Replaced(Replacement::of(sight))
     }
 
     /// Whether there is nothing more to wait for: a replacement has a node, or none comes before the
@@ -57,20 +119,33 @@ impl Aftermath {
         match self {
             Self::Gone => false,
             Self::Held { finalizers } => !finalizers.is_empty(),
-            Self::Replaced { node, .. } => node.is_some(),
+            Self::Replaced(replacement) => replacement.node.is_some(),
+        }
+    }
+}
+
+impl Replacement {
+    fn of(pod: PodSight) -> Self {
+        Self {
+            name: pod.name,
+            uid: pod.uid,
+            node: Some(pod.node).filter(|node| !node.is_empty()),
         }
     }
 }
 
 impl Reader {
-    /// What became of `pod`: looked at now and, where a replacement of the same name is `expected`,
-    /// until it has a node or finalizers hold the old one, for at most `timeout`.
+    /// What became of `pod`: looked at now and, where a replacement is `expected`, until it has a node or
+    /// finalizers hold the old one, for at most `timeout`. Replacements of other names are looked for
+    /// among `kin`; the one that is found is `taken` from then on.
     ///
     /// # Errors
     /// Where it can't be read.
     pub async fn aftermath(
         &self,
         pod: &PodSight,
+        kin: Option<&Kin>,
+        taken: &Taken,
         expected: bool,
         timeout: Duration,
     ) -> Result<Aftermath, ApiError> {
@@ -78,7 +153,11 @@ impl Reader {
         tokio::pin!(limit);
         loop {
             let now = self.pod(&pod.namespace, &pod.name).await?;
-            let aftermath = Aftermath::of(now.as_ref(), &pod.uid);
+            let mut aftermath = Aftermath::of(now.as_ref(), &pod.uid);
+            if let (Aftermath::Gone, Some(kin)) = (&aftermath, kin) {
+                let replacement = self.replacement(pod, kin, taken).await?;
+                aftermath = replacement.map_or(Aftermath::Gone, Aftermath::Replaced);
+            }
             if !expected || aftermath.is_final() || limit.is_elapsed() {
                 return Ok(aftermath);
             }
@@ -88,22 +167,51 @@ impl Reader {
             }
         }
     }
+
+    /// The first that came after `pod` was asked to end, of those that no other has `taken`.
+    async fn replacement(
+        &self,
+        pod: &PodSight,
+        kin: &Kin,
+        taken: &Taken,
+    ) -> Result<Option<Replacement>, ApiError> {
+        let mut pods = self.pods(&pod.namespace, &kin.selector).await?;
+        pods.retain(|other| kin.has(other, &pod.uid));
+        pods.sort_by_cached_key(|pod| {
+            let metadata = &pod.metadata;
+            let made = metadata.creation_timestamp.as_ref().map(instant);
+            (made, metadata.name.clone())
+        });
+        let mut taken = taken.borrow_mut();
+        let replacements = pods.iter().map(|pod| Replacement::of(PodSight::of(pod)));
+        let first = { replacements }.find(|replacement| {
+            let by = taken.get(&replacement.uid);
+            by.is_none_or(|by| *by == pod.uid)
+        });
+        if let Some(first) = &first {
+            taken.insert(first.uid.clone(), pod.uid.clone());
+        }
+        Ok(first)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
+    fn pod(value: Value) -> Pod {
+        serde_json::from_value(value).expect("a pod")
+    }
+
     #[test]
     fn what_is_there_tells_what_happened() {
-        let pod = |uid, node: Option<&str>, finalizers: &[&str]| -> Pod {
-            serde_json::from_value(json!({
+        let pod = |uid, node: Option<&str>, finalizers: &[&str]| {
+            pod(json!({
                 "metadata": {"name": "web-0", "uid": uid, "finalizers": finalizers},
                 "spec": {"containers": [], "nodeName": node},
             }))
-            .expect("a pod")
         };
         assert_eq!(Aftermath::of(None, "u-1"), Aftermath::Gone);
         let held = Aftermath::of(Some(&pod("u-1", Some("worker-1"), &["a/b"])), "u-1");
@@ -113,5 +221,39 @@ mod tests {
         let replaced = Aftermath::of(Some(&pod("u-2", Some("worker-2"), &[])), "u-1");
         assert!(replaced.is_final() && !Aftermath::Gone.is_final());
         assert!(!Aftermath::of(Some(&pod("u-2", None, &[])), "u-1").is_final());
+    }
+
+    #[test]
+    fn a_replacement_is_of_the_same_controller_and_younger_than_the_request_to_end() {
+        let of = |uid: &str, controller: &str, made: &str| {
+            let owner = json!({
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": controller,
+                "controller": true,
+            });
+            json!({"metadata": {
+                "name": uid, "uid": uid, "ownerReferences": [owner], "creationTimestamp": made,
+                "labels": {"app": "web", "pod-template-hash": "5d4f"},
+            }})
+        };
+        let mut ended = of("u-1", "c-1", "2026-01-01T00:00:00Z");
+        ended["metadata"]["deletionTimestamp"] = json!("2026-01-01T01:00:30Z");
+        ended["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+        let now = Now::at(Instant::from_micros(0));
+        let kin = Kin::of(&pod(ended), now).expect("it has a controller");
+        assert_eq!(kin.selector, "pod-template-hash=5d4f");
+        for (uid, controller, made, expected) in [
+            ("u-2", "c-1", "2026-01-01T01:00:00Z", true),
+            ("u-2", "c-1", "2026-01-01T00:59:59Z", false),
+            ("u-2", "c-2", "2026-01-01T01:00:00Z", false),
+            ("u-1", "c-1", "2026-01-01T01:00:00Z", false),
+        ] {
+            let other = pod(of(uid, controller, made));
+            assert_eq!(
+                kin.has(&other, "u-1"),
+                expected,
+                "{uid} {controller} {made}"
+            );
+        }
+        assert_eq!(Kin::of(&pod(json!({"metadata": {}})), now), None);
     }
 }

@@ -9,7 +9,7 @@ pub mod reader;
 mod rights;
 mod stranded;
 
-pub use aftermath::Aftermath;
+pub use aftermath::{Aftermath, Kin, Replacement, Taken};
 pub use fencing::Evidence;
 pub use pods::{Deletion, Exactly};
 pub use reader::Reader;

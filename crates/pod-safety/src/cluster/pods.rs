@@ -3,15 +3,21 @@
 use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::{Accept, ApiError, Call, escape};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Reader;
 
 /// What became of a request to delete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deletion {
-    /// The server did it.
+    /// The server did it, and the object is gone.
     Done,
+    /// The server did it, and the object stays until somebody has removed these finalizers.
+    Held {
+        /// Which.
+        finalizers: Vec<String>,
+    },
     /// It was gone already.
     AlreadyGone,
     /// It changed since it was read: nothing was done.
@@ -40,7 +46,7 @@ impl Reader {
         self.get(&pod_path(namespace, name)).await
     }
 
-    /// The pods of a namespace that match a label selector.
+    /// The pods of a namespace that match a label selector; an empty one matches all.
     ///
     /// # Errors
     /// Where they can't be read.
@@ -98,11 +104,31 @@ impl Reader {
             )),
         };
         match self.requests().call(&call).await {
-            Ok(_) => Ok(Deletion::Done),
+            Ok(answer) => Ok(accepted(&answer)),
             Err(error) if error.is_not_found() => Ok(Deletion::AlreadyGone),
             Err(error) if error.is(StatusCode::CONFLICT) => Ok(Deletion::Changed),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// What an accepted deletion did: the answer has the object as it is now, or, where nothing is left of it,
+/// as it was at last or not at all.
+fn accepted(answer: &[u8]) -> Deletion {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Answer {
+        metadata: Metadata,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Metadata {
+        finalizers: Vec<String>,
+    }
+    let answer: Answer = serde_json::from_slice(answer).unwrap_or_default();
+    match answer.metadata.finalizers {
+        none if none.is_empty() => Deletion::Done,
+        finalizers => Deletion::Held { finalizers },
     }
 }
 
@@ -138,6 +164,16 @@ fn pod_path(namespace: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_finalizers_left_is_held() {
+        let held = br#"{"kind": "Node", "metadata": {"name": "a", "finalizers": ["x/y"]}}"#;
+        let finalizers = vec!["x/y".to_owned()];
+        assert_eq!(accepted(held), Deletion::Held { finalizers });
+        assert_eq!(accepted(br#"{"metadata": {"name": "a"}}"#), Deletion::Done);
+        let status = br#"{"kind": "Status", "metadata": {}, "status": "Success"}"#;
+        assert_eq!(accepted(status), Deletion::Done);
+    }
 
     #[test]
     fn a_deletion_says_everything_in_its_body() {

@@ -30,6 +30,10 @@ pub struct There {
     pub version: String,
     /// `status.nodeInfo.bootID`.
     pub boot_id: String,
+    /// Its finalizers.
+    pub finalizers: Vec<String>,
+    /// It was deleted, and stays for its finalizers.
+    pub deleting: bool,
     /// Its signs of life.
     pub signs: Signs,
 }
@@ -59,6 +63,8 @@ impl There {
             uid: node.metadata.uid.clone().unwrap_or_default(),
             version: node.metadata.resource_version.clone().unwrap_or_default(),
             boot_id: info.map(|info| info.boot_id.clone()).unwrap_or_default(),
+            finalizers: node.metadata.finalizers.clone().unwrap_or_default(),
+            deleting: node.metadata.deletion_timestamp.is_some(),
             signs: Signs::of(node, heartbeat),
         }
     }

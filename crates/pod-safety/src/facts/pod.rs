@@ -76,6 +76,14 @@ impl PodSight {
     }
 }
 
+impl PodSight {
+    /// Its deletion was forced before, or its kubelet has ended it: only its finalizers hold it.
+    #[must_use]
+    pub fn was_forced(&self) -> bool {
+        self.ends.is_some() && self.grace == 0 && !self.finalizers.is_empty()
+    }
+}
+
 fn told(pod: &Pod) -> Told {
     let Some(status) = &pod.status else {
         return Told::default();

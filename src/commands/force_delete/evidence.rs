@@ -1,0 +1,100 @@
+//! The Events that keep the evidence where people look later.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::ObjectReference;
+use maintenance_lease::ApiError;
+use pod_safety::Known;
+use pod_safety::checks::Level;
+use pod_safety::facts::{NodeSight, Owner};
+
+use super::carry_out::{Deleted, Work};
+use crate::report::safety::Outcome;
+use crate::terminal::escape;
+
+/// How long they may take in all.
+const LIMIT: Duration = Duration::from_secs(2);
+
+impl Work<'_> {
+    /// Leaves the evidence of what was deleted, all at once: on what recreates the pod, else on the node.
+    pub(super) async fn leave_events(&self, deleted: &[Deleted]) {
+        let caller = self.session.locks.identity();
+        let deleted = deleted.iter().filter(|one| one.was_deleted());
+        let posting = join_all(deleted.map(|one| async {
+            let (regarding, note) = (regarding(one), self.note(one));
+            self.reader
+                .post_event(&regarding, caller, "ForceDeleted", &note)
+                .await
+        }));
+        let failed = match tokio::time::timeout(LIMIT, posting).await {
+            Ok(posted) => posted.into_iter().find_map(Result::err),
+            Err(_) => Some(ApiError::TimedOut(LIMIT)),
+        };
+        if let Some(error) = failed {
+            self.session.terminal.warn(format!(
+                "no Event keeps the evidence: {}",
+                escape(&error.to_string())
+            ));
+        }
+    }
+
+    fn note(&self, one: &Deleted) -> String {
+        let target = &one.report.target;
+        let caller = self.session.locks.identity();
+        let why = self.args.message.as_deref().unwrap_or_default();
+        let known: Vec<String> = one
+            .report
+            .checks
+            .iter()
+            .filter(|verdict| verdict.level != Level::Ok)
+            .map(|verdict| format!("{}: {}", verdict.id, verdict.words))
+            .collect();
+        let known = match &known[..] {
+            [] => "nothing that speaks against it".to_owned(),
+            known => known.join("; "),
+        };
+        escape(&format!(
+            "{caller} deleted {target} (uid {}) by force. Why: {why}. Known then: {known}",
+            target.uid,
+        ))
+    }
+}
+
+impl Deleted {
+    /// It was this command that did it.
+    fn was_deleted(&self) -> bool {
+        !matches!(
+            self.outcome,
+            Outcome::WasGone | Outcome::WouldBeDeleted | Outcome::StillHeld { .. }
+        )
+    }
+}
+
+/// What an Event about it is on: what recreates the pod, else its node.
+fn regarding(one: &Deleted) -> ObjectReference {
+    let target = &one.report.target;
+    let of_node = |name: &str, uid: &str| ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Node".to_owned()),
+        name: Some(name.to_owned()),
+        uid: Some(uid.to_owned()),
+        ..ObjectReference::default()
+    };
+    let Some(seen) = &one.seen else {
+        return of_node(&target.name, &target.uid);
+    };
+    let facts = &seen.facts;
+    match (&facts.owner, &facts.node) {
+        (Owner::Controller { reference, .. }, _) => (**reference).clone(),
+        (_, Known::Yes(NodeSight::There(there))) => of_node(&facts.pod.node, &there.uid),
+        _ => ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Pod".to_owned()),
+            namespace: target.namespace.clone(),
+            name: Some(target.name.clone()),
+            uid: Some(target.uid.clone()),
+            ..ObjectReference::default()
+        },
+    }
+}

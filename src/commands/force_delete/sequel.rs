@@ -1,0 +1,105 @@
+//! What became of the pods that were deleted.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use maintenance_lease::protocol::Span;
+use pod_safety::cluster::{Aftermath, Taken};
+use pod_safety::facts::{NodeSight, Owner, Promise};
+use pod_safety::known::Known;
+
+use super::carry_out::{Deleted, Work};
+use super::ended::Ended;
+use super::look::Seen;
+use crate::report::safety::Outcome;
+use crate::report::time::length;
+
+impl Work<'_> {
+    /// Waits until it is known what became of the pods, all at once, or until somebody interrupts it.
+    pub(super) async fn see_what_became(&self, deleted: &mut [Deleted], ended: &Ended) {
+        let expecting = deleted
+            .iter()
+            .filter(|one| matches!(&one.seen, Some(seen) if one.is_open() && is_expected(seen)));
+        let limit = self.args.timeout;
+        if limit > Duration::ZERO
+            && let many @ 1.. = expecting.count()
+        {
+            let what = match many {
+                1 => "the replacement".to_owned(),
+                _ => format!("{many} replacements"),
+            };
+            self.session.terminal.remark(format!(
+                "waiting for {what}, {} at most",
+                length(Span::from(limit))
+            ));
+        }
+        let taken = Taken::default();
+        let seeing = deleted.iter().map(|one| async {
+            match &one.seen {
+                Some(seen) if one.is_open() => {
+                    tokio::select! {
+                        biased;
+                        () = ended.came() => Outcome::Unwatched,
+                        outcome = self.became(seen, &taken) => outcome,
+                    }
+                }
+                _ => one.outcome.clone(),
+            }
+        });
+        let outcomes = join_all(seeing).await;
+        for (one, outcome) in deleted.iter_mut().zip(outcomes) {
+            one.outcome = outcome;
+        }
+    }
+
+    async fn became(&self, seen: &Seen, taken: &Taken) -> Outcome {
+        let expected = is_expected(seen);
+        // One of the same name is all that replaces the member of a set.
+        let kin = seen.kin.as_ref().filter(|_| !is_of_a_set(seen));
+        let aftermath =
+            self.reader
+                .aftermath(&seen.facts.pod, kin, taken, expected, self.args.timeout);
+        match aftermath.await {
+            Ok(Aftermath::Gone) if expected => Outcome::Unreplaced,
+            Ok(Aftermath::Gone) => Outcome::Deleted,
+            Ok(Aftermath::Held { finalizers }) => Outcome::Held { finalizers },
+            Ok(Aftermath::Replaced(replacement)) => Outcome::Replaced {
+                name: replacement.name,
+                uid: replacement.uid,
+                node: replacement.node,
+            },
+            // Who may read no other pods is told of this one.
+            Err(error) if error.is_forbidden() && !expected => Outcome::Deleted,
+            Err(error) => Outcome::Unseen {
+                error: error.to_string(),
+            },
+        }
+    }
+}
+
+impl Deleted {
+    /// It is gone, and what came then is not known yet.
+    fn is_open(&self) -> bool {
+        self.outcome == Outcome::Deleted
+    }
+}
+
+fn promise(seen: &Seen) -> Option<Promise> {
+    match &seen.facts.owner {
+        Owner::Controller { promise, .. } => promise.yes().copied(),
+        Owner::Nothing | Owner::Gone { .. } => None,
+    }
+}
+
+fn is_of_a_set(seen: &Seen) -> bool {
+    promise(seen) == Some(Promise::OneOfEachName)
+}
+
+/// Whether a replacement comes only now; others come as soon as a pod is asked to end.
+fn is_expected(seen: &Seen) -> bool {
+    match promise(seen) {
+        Some(Promise::OneOfEachName | Promise::NoneBeforeTheEnd) => true,
+        Some(Promise::OnePerNode) => matches!(seen.facts.node, Known::Yes(NodeSight::There(_))),
+        Some(Promise::None | Promise::Perhaps) | None => false,
+    }
+}
