@@ -159,6 +159,15 @@ pub(crate) fn nodes() -> ArgValueCompleter {
     })
 }
 
+/// Completes what `force-delete` takes: kinds, then pods of the namespace or nodes.
+pub(crate) fn targets() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| {
+        Question::of_this_process()
+            .and_then(|question| live::targets(question.words, typed.to_str()?))
+            .unwrap_or_default()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

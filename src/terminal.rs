@@ -199,6 +199,12 @@ impl Terminal {
         Some(width.0.into())
     }
 
+    /// The same of stderr.
+    pub(crate) fn stderr_width(&self) -> Option<usize> {
+        let (width, _) = terminal_size::terminal_size_of(std::io::stderr())?;
+        Some(width.0.into())
+    }
+
     fn stderr(&self, text: fmt::Arguments<'_>) {
         self.end_live();
         // Where nobody reads stderr, there is nobody to tell.

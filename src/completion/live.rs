@@ -9,6 +9,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use clap_complete::engine::CompletionCandidate;
 use maintenance_lease::protocol::State;
 use maintenance_lease::{Maintenance, NodeLease, RowDetail};
+use pod_safety::cluster::Reader;
 
 use crate::cli::Cli;
 use crate::cli::connection::{ConnectionArgs, USER_AGENT};
@@ -31,19 +32,61 @@ pub(super) fn nodes(words: Vec<OsString>, typed: &str) -> Option<Vec<CompletionC
     };
     let line = Line::read(words)?;
     let on_the_line = line.nodes.clone();
-    let candidates = in_time(move || line.ask())??;
-    Some(
-        candidates
-            .into_iter()
-            .filter(|(name, _)| {
-                name.starts_with(beginning) && (name == beginning || !on_the_line.contains(name))
-            })
-            .map(|(name, about)| {
-                CompletionCandidate::new(format!("{kind}{name}")).help(Some(about.into()))
-            })
-            .collect(),
-    )
+    let nodes = in_time(move || line.ask())??;
+    Some(candidates(nodes, &kind, beginning, &on_the_line))
 }
+
+/// Those of `named` that go on from `beginning` and are not on the line yet, behind their `kind`.
+fn candidates(
+    named: Vec<Named>,
+    kind: &str,
+    beginning: &str,
+    on_the_line: &[String],
+) -> Vec<CompletionCandidate> {
+    named
+        .into_iter()
+        .filter(|(name, _)| {
+            name.starts_with(beginning) && (name == beginning || !on_the_line.contains(name))
+        })
+        .map(|(name, about)| {
+            CompletionCandidate::new(format!("{kind}{name}")).help(Some(about.into()))
+        })
+        .collect()
+}
+
+/// What may complete `typed`, of `pod/NAME` and `node/NAME`: a kind, then names of that; `None` where the
+/// line or the cluster doesn't tell.
+pub(super) fn targets(words: Vec<OsString>, typed: &str) -> Option<Vec<CompletionCandidate>> {
+    match typed.split_once('/') {
+        None => {
+            let line = Line::read(words)?;
+            // A node is deleted alone. The word that is being typed is one of the line.
+            let is_alone = line.nodes.iter().all(|other| other == typed);
+            let kinds = if is_alone { &KINDS[..] } else { &KINDS[..1] };
+            let begun = kinds.iter().filter(|(kind, _)| kind.starts_with(typed));
+            Some(
+                begun
+                    .map(|&(kind, about)| CompletionCandidate::new(kind).help(Some(about.into())))
+                    .collect(),
+            )
+        }
+        Some((kind @ ("pod" | "pods" | "po"), beginning)) => {
+            let line = Line::read(words)?;
+            let on_the_line = line.nodes.clone();
+            let pods = in_time(move || line.ask_for_pods())??;
+            Some(candidates(
+                pods,
+                &format!("{kind}/"),
+                beginning,
+                &on_the_line,
+            ))
+        }
+        Some(_) => nodes(words, typed),
+    }
+}
+
+/// The kinds of what is deleted by force.
+const KINDS: [(&str, &str); 2] = [("pod/", "A pod"), ("node/", "A Node with all its pods")];
 
 /// What `ask` returns, unless that takes too long: whatever hangs, a disk, a credential plugin or a
 /// server, ends with the process.
@@ -60,6 +103,7 @@ struct Line {
     verb: String,
     connection: ConnectionArgs,
     holder: HolderArgs,
+    /// The nodes or other targets, without their kind.
     nodes: Vec<String>,
     force: bool,
 }
@@ -79,9 +123,10 @@ impl Line {
             verb: verb.to_owned(),
             connection: ConnectionArgs::from_arg_matches(&matches).ok()?,
             holder: HolderArgs::from_arg_matches(&matches).ok()?,
-            nodes: typed("nodes")
+            nodes: ["nodes", "targets"]
                 .iter()
-                .map(|typed| typed.rsplit('/').next().unwrap_or_default().to_owned())
+                .flat_map(|id| typed(id))
+                .map(|typed: String| typed.rsplit('/').next().unwrap_or_default().to_owned())
                 .collect(),
             force: is_set(of_verb, "force"),
         })
@@ -89,33 +134,44 @@ impl Line {
 
     /// The nodes that make sense for the verb, else all.
     fn ask(&self) -> Option<Vec<Named>> {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .ok()?
-            .block_on(async {
-                let locks = self.locks().await?;
-                if self.is_for_locked_nodes() {
-                    let wanted = self.locked(&locks).await?;
-                    if !wanted.is_empty() {
-                        return Some(wanted);
-                    }
+        runtime()?.block_on(async {
+            let (locks, _) = self.locks().await?;
+            if self.is_for_locked_nodes() {
+                let wanted = self.locked(&locks).await?;
+                if !wanted.is_empty() {
+                    return Some(wanted);
                 }
-                let rows = locks.nodes(None, RowDetail::Cells).await.ok()?;
-                Some(rows.into_iter().map(|row| (row.name, row.status)).collect())
-            })
+            }
+            let rows = locks.nodes(None, RowDetail::Cells).await.ok()?;
+            Some(rows.into_iter().map(|row| (row.name, row.status)).collect())
+        })
     }
 
-    async fn locks(&self) -> Option<Maintenance> {
+    /// The pods of the namespace that hang, else all.
+    fn ask_for_pods(&self) -> Option<Vec<Named>> {
+        runtime()?.block_on(async {
+            let (locks, namespace) = self.locks().await?;
+            let reader = Reader::new(locks.requests().clone());
+            let rows = reader.pod_rows(&namespace).await.ok()?;
+            let (hanging, others): (Vec<Named>, Vec<Named>) = rows
+                .into_iter()
+                .partition(|(_, status)| status == "Terminating");
+            Some(if hanging.is_empty() { others } else { hanging })
+        })
+    }
+
+    /// The way to the cluster, and the namespace that is meant.
+    async fn locks(&self) -> Option<(Maintenance, String)> {
         let environment = Environment::of_this_process();
         let nobody: Notices = Arc::new(|_| ());
         let connection = connect(&self.connection.flags(), &environment, USER_AGENT, &nobody)
             .await
             .ok()?;
-        Maintenance::builder(connection.client, self.holder.identity(&environment))
+        let namespace = connection.client.default_namespace().to_owned();
+        let locks = Maintenance::builder(connection.client, self.holder.identity(&environment))
             .request_timeout(Some(LIMIT))
-            .build()
-            .ok()
+            .build();
+        Some((locks.ok()?, namespace))
     }
 
     fn is_for_locked_nodes(&self) -> bool {
@@ -141,6 +197,13 @@ impl Line {
         named.sort();
         Some(named)
     }
+}
+
+fn runtime() -> Option<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .ok()
 }
 
 fn is_set(matches: &ArgMatches, flag: &str) -> bool {

@@ -18,3 +18,4 @@ pub(crate) mod time;
 pub(crate) mod verb;
 pub(crate) mod waiting;
 pub(crate) mod with;
+pub(crate) mod wrap;

@@ -5,6 +5,7 @@ use pod_safety::report::{Report, Target};
 use serde::Serialize;
 
 use super::item::API_VERSION;
+use super::wrap::hanging;
 use crate::cli::output::Format;
 use crate::failure::Failure;
 use crate::terminal::escape;
@@ -85,8 +86,8 @@ fn held_by(finalizers: &[String]) -> String {
     format!("finalizer {}", escape(&finalizers.join(", ")))
 }
 
-/// The reports in lines; with `brief`, what is ok is left out of all but the first.
-pub(crate) fn text(reports: &[Report], brief: bool) -> String {
+/// The reports in lines of at most `columns`; with `brief`, what is ok is left out of all but the first.
+pub(crate) fn text(reports: &[Report], brief: bool, columns: Option<usize>) -> String {
     let width = reports
         .iter()
         .flat_map(|report| &report.checks)
@@ -100,7 +101,7 @@ pub(crate) fn text(reports: &[Report], brief: bool) -> String {
             .checks
             .iter()
             .filter(|verdict| !brief || index == 0 || verdict.level != Level::Ok);
-        lines.extend(shown.map(|verdict| line(verdict, width.unwrap_or(0))));
+        lines.extend(shown.map(|verdict| line(verdict, width.unwrap_or(0), columns)));
         if lines.len() == before {
             lines.push("  ok".to_owned());
         }
@@ -122,7 +123,7 @@ fn heading(target: &Target) -> String {
     escape(&format!("{target}{namespace}{node}"))
 }
 
-fn line(verdict: &Verdict, width: usize) -> String {
+fn line(verdict: &Verdict, width: usize, columns: Option<usize>) -> String {
     let level = match verdict.level {
         Level::Ok => "ok",
         Level::Warn => "WARN",
@@ -136,7 +137,11 @@ fn line(verdict: &Verdict, width: usize) -> String {
         _ => String::new(),
     };
     let (id, words) = (verdict.id, escape(&verdict.words));
-    format!("  {level:<7}  {id:<width$}  {words}{way_out}")
+    hanging(
+        &format!("  {level:<7}  {id:<width$}  "),
+        &format!("{words}{way_out}"),
+        columns,
+    )
 }
 
 /// A report with what became of its target.

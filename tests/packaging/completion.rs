@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use control_plane::{NodeSpec, shared};
+use serde_json::json;
 
 use crate::support::{Installed, Run, maint, run};
 
@@ -76,6 +77,68 @@ fn kubectl_completes_names_of_nodes_that_are_not_on_the_line_yet() {
             ]
         ),
         ["node/offered-2\tReady", "node/offered-3\tReady", ":4"]
+    );
+}
+
+/// A pod of the namespace `hanging`, on no node.
+fn pod(name: &str, finalizers: &[&str]) {
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "finalizers": finalizers},
+        "spec": {"containers": [{"name": "main", "image": "registry.example/web:1"}]},
+    });
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("pod.json");
+    fs::write(&file, pod.to_string()).expect("a file");
+    let file = file.display().to_string();
+    let created = shared().kubectl(&["create", "-n", "hanging", "-f", &file]);
+    created.expect("a pod");
+}
+
+#[test]
+fn pods_that_hang_are_offered_by_kind_and_name() {
+    nodes(&["hanging-node"]);
+    let kubectl = |arguments: &[&str]| shared().kubectl(arguments).expect("kubectl works");
+    kubectl(&["create", "namespace", "hanging"]);
+    pod("web-0", &["example.com/keep"]);
+    pod("web-1", &["example.com/keep"]);
+    pod("web-2", &[]);
+    let offers = |words: &[&str]| {
+        let words = [&["maint", "force-delete", "-n", "hanging"], words].concat();
+        kubectl_offers(Some(shared().admin_kubeconfig()), &words)
+    };
+    assert_eq!(
+        offers(&[""]),
+        ["pod/\tA pod", "node/\tA Node with all its pods", ":6"]
+    );
+    assert_eq!(offers(&["po"]), ["pod/\tA pod", ":6"]);
+    assert_eq!(offers(&["n"]), ["node/\tA Node with all its pods", ":6"]);
+    assert_eq!(offers(&["pod/web-0", "n"]), [":4"]);
+    assert_eq!(
+        offers(&["node/hanging"]),
+        ["node/hanging-node\tReady", ":4"]
+    );
+    assert_eq!(
+        offers(&["pod/web-"]),
+        [
+            "pod/web-0\tPending",
+            "pod/web-1\tPending",
+            "pod/web-2\tPending",
+            ":4"
+        ]
+    );
+    kubectl(&[
+        "delete",
+        "pod",
+        "web-0",
+        "web-1",
+        "-n",
+        "hanging",
+        "--wait=false",
+    ]);
+    assert_eq!(
+        offers(&["po/web-0", "po/"]),
+        ["po/web-1\tTerminating", ":4"]
     );
 }
 

@@ -2,7 +2,8 @@
 
 use insta::assert_snapshot;
 
-use crate::support::Cluster;
+use crate::scene::scene;
+use crate::support::{Cluster, as_text, at_a_terminal};
 
 #[test]
 fn arguments_that_cannot_be_meant() {
@@ -118,4 +119,25 @@ fn arguments_that_cannot_be_meant() {
     hint: use -o json or -o name
     -- exit code 2
     "#);
+}
+
+#[test]
+fn at_a_terminal_every_line_of_the_report_fits() {
+    scene("narrow", |scene| {
+        scene.harmless_pod("web-1");
+        let mut terminal = at_a_terminal(scene.force_delete("web-1", &[]));
+        let report = as_text(&terminal.exp_eof().expect("it ends"));
+        let lines: Vec<&str> = report.lines().map(str::trim_end).collect();
+        let begins = lines
+            .iter()
+            .position(|line| line.contains("node-silent"))
+            .expect("a check");
+        assert!(lines[begins].starts_with("  WARN     node-silent      nobody hears"));
+        let goes_on = " ".repeat("  WARN     node-silent      ".len());
+        assert!(lines[begins + 1].starts_with(&goes_on), "{report}");
+        let checks = lines.iter().filter(|line| line.starts_with("  "));
+        for line in checks {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    });
 }

@@ -22,7 +22,7 @@ impl Work<'_> {
             terminal.result(self.session.place());
             let brief =
                 matches!(self.asked, Asked::Node(_)) && self.args.output.format() != Format::Wide;
-            terminal.result(safety::text(reports, brief));
+            terminal.result(safety::text(reports, brief, terminal.width()));
         }
     }
 
@@ -30,7 +30,11 @@ impl Work<'_> {
     pub(super) fn show_change(&self, report: &Report) {
         let terminal = self.session.terminal;
         terminal.warn("it is not as it was reported any more:");
-        terminal.remark(safety::text(std::slice::from_ref(report), true));
+        terminal.remark(safety::text(
+            std::slice::from_ref(report),
+            true,
+            terminal.stderr_width(),
+        ));
     }
 
     /// The same and what became of it, for programs.

@@ -56,6 +56,32 @@ impl Reader {
         self.list(&path, &query).await
     }
 
+    /// The names of the pods of a namespace, each with what `kubectl get` says of its status: rows, since
+    /// whole pods are a hundred times as large.
+    ///
+    /// # Errors
+    /// Where they can't be read.
+    pub async fn pod_rows(&self, namespace: &str) -> Result<Vec<(String, String)>, ApiError> {
+        #[derive(Deserialize)]
+        struct Table {
+            #[serde(default)]
+            rows: Vec<Row>,
+        }
+        #[derive(Deserialize)]
+        struct Row {
+            /// Name, readiness, status and more.
+            cells: Vec<Value>,
+        }
+        let path = format!("/api/v1/namespaces/{}/pods", escape(namespace));
+        let call = Call::get(format!("{path}?includeObject=None"), Accept::Table);
+        let table: Table = self.send(&call).await?;
+        let named = table.rows.iter().filter_map(|row| {
+            let cell = |index: usize| Some(row.cells.get(index)?.as_str()?.to_owned());
+            Some((cell(0)?, cell(2)?))
+        });
+        Ok(named.collect())
+    }
+
     /// The pods of a node, in all namespaces.
     ///
     /// # Errors
