@@ -225,13 +225,21 @@ pub(crate) fn stuck(node: &str, remains: &Remains) -> String {
 
 /// Which pods stay where they are.
 pub(crate) fn tolerating(remains: &Remains) -> String {
-    let volumes = match remains.volumes_stay {
-        true => ", with its volumes",
-        false => "",
+    let volumes = match &remains.staying[..] {
+        [] => String::new(),
+        volumes => format!("; its volumes stay attached: {}", list(volumes)),
     };
     format!(
-        "left where it is, by tolerating the taint or coming from a file{volumes}: {}",
+        "left where it is, by tolerating the taint or coming from a file: {}{volumes}",
         list(&remains.tolerating)
+    )
+}
+
+/// Why it is not known which volumes stay with the pods that do.
+pub(crate) fn unsure(node: &str, why: &Why) -> String {
+    format!(
+        "unknown which volumes of node/{node} stay attached for pods that stay there: {}",
+        escape(&why.to_string())
     )
 }
 

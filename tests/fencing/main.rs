@@ -9,6 +9,7 @@ mod dry_run;
 mod force_delete;
 mod hooks;
 mod races;
+mod staying;
 mod whole;
 
 /// Every file beside this one is a module of this binary: none is forgotten.

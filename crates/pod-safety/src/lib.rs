@@ -19,6 +19,7 @@ pub mod known;
 pub mod node;
 pub mod report;
 pub mod stranded;
+pub mod taint;
 pub mod wire;
 pub mod words;
 

@@ -38,8 +38,14 @@ impl Site<'_> {
                 ));
                 is_unheard = true;
             }
-            if remains.tolerating != told.tolerating && !remains.tolerating.is_empty() {
+            let is_told = remains.tolerating == told.tolerating && remains.staying == told.staying;
+            if !is_told && !remains.tolerating.is_empty() {
                 terminal.remark(fencing::tolerating(&remains));
+            }
+            if let Some(why) = &remains.unsure
+                && remains.unsure != told.unsure
+            {
+                terminal.warn(fencing::unsure(&self.node, why));
             }
             if remains.is_over() {
                 return Ok(remains);

@@ -1,8 +1,8 @@
 //! What fencing reads of a node, and its one write.
 
-use futures::future::join;
+use futures::future::{join, join_all};
 use http::Method;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, PersistentVolume};
 use maintenance_lease::{Accept, ApiError, Call, escape};
 use serde::Deserialize;
 use serde_json::Value;
@@ -104,7 +104,8 @@ impl Reader {
     /// What is left of a node whose out-of-service taint has this `value`.
     ///
     /// # Errors
-    /// Where pods or volume attachments can't be listed.
+    /// Where pods or volume attachments can't be listed. Of volumes that can't be read it is told that they
+    /// may stay.
     pub async fn remains(&self, node: &str, value: &str) -> Result<Remains, ApiError> {
         let on_node = format!("fieldSelector=spec.nodeName%3D{}", escape(node));
         let (pods, attachments) = join(
@@ -112,7 +113,23 @@ impl Reader {
             self.list("/apis/storage.k8s.io/v1/volumeattachments", ""),
         )
         .await;
-        Ok(Remains::of(node, value, &pods?, &attachments?))
+        let (pods, attachments) = (pods?, attachments?);
+        let open = Remains::open(node, value, &pods, &attachments);
+        let claims = join_all(open.into_iter().map(|volume| self.claim_of(volume))).await;
+        let claims = claims.into_iter().collect();
+        Ok(Remains::of(node, value, &pods, &attachments, &claims))
+    }
+
+    /// The volume's name, and the claim that it is of.
+    async fn claim_of(&self, volume: &str) -> (String, Known<Option<(String, String)>>) {
+        let path = format!("/api/v1/persistentvolumes/{}", escape(volume));
+        let read = self.get::<PersistentVolume>(&path).await;
+        let read = Known::of(read, || "get persistentvolumes".to_owned());
+        let claim = read.map(|volume| {
+            let claim = volume?.spec?.claim_ref?;
+            claim.namespace.zip(claim.name)
+        });
+        (volume.to_owned(), claim)
     }
 
     /// Applies a merge patch to a Node.

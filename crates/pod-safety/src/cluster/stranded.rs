@@ -13,9 +13,9 @@ use super::Reader;
 use crate::known::{Known, Why};
 use crate::node::{Health, Signs};
 use crate::stranded::{
-    Attachment, NoExecute, Orphan, Place, Pod, Stranded, StrandedPod, StrandedVolume, blocked,
-    fate, orphan,
+    Attachment, Orphan, Place, Pod, Stranded, StrandedPod, StrandedVolume, blocked, fate, orphan,
 };
+use crate::taint::NoExecute;
 use crate::wire::instant;
 
 const PODS: &str = "/api/v1/pods";

@@ -1,6 +1,7 @@
 //! The pod itself, and what it tells of its node.
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use maintenance_lease::protocol::Instant;
 
 use crate::constants::MIRROR;
@@ -50,13 +51,6 @@ impl PodSight {
     pub fn of(pod: &Pod) -> Self {
         let metadata = &pod.metadata;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let annotated = |name| {
-            metadata
-                .annotations
-                .as_ref()
-                .is_some_and(|all| all.contains_key(name))
-        };
-        let owners = metadata.owner_references.as_deref().unwrap_or_default();
         Self {
             namespace: text(&metadata.namespace),
             name: text(&metadata.name),
@@ -67,7 +61,7 @@ impl PodSight {
                 .as_ref()
                 .and_then(|spec| spec.node_name.clone())
                 .unwrap_or_default(),
-            mirror: annotated(MIRROR) || owners.iter().any(|owner| owner.kind == "Node"),
+            mirror: is_static(metadata),
             ends: metadata.deletion_timestamp.as_ref().map(instant),
             grace: metadata.deletion_grace_period_seconds.unwrap_or(0),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
@@ -82,6 +76,14 @@ impl PodSight {
     pub fn was_forced(&self) -> bool {
         self.ends.is_some() && self.grace == 0 && !self.finalizers.is_empty()
     }
+}
+
+/// Whether a pod comes from a file of its kubelet: its object is a picture, and deleting that ends nothing.
+pub(crate) fn is_static(pod: &ObjectMeta) -> bool {
+    let annotations = pod.annotations.as_ref();
+    let owners = pod.owner_references.as_deref().unwrap_or_default();
+    annotations.is_some_and(|all| all.contains_key(MIRROR))
+        || owners.iter().any(|owner| owner.kind == "Node")
 }
 
 fn told(pod: &Pod) -> Told {

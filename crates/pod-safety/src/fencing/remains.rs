@@ -1,9 +1,15 @@
 //! What is left of a node that was fenced, until Kubernetes has taken all of it away.
 
-use k8s_openapi::api::core::v1::{Pod, Toleration};
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
-use crate::constants::{MIRROR, OUT_OF_SERVICE};
+use crate::constants::OUT_OF_SERVICE;
+use crate::facts::pod::is_static;
+use crate::facts::source::{Source, claims, sources};
+use crate::known::{Known, Why};
+use crate::taint::NoExecute;
 
 /// What is left of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,90 +20,156 @@ pub struct Remains {
     pub finalized: Vec<String>,
     /// Pods that stay, because they tolerate the taint.
     pub tolerating: Vec<String>,
-    /// Volumes that are attached to it, by their attachment.
+    /// Volumes that have to be detached from it, by their attachment.
     pub attachments: Vec<String>,
-    /// Volumes stay attached for pods that stay.
-    pub volumes_stay: bool,
+    /// Volumes that stay attached, for pods that stay, by their attachment.
+    pub staying: Vec<String>,
+    /// Why it is not known of some attachments that have to go whether they don't stay.
+    pub unsure: Option<Why>,
+}
+
+/// The namespace and name of the claim that each PersistentVolume is of; `None`: of none.
+pub type Claims = BTreeMap<String, Known<Option<(String, String)>>>;
+
+/// What pods that stay on a node need there.
+#[derive(Debug, Default)]
+struct Needs {
+    /// Their claims, by namespace and name.
+    claims: BTreeSet<(String, String)>,
+    /// What attaches their volumes that have no claim.
+    drivers: BTreeSet<&'static str>,
 }
 
 impl Remains {
-    /// What `pods`, which are all of the node's, and `attachments`, which may be others' too, leave,
-    /// where the out-of-service taint has this `value`: tolerations name it.
+    /// The PersistentVolumes whose claims say whether they stay: none, where no pod that stays has one.
     #[must_use]
-    pub fn of(node: &str, value: &str, pods: &[Pod], attachments: &[VolumeAttachment]) -> Self {
+    pub fn open<'a>(
+        node: &str,
+        value: &str,
+        pods: &[Pod],
+        attachments: &'a [VolumeAttachment],
+    ) -> Vec<&'a str> {
+        if Needs::of(value, pods).claims.is_empty() {
+            return Vec::new();
+        }
+        of_node(node, attachments)
+            .filter_map(|attachment| attachment.spec.source.persistent_volume_name.as_deref())
+            .collect()
+    }
+
+    /// What `pods`, which are all of the node's, and `attachments`, which may be others' too, leave,
+    /// where the out-of-service taint has this `value`: tolerations name it. `claims` are those of the
+    /// volumes that are [`open`](Self::open).
+    #[must_use]
+    pub fn of(
+        node: &str,
+        value: &str,
+        pods: &[Pod],
+        attachments: &[VolumeAttachment],
+        claims: &Claims,
+    ) -> Self {
         let mut remains = Self::default();
         for pod in pods {
             let meta = &pod.metadata;
-            let is_terminating = meta.deletion_timestamp.is_some();
             let name = format!(
                 "{}/{}",
-                meta.namespace.as_deref().unwrap_or_default(),
+                namespace(pod),
                 meta.name.as_deref().unwrap_or_default()
             );
-            if !is_terminating && stays(pod, value) {
-                remains.volumes_stay |= has_claims(pod);
+            if stays(pod, value) {
                 remains.tolerating.push(name);
                 continue;
             }
-            if is_terminating
-                && meta
-                    .finalizers
-                    .as_ref()
-                    .is_some_and(|list| !list.is_empty())
-            {
+            let finalizers = meta.finalizers.as_deref().unwrap_or_default();
+            if meta.deletion_timestamp.is_some() && !finalizers.is_empty() {
                 remains.finalized.push(name.clone());
             }
             remains.pods.push(name);
         }
-        remains.attachments = attachments
-            .iter()
-            .filter(|attachment| attachment.spec.node_name == node)
-            .filter_map(|attachment| attachment.metadata.name.clone())
-            .collect();
+        let needs = Needs::of(value, pods);
+        for attachment in of_node(node, attachments) {
+            let name = attachment.metadata.name.clone().unwrap_or_default();
+            match needs.have(attachment, claims) {
+                Known::Yes(true) => remains.staying.push(name),
+                Known::Yes(false) => remains.attachments.push(name),
+                Known::Unknown(why) => {
+                    remains.attachments.push(name);
+                    remains.unsure = Some(why);
+                }
+            }
+        }
         remains
     }
 
     /// Nothing is left that will still go.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.pods.is_empty() && (self.attachments.is_empty() || self.volumes_stay)
+        self.pods.is_empty() && self.attachments.is_empty()
     }
 }
 
-/// Mirror pods are pictures of what runs from files: nothing takes them away.
+impl Needs {
+    fn of(value: &str, pods: &[Pod]) -> Self {
+        let mut needs = Self::default();
+        for pod in pods.iter().filter(|pod| stays(pod, value)) {
+            let named = claims(pod).map(|claim| (namespace(pod).to_owned(), claim));
+            needs.claims.extend(named);
+            needs
+                .drivers
+                .extend(sources(pod).filter_map(|source| match source {
+                    Source::Disk(driver) => Some(driver),
+                    _ => None,
+                }));
+        }
+        needs
+    }
+
+    /// Whether what is attached is needed.
+    fn have(&self, attachment: &VolumeAttachment, claims: &Claims) -> Known<bool> {
+        let spec = &attachment.spec;
+        let Some(volume) = &spec.source.persistent_volume_name else {
+            return Known::Yes(self.drivers.contains(&*spec.attacher));
+        };
+        if self.claims.is_empty() {
+            return Known::Yes(false);
+        }
+        match claims.get(volume) {
+            None => Known::Unknown(Why::NotRead),
+            Some(claim) => claim.as_ref().map(|claim| {
+                let claim = claim.as_ref();
+                claim.is_some_and(|claim| self.claims.contains(claim))
+            }),
+        }
+    }
+}
+
+/// Static pods are pictures of what runs from files: nothing takes them away. Nor does anything end a
+/// pod that tolerates the taint, unless it was ending before.
 fn stays(pod: &Pod, value: &str) -> bool {
-    let annotations = pod.metadata.annotations.as_ref();
-    let is_mirror = annotations.is_some_and(|annotations| annotations.contains_key(MIRROR));
-    let tolerations = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.tolerations.as_deref());
-    is_mirror
-        || tolerations
-            .unwrap_or_default()
-            .iter()
-            .any(|toleration| tolerates(toleration, value))
-}
-
-/// Whether a toleration keeps a pod on a node that is out of service, be it for a time.
-fn tolerates(toleration: &Toleration, taint: &str) -> bool {
-    let effect = toleration.effect.as_deref().unwrap_or_default();
-    let key = toleration.key.as_deref().unwrap_or_default();
-    let value = toleration.value.as_deref().unwrap_or_default();
-    let matches = match toleration.operator.as_deref().unwrap_or("Equal") {
-        "Exists" => key.is_empty() || key == OUT_OF_SERVICE,
-        "Equal" | "" => key == OUT_OF_SERVICE && value == taint,
-        _ => false,
+    let spec = pod.spec.as_ref();
+    let tolerations = spec.and_then(|spec| spec.tolerations.as_deref());
+    let taint = NoExecute {
+        key: OUT_OF_SERVICE.to_owned(),
+        value: value.to_owned(),
+        added: None,
     };
-    matches && (effect.is_empty() || effect == "NoExecute")
+    let is_tolerated = || {
+        let mut tolerations = tolerations.unwrap_or_default().iter();
+        tolerations.any(|toleration| taint.is_tolerated_by(toleration))
+    };
+    pod.metadata.deletion_timestamp.is_none() && (is_static(&pod.metadata) || is_tolerated())
 }
 
-fn has_claims(pod: &Pod) -> bool {
-    let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref());
-    volumes
-        .unwrap_or_default()
-        .iter()
-        .any(|volume| volume.persistent_volume_claim.is_some() || volume.ephemeral.is_some())
+fn of_node<'a>(
+    node: &str,
+    attachments: &'a [VolumeAttachment],
+) -> impl Iterator<Item = &'a VolumeAttachment> {
+    let here = move |attachment: &&VolumeAttachment| attachment.spec.node_name == node;
+    attachments.iter().filter(here)
+}
+
+fn namespace(pod: &Pod) -> &str {
+    pod.metadata.namespace.as_deref().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -105,7 +177,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::constants::OUT_OF_SERVICE_VALUE;
+    use crate::constants::{MIRROR, OUT_OF_SERVICE_VALUE};
 
     fn pod(name: &str, meta: &Value, spec: &Value) -> Pod {
         let mut pod =
@@ -130,12 +202,22 @@ mod tests {
         .expect("an attachment")
     }
 
+    fn remains(pods: &[Pod], attachments: &[VolumeAttachment], claims: &Claims) -> Remains {
+        Remains::of("worker-1", OUT_OF_SERVICE_VALUE, pods, attachments, claims)
+    }
+
+    fn open<'a>(pods: &[Pod], attachments: &'a [VolumeAttachment]) -> Vec<&'a str> {
+        Remains::open("worker-1", OUT_OF_SERVICE_VALUE, pods, attachments)
+    }
+
     #[test]
     fn pods_go_unless_they_tolerate_the_taint() {
         let everything = json!({"tolerations": [{"operator": "Exists"}]});
         let unreachable = json!({"tolerations": [
             {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
         ]});
+        // The taint that stands counts, with its value.
+        let of_another = json!({"tolerations": [{"key": OUT_OF_SERVICE, "value": "theirs"}]});
         let mirror = json!({"annotations": {MIRROR: "hash"}});
         let pods = [
             pod("web-0", &deleted(), &json!({})),
@@ -143,70 +225,90 @@ mod tests {
             pod("proxy", &json!({}), &everything),
             pod("leaving", &deleted(), &everything),
             pod("etcd", &mirror, &json!({})),
+            pod("theirs", &json!({}), &of_another),
         ];
-        let remains = Remains::of("worker-1", OUT_OF_SERVICE_VALUE, &pods, &[]);
-        assert_eq!(remains.pods, ["shop/web-0", "shop/web-1", "shop/leaving"]);
+        let remains = remains(&pods, &[], &Claims::new());
+        assert_eq!(
+            remains.pods,
+            ["shop/web-0", "shop/web-1", "shop/leaving", "shop/theirs"]
+        );
         assert_eq!(remains.tolerating, ["shop/proxy", "shop/etcd"]);
         assert!(!remains.is_over());
     }
 
     #[test]
-    fn each_form_of_toleration_is_read_as_kubernetes_does() {
-        let key = OUT_OF_SERVICE;
-        for (toleration, expected) in [
-            (json!({"operator": "Exists"}), true),
-            (json!({"operator": "Exists", "effect": "NoExecute"}), true),
-            (json!({"operator": "Exists", "effect": "NoSchedule"}), false),
-            (json!({"key": key, "operator": "Exists"}), true),
-            (json!({"key": "other", "operator": "Exists"}), false),
-            (json!({"key": key, "value": "nodeshutdown"}), true),
-            (
-                json!({"key": key, "operator": "Equal", "value": "nodeshutdown"}),
-                true,
-            ),
-            (json!({"key": key}), false),
-        ] {
-            let read = serde_json::from_value(toleration.clone()).expect("a toleration");
-            assert_eq!(
-                tolerates(&read, OUT_OF_SERVICE_VALUE),
-                expected,
-                "{toleration}"
-            );
-        }
-        let of_ours = json!({"key": key, "value": "nodeshutdown"});
-        let read = serde_json::from_value(of_ours).expect("a toleration");
-        assert!(!tolerates(&read, "theirs"), "the taint that stands counts");
+    fn it_is_over_once_nothing_is_left_that_will_go() {
+        let of_others = [attachment("csi-2", "worker-2")];
+        assert!(remains(&[], &of_others, &Claims::new()).is_over());
+        let own = [attachment("csi-1", "worker-1")];
+        let left = remains(&[], &own, &Claims::new());
+        assert_eq!(left.attachments, ["csi-1"]);
+        assert!(!left.is_over());
+    }
+
+    /// A pod that tolerates everything, with this volume.
+    fn staying(volume: &Value) -> Pod {
+        let spec = json!({"tolerations": [{"operator": "Exists"}], "volumes": [volume]});
+        pod("db-0", &json!({}), &spec)
     }
 
     #[test]
-    fn it_is_over_once_nothing_is_left_that_will_go() {
-        let of_others = [attachment("csi-2", "worker-2")];
-        assert!(Remains::of("worker-1", OUT_OF_SERVICE_VALUE, &[], &of_others).is_over());
-        let own = [attachment("csi-1", "worker-1")];
-        let remains = Remains::of("worker-1", OUT_OF_SERVICE_VALUE, &[], &own);
-        assert_eq!(remains.attachments, ["csi-1"]);
-        assert!(!remains.is_over());
-        let database = pod(
-            "db-0",
-            &json!({}),
-            &json!({
-                "tolerations": [{"operator": "Exists"}],
-                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
-            }),
+    fn only_the_volumes_of_pods_that_stay_stay_attached() {
+        let claimed = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
+        let pods = [staying(&claimed)];
+        let own = [
+            attachment("csi-1", "worker-1"),
+            attachment("csi-2", "worker-2"),
+        ];
+        assert_eq!(open(&pods, &own), ["pv"]);
+        assert_eq!(open(&[], &own), [""; 0], "nobody stays who might need it");
+        let claim =
+            |namespace: &str, name: &str| Known::Yes(Some((namespace.to_owned(), name.to_owned())));
+        let forbidden = || Why::Forbidden("get persistentvolumes".to_owned());
+        for (claim, stays, unsure) in [
+            (claim("shop", "data"), true, None),
+            (claim("shop", "other"), false, None),
+            (claim("bank", "data"), false, None),
+            (Known::Yes(None), false, None),
+            (Known::Unknown(forbidden()), false, Some(forbidden())),
+        ] {
+            let claims = Claims::from([("pv".to_owned(), claim)]);
+            let left = remains(&pods, &own, &claims);
+            assert_eq!(left.staying == ["csi-1"], stays, "{claims:?}");
+            assert_eq!(left.attachments == ["csi-1"], !stays, "{claims:?}");
+            assert_eq!((left.is_over(), left.unsure), (stays, unsure));
+        }
+    }
+
+    #[test]
+    fn a_volume_without_a_claim_stays_with_its_driver() {
+        let pods = [staying(
+            &json!({"name": "data", "cinder": {"volumeID": "v"}}),
+        )];
+        let inline = |name: &str, driver: &str| -> VolumeAttachment {
+            let spec = json!({"csi": {"driver": driver, "volumeHandle": "v"}});
+            serde_json::from_value(json!({
+                "metadata": {"name": name},
+                "spec": {"attacher": driver, "nodeName": "worker-1", "source": {"inlineVolumeSpec": spec}},
+            }))
+            .expect("an attachment")
+        };
+        let both = [
+            inline("csi-1", "cinder.csi.openstack.org"),
+            inline("csi-2", "ebs.csi.aws.com"),
+        ];
+        let left = remains(&pods, &both, &Claims::new());
+        assert_eq!(
+            (left.staying, left.attachments),
+            (vec!["csi-1".to_owned()], vec!["csi-2".to_owned()])
         );
-        assert!(Remains::of("worker-1", OUT_OF_SERVICE_VALUE, &[database], &own).is_over());
     }
 
     #[test]
     fn a_pod_with_finalizers_is_named() {
         let mut meta = deleted();
         meta["finalizers"] = json!(["example.com/backup"]);
-        let remains = Remains::of(
-            "worker-1",
-            OUT_OF_SERVICE_VALUE,
-            &[pod("web-0", &meta, &json!({}))],
-            &[],
-        );
+        let remains = remains(&[pod("web-0", &meta, &json!({}))], &[], &Claims::new());
         assert_eq!(remains.finalized, ["shop/web-0"]);
         assert!(!remains.is_over());
     }

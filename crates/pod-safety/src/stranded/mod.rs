@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 use maintenance_lease::protocol::Instant;
 
 pub use self::attachment::{Attachment, Orphan, orphan};
-pub use self::fate::{Fate, NoExecute, fate};
+pub use self::fate::{Fate, fate};
 pub use self::pod::{Deletion, Pod};
 use crate::known::Known;
 use crate::node::Health;
+use crate::taint::NoExecute;
 
 /// A node that is not well, as far as its pods are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,82 @@
+//! Volumes of pods that tolerate the taint: they stay, and no others do.
+
+use control_plane::Rule;
+use serde_json::{Value, json};
+
+use crate::support::Stage;
+
+const DRIVER: &str = "disk.example.com";
+
+/// A volume of a claim of this name, attached to `node`.
+fn attached(stage: &Stage, node: &str, claim: &str) -> [Value; 2] {
+    let name = stage.name(claim);
+    [
+        json!({
+            "apiVersion": "v1", "kind": "PersistentVolume",
+            "metadata": {"name": name},
+            "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "",
+                "csi": {"driver": DRIVER, "volumeHandle": name},
+                "claimRef": {"namespace": stage.own(), "name": claim},
+            },
+        }),
+        json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment",
+            "metadata": {"name": name},
+            "spec": {
+                "attacher": DRIVER, "nodeName": node,
+                "source": {"persistentVolumeName": name},
+            },
+        }),
+    ]
+}
+
+#[test]
+fn volumes_stay_only_for_the_pods_that_use_them() {
+    let (stage, node) = Stage::with_silent_node("volumes-stay");
+    let namespace = stage.own();
+    stage.create(&[
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "proxy", "namespace": namespace},
+            "spec": {
+                "nodeName": node, "tolerations": [{"operator": "Exists"}],
+                "containers": [{"name": "c", "image": "none"}],
+                "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "cache"}}],
+            },
+        }),
+    ]);
+    stage.create(&attached(&stage, &node, "cache"));
+    stage.create(&attached(&stage, &node, "database"));
+    let fence = ["fence", &node, "--powered-off=dark", "--timeout=0"];
+    let run = stage.maint(fence).run();
+    assert_eq!(run.code, 4, "{run}");
+    let (stays, goes) = (stage.name("cache"), stage.name("database"));
+    let told = format!("{namespace}/proxy; its volumes stay attached: {stays}\n");
+    assert!(run.stderr.contains(&told), "{run}");
+    let left = format!("1 volume attachment ({goes})");
+    assert!(run.stderr.contains(&left), "{run}");
+
+    stage.kubectl(&["delete", "volumeattachment", &goes]);
+    let run = stage.maint(fence).run();
+    assert_eq!(run.code, 0, "{run}");
+
+    let rules = [
+        Rule::new("", &["nodes"], &["get", "list", "patch"]),
+        Rule::new("", &["pods"], &["list"]),
+        Rule::new("storage.k8s.io", &["volumeattachments"], &["list"]),
+        Rule::new("coordination.k8s.io", &["leases"], &["get", "list"]),
+    ];
+    let name = stage.name("vic");
+    let user = stage.plane.user(&name, &[]).expect("a kubeconfig");
+    stage.plane.grant(&name, &rules).expect("rights");
+    let run = stage.maint(fence).kubeconfig(user).run();
+    assert_eq!(run.code, 4, "{run}");
+    assert!(
+        run.stderr
+            .contains("stay there: you may not get persistentvolumes"),
+        "{run}"
+    );
+}
