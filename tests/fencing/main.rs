@@ -8,6 +8,7 @@ mod doubts;
 mod dry_run;
 mod force_delete;
 mod hooks;
+mod node_gone;
 mod races;
 mod staying;
 mod whole;

@@ -1,0 +1,38 @@
+//! `force-delete` of a Node object, which tells Kubernetes that the machine will never come back.
+
+use crate::support::database::{database, is_attached, pod, runs_on};
+use crate::support::{SILENCE, Stage, eventually};
+
+/// The pods of the Node go with it, by the pod garbage collector, and its StatefulSet brings another.
+#[test]
+fn pods_of_a_deleted_node_are_collected_and_replaced() {
+    let stage = Stage::new("gone");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-gone");
+    let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
+    let names = nodes.each_ref().map(String::as_str);
+    let kubelets = stage.kubelets(&names);
+    let [silent, ..] = names;
+    database(&stage);
+    let before = runs_on(&stage, silent);
+    kubelets.silence(silent, SILENCE).expect("it falls silent");
+    let target = format!("node/{silent}");
+    let force = ["force-delete", &target];
+    eventually("nothing is refused any more", || {
+        let run = stage.maint(force).run();
+        assert_eq!(run.code, 6, "{run}");
+        !run.to_string().contains("REFUSE")
+    });
+    assert_eq!(pod(&stage).expect("it is there")["metadata"]["uid"], before);
+
+    let confirmed = ["--confirm", "-m", "the machine is scrap"];
+    let run = stage.maint(force).args(confirmed).succeeds();
+    assert!(run.to_string().contains("CONFIRM  owner"), "{run}");
+    assert!(stage.get(&["node", silent]).is_none(), "{run}");
+    eventually("the set makes another", || {
+        pod(&stage).is_some_and(|pod| pod["metadata"]["uid"] != before)
+    });
+    assert!(
+        is_attached(&stage, silent),
+        "its volume may still be written to"
+    );
+}
