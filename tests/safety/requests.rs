@@ -1,6 +1,6 @@
 //! What a report costs: requests grow with kinds and namespaces, not with pods.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::scene::{Scene, scene};
 use crate::support::requests;
@@ -13,27 +13,96 @@ fn cost(scene: &Scene) -> usize {
     requests(&run).len()
 }
 
+/// Makes so many pods of `owner` in its namespace, each with a claim, beside those before.
+fn make_pods(scene: &Scene, owner: &Value, count: usize) {
+    let (kind, namespace) = (&owner["kind"], &owner["metadata"]["namespace"]);
+    let path = format!(
+        "/api/v1/namespaces/{}/pods",
+        namespace.as_str().expect("one")
+    );
+    let prefix = kind.as_str().expect("a kind").to_lowercase();
+    for _ in 0..count {
+        let pod = json!({
+            "metadata": {"generateName": format!("{prefix}-"), "ownerReferences": [{
+                "apiVersion": owner["apiVersion"], "kind": kind,
+                "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
+                "controller": true,
+            }]},
+            "spec": {
+                "nodeName": scene.node,
+                "containers": [{"name": "main", "image": "registry.example/web:1"}],
+                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+            },
+        });
+        scene.cluster.create(&path, &pod);
+    }
+}
+
+/// A controller of this kind in a namespace.
+fn owner(scene: &Scene, namespace: &str, kind: &str) -> Value {
+    let (group, plural) = match kind {
+        "Job" => ("batch/v1", "jobs"),
+        "ReplicaSet" => ("apps/v1", "replicasets"),
+        _ => ("apps/v1", "statefulsets"),
+    };
+    let labels = json!({"app": "web"});
+    let mut owner = json!({
+        "apiVersion": group, "kind": kind, "metadata": {"name": "web"},
+        "spec": {"template": {
+            "metadata": {"labels": labels},
+            "spec": {
+                "restartPolicy": if kind == "Job" { "Never" } else { "Always" },
+                "containers": [{"name": "main", "image": "registry.example/web:1"}],
+            },
+        }},
+    });
+    if kind != "Job" {
+        owner["spec"]["selector"] = json!({"matchLabels": labels});
+    }
+    let path = format!("/apis/{group}/namespaces/{namespace}/{plural}");
+    scene.cluster.create(&path, &owner)
+}
+
 #[test]
 fn a_hundred_pods_cost_as_many_requests_as_two() {
     scene("costs", |scene| {
-        let set = scene.stateful_set("web", 110, 0);
-        let owned = json!({
-            "metadata": {"ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web",
-                "uid": set["metadata"]["uid"], "controller": true,
-            }]},
-            "spec": {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
-        });
-        for index in 0..2 {
-            scene.make_pod(&format!("web-{index}"), &owned);
-        }
+        let set = owner(scene, &scene.namespace, "StatefulSet");
+        make_pods(scene, &set, 2);
         let of_two = cost(scene);
-        for index in 2..110 {
-            scene.make_pod(&format!("web-{index}"), &owned);
-        }
+        make_pods(scene, &set, 108);
         assert_eq!(cost(scene), of_two);
         // Pods, Node, its zone, heartbeat, heartbeats, two leases, four rights; StatefulSets, claims
         // and budgets of the namespace; volumes, attachments and drivers.
         assert_eq!(of_two, 17);
+    });
+}
+
+#[test]
+fn requests_grow_with_kinds_and_namespaces_and_not_with_their_pods() {
+    scene("kinds", |scene| {
+        let other = scene.cluster.name("bank");
+        scene
+            .cluster
+            .create("/api/v1/namespaces", &json!({"metadata": {"name": other}}));
+        let mut owners = Vec::new();
+        let mut expected = 17;
+        for (namespace, kind, more) in [
+            (&scene.namespace, "StatefulSet", 0),
+            (&scene.namespace, "ReplicaSet", 1),
+            (&scene.namespace, "Job", 1),
+            // A namespace has a right, claims and budgets, too.
+            (&other, "StatefulSet", 4),
+            (&other, "Job", 1),
+        ] {
+            let owner = owner(scene, namespace, kind);
+            make_pods(scene, &owner, 1);
+            expected += more;
+            assert_eq!(cost(scene), expected, "{kind} in {namespace}");
+            owners.push(owner);
+        }
+        for owner in &owners {
+            make_pods(scene, owner, 5);
+        }
+        assert_eq!(cost(scene), expected);
     });
 }
