@@ -15,6 +15,7 @@ mod node;
 mod races;
 mod requests;
 mod rights;
+mod roles;
 mod scene;
 mod silence;
 mod usage;

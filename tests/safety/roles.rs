@@ -1,0 +1,179 @@
+//! deploy/rbac.yaml: whoever owns an application can delete its pods by force, and whoever operates the cluster
+//! knows all that there is to know before; neither can do more.
+
+use std::path::PathBuf;
+use std::sync::Once;
+
+use serde_json::json;
+
+use crate::scene::{Levels, Scene, scene};
+
+const NAMESPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml");
+const RIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml");
+
+const USERS: &str = "kubectl-maint:users";
+const OPERATORS: &str = "kubectl-maint:operators";
+const OPERATOR: [&str; 2] = [USERS, OPERATORS];
+
+/// What the verb needs of nothing that it does not delete.
+const FOREIGN: [(&str, &str); 10] = [
+    ("create", "pods"),
+    ("update", "pods"),
+    ("patch", "pods"),
+    ("deletecollection", "pods"),
+    ("patch", "nodes"),
+    ("deletecollection", "nodes"),
+    ("get", "secrets"),
+    ("patch", "persistentvolumeclaims"),
+    ("delete", "leases.coordination.k8s.io"),
+    ("patch", "statefulsets.apps"),
+];
+
+fn may(scene: &Scene, groups: &[&str], verb: &str, resource: &str, namespace: &str) -> bool {
+    let namespace = format!("--namespace={namespace}");
+    let groups: Vec<String> = groups
+        .iter()
+        .chain(&["system:authenticated"])
+        .map(|group| format!("--as-group={group}"))
+        .collect();
+    let mut ask = vec!["auth", "can-i", "-q", verb, resource, &namespace];
+    ask.push("--as=somebody");
+    ask.extend(groups.iter().map(String::as_str));
+    scene.cluster.plane().kubectl(&ask).is_ok()
+}
+
+/// The authoriser follows its store by a watch: asks until it has heard.
+fn await_right(scene: &Scene, groups: &[&str], verb: &str, resource: &str, namespace: &str) {
+    let heard = (0..600).any(|_| may(scene, groups, verb, resource, namespace));
+    assert!(heard, "{groups:?} still may not {verb} {resource}");
+}
+
+/// Applies the manifests, once.
+fn deploy(scene: &Scene) {
+    static DEPLOYED: Once = Once::new();
+    DEPLOYED.call_once(|| {
+        let plane = scene.cluster.plane();
+        let applied = plane.kubectl(&["apply", "-f", NAMESPACE, "-f", RIGHTS]);
+        applied.expect("the manifests are valid");
+    });
+    await_right(scene, &OPERATOR, "delete", "nodes", "");
+    await_right(
+        scene,
+        &OPERATOR,
+        "list",
+        "leases.coordination.k8s.io",
+        "kube-node-lease",
+    );
+}
+
+fn person(scene: &Scene, short: &str, groups: &[&str]) -> PathBuf {
+    let name = scene.cluster.name(short);
+    let kubeconfig = scene.cluster.plane().user(&name, groups);
+    kubeconfig.expect("a kubeconfig")
+}
+
+/// A member of a set, with a volume.
+fn member(scene: &Scene) {
+    let set = scene.stateful_set("web", 3, 2);
+    let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
+    let spec = json!({"spec": {"volumes": [volume]}});
+    scene.ended_pod("web-0", Some(&set), &spec);
+}
+
+#[test]
+fn an_operator_knows_all_and_deletes_pods_and_nodes() {
+    scene("operator", |scene| {
+        deploy(scene);
+        member(scene);
+        let ada = person(scene, "ada", &OPERATOR);
+        let report = scene
+            .force_delete("web-0", &["-o", "json"])
+            .kubeconfig(&ada);
+        let levels = Levels::of(report);
+        levels.are(&[
+            ("node-silent", Some("warn")),
+            ("mass-loss", Some("ok")),
+            ("lease", Some("ok")),
+            ("remediation-unknown", None),
+            ("owner", Some("confirm")),
+            ("quorum", Some("ok")),
+            ("pdb", Some("ok")),
+            ("rights", Some("ok")),
+        ]);
+        let words = [levels.confirm(), "-m", "why", "--timeout=0"];
+        let run = scene
+            .force_delete("web-0", &words)
+            .kubeconfig(&ada)
+            .succeeds();
+        assert_eq!(run.stderr, "", "{run}");
+        assert!(!scene.is_there("web-0"));
+
+        let node = format!("node/{}", scene.node);
+        let words = ["force-delete", &node, "--confirm=nothing", "-m", "why"];
+        let run = scene.cluster.maint(words).kubeconfig(&ada).succeeds();
+        assert_eq!(run.stderr, "", "{run}");
+        assert!(run.stdout.ends_with("force-deleted\n"), "{run}");
+
+        for (verb, resource) in FOREIGN {
+            let can = may(scene, &OPERATOR, verb, resource, &scene.namespace);
+            assert!(!can, "operators may {verb} {resource}");
+        }
+        assert!(!may(scene, &[USERS], "delete", "pods", &scene.namespace));
+        assert!(!may(scene, &[USERS], "delete", "nodes", ""));
+    });
+}
+
+#[test]
+fn an_owner_deletes_pods_of_the_namespace_and_nothing_else() {
+    scene("team", |scene| {
+        deploy(scene);
+        member(scene);
+        let team = scene.cluster.name("owners");
+        let plane = scene.cluster.plane();
+        let bound = plane.kubectl(&[
+            "create",
+            "rolebinding",
+            "kubectl-maint-owner",
+            "-n",
+            &scene.namespace,
+            "--clusterrole=kubectl-maint-owner",
+            &format!("--group={team}"),
+        ]);
+        bound.expect("a binding");
+        await_right(scene, &[&team], "delete", "pods", &scene.namespace);
+        let dev = person(scene, "dev", &[&team]);
+        let report = scene
+            .force_delete("web-0", &["-o", "json"])
+            .kubeconfig(&dev);
+        let levels = Levels::of(report);
+        levels.are(&[
+            ("node-alive-unknown", Some("unknown")),
+            ("lease-unknown", Some("unknown")),
+            ("owner", Some("confirm")),
+            ("quorum", Some("ok")),
+            ("pdb", Some("ok")),
+            ("rights", Some("ok")),
+        ]);
+        let words = [levels.confirm(), "-m", "why", "--timeout=0"];
+        let run = scene
+            .force_delete("web-0", &words)
+            .kubeconfig(&dev)
+            .succeeds();
+        assert_eq!(run.stderr, "", "{run}");
+        assert!(!scene.is_there("web-0"));
+
+        for (verb, resource) in FOREIGN {
+            let can = may(scene, &[&team], verb, resource, &scene.namespace);
+            assert!(!can, "owners may {verb} {resource}");
+        }
+        for (verb, resource, namespace) in [
+            ("delete", "pods", "default"),
+            ("get", "pods", "default"),
+            ("list", "nodes", ""),
+            ("delete", "nodes", ""),
+        ] {
+            let can = may(scene, &[&team], verb, resource, namespace);
+            assert!(!can, "owners may {verb} {resource} in {namespace:?}");
+        }
+    });
+}
