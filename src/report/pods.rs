@@ -123,7 +123,7 @@ fn fate_words(fate: &Fate, health: &Health, now: Now) -> String {
         }
         Fate::Evicted { at } => format!("{node}, evicted in {}", span(*at - now.earliest)),
         Fate::NeverEvicted => format!("{node}, never evicted"),
-        Fate::Unevicted => format!("{node}, no taint evicts it"),
+        Fate::Unevicted => format!("{node}, not being evicted yet"),
         Fate::Collected => format!("{node}, deleted by PodGC soon"),
     }
 }

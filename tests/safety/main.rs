@@ -18,5 +18,6 @@ mod rights;
 mod roles;
 mod scene;
 mod silence;
+mod unknown;
 mod usage;
 mod volumes;

@@ -140,6 +140,23 @@ fn a_node_that_lives_or_is_somebody_elses_stays() {
 }
 
 #[test]
+fn the_finalizers_of_a_node_are_warned_of() {
+    scene("final", |scene| {
+        let path = format!("/api/v1/nodes/{}", scene.node);
+        let report = || Levels::of(force_delete(scene, &["-o", "json"]));
+        report().are(&[("finalizers", Some("ok"))]);
+        let kept = |finalizers| json!({"metadata": {"finalizers": finalizers}});
+        let of_another = json!(["example.com/machine"]);
+        scene.cluster.patch(&path, &kept(of_another));
+        let levels = report();
+        levels.are(&[("finalizers", Some("warn"))]);
+        let words = levels.words("finalizers");
+        assert!(words.ends_with(": example.com/machine"), "{words}");
+        scene.cluster.patch(&path, &kept(json!(null)));
+    });
+}
+
+#[test]
 fn a_node_that_is_not_there_is_named() {
     scene("absent", |scene| {
         let run = scene.cluster.maint(["force-delete", "node/worker-9"]).run();

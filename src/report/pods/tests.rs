@@ -128,7 +128,7 @@ fn every_fate_is_in_words() {
     apps        pod/web-7d4c-x           worker-1   NodeDown, evicted in 3m12s
     apps        pod/web-7d4c-y           worker-1   NodeNotReady, eviction due 2m10s ago
     apps        pod/logs-z               worker-1   NodeDown, never evicted
-    apps        pod/young-0              worker-1   NodeDown, no taint evicts it
+    apps        pod/young-0              worker-1   NodeDown, not being evicted yet
     apps        pod/gone-0               worker-1   NodeGone, deleted by PodGC soon
     apps        pod/db-0                 worker-1   Terminating +9m, name held
     apps        pod/web-7d4c-z           worker-1   Terminating +75s

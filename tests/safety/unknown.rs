@@ -1,0 +1,69 @@
+//! What a user may not read, or what does not answer: it has to be confirmed, and never counts as well.
+
+use control_plane::Rule;
+use serde_json::json;
+
+use crate::scene::{Levels, scene};
+use crate::support::Treatment;
+
+#[test]
+fn what_a_job_promises_is_known_only_to_who_may_read_it() {
+    scene("job", |scene| {
+        let job = json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": "import"},
+            "spec": {"podReplacementPolicy": "Failed", "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "main", "image": "registry.example/job:1"}],
+                },
+            }},
+        });
+        let jobs = scene.at("/apis/batch/v1", "jobs");
+        let job = scene.cluster.create(&jobs, &job);
+        scene.ended_pod("import-1", Some(&job), &json!({}));
+        let pods = Rule::new("", &["pods"], &["get", "delete"]);
+        let jobs = Rule::new("batch", &["jobs"], &["list"]);
+        let blind = scene.user("blind", std::slice::from_ref(&pods));
+        let seeing = scene.user("seeing", &[pods, jobs]);
+        let report = |user| {
+            let run = scene.force_delete("import-1", &["-o", "json"]);
+            Levels::of(run.kubeconfig(user))
+        };
+        let levels = report(&blind);
+        levels.are(&[("owner", Some("unknown")), ("no-owner", None)]);
+        let words = levels.words("owner");
+        assert!(words.contains("you may not list jobs"), "{words}");
+        let flag = levels.confirm();
+        assert!(flag.contains("owner"), "{flag}");
+        report(&seeing).are(&[("owner", Some("confirm"))]);
+    });
+}
+
+#[test]
+fn rights_of_which_the_server_does_not_tell_are_unknown() {
+    scene("untold", |scene| {
+        scene.harmless_pod("web-1");
+        for (status, why) in [(503, "ServiceUnavailable"), (403, "you may not create")] {
+            let gate = scene.cluster.gate(move |_, path| {
+                match path.contains("/selfsubjectaccessreviews") {
+                    true => Treatment::Answer(status, None),
+                    false => Treatment::Pass,
+                }
+            });
+            let report = |words: &[&str]| {
+                scene
+                    .force_delete("web-1", words)
+                    .kubeconfig(&gate.kubeconfig)
+            };
+            let levels = Levels::of(report(&["-o", "json"]));
+            levels.are(&[("rights-unknown", Some("unknown")), ("rights", None)]);
+            let words = levels.words("rights-unknown");
+            assert!(words.contains(why), "{words}");
+            let run = report(&["--confirm=lease-unknown", "-m", "why"]).run();
+            assert_eq!(run.code, 6, "{run}");
+            assert!(run.stderr.contains("rights-unknown"), "{run}");
+        }
+        assert!(scene.is_there("web-1"));
+    });
+}
