@@ -6,6 +6,7 @@ pub(crate) mod changing;
 pub(crate) mod connection;
 pub(crate) mod duration;
 pub(crate) mod holder;
+pub(crate) mod hook;
 pub(crate) mod misuse;
 pub(crate) mod nodes;
 pub(crate) mod output;

@@ -1,23 +1,23 @@
 //! `fence`: make sure that nothing runs on a silent node any more, and say so.
 
-use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use maintenance_lease::NodeLease;
 use pod_safety::Known;
 use pod_safety::fencing::steps::{Insistence, Sight, Step};
-use pod_safety::fencing::{How, Record, Remains, patch};
+use pod_safety::fencing::{How, Record, patch};
 use pod_safety::wire::rfc3339;
 use serde_json::Value;
 
-use super::fencing::{self, Look, Site, Tries, Written, is_of_fencing};
+use super::fencing::{self, Hook, Look, Site, Tries, Written, is_of_fencing};
 use crate::cli::duration;
+use crate::cli::hook::HookArgs;
 use crate::cli::output::{Format, OutputArgs};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
-use crate::failure::{Failure, Obstacle};
-use crate::report::fencing::{Fencing, fenced, refusal, stuck};
+use crate::failure::Failure;
+use crate::report::fencing::{Fencing, fenced, hold_stays, refusal, stuck};
 use crate::report::verb::Verb;
 use crate::report::with::command_line;
 use crate::session::Start;
@@ -34,7 +34,8 @@ use crate::terminal::escape;
 /// and how on the Node, with its boot ID; and taints it node.kubernetes.io/out-of-service=nodeshutdown.
 /// Kubernetes then deletes its pods and detaches its volumes, which fence follows for --timeout. A lock
 /// that you have on the node already serves as well, and is left as found. After a crash, run it again:
-/// it goes on from where it was; a HOOK whose success was not recorded is run again.
+/// it goes on from where it was. A HOOK whose success was not recorded is run again, once the time of
+/// the first is over, or at once with --resume: of one node no two hooks run at a time.
 ///
 /// It refuses (exit code 6) where the kubelet gives signs of life, also once HOOK has run; where more
 /// than 55% of the nodes of its zone are silent, since then the control plane itself may be cut off;
@@ -80,15 +81,8 @@ pub(crate) struct FenceArgs {
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// How long HOOK may take
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "5m",
-        allow_hyphen_values = true,
-        value_parser = duration::length
-    )]
-    pub(crate) hook_timeout: Duration,
+    #[command(flatten)]
+    pub(crate) hook: HookArgs,
 
     /// How long to follow until its pods and volumes are gone; exit code 4 then, and the node stays
     /// fenced. 0 looks once, a negative time is a week
@@ -110,10 +104,6 @@ pub(crate) struct FenceArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-
-    /// What fences the node, and its arguments
-    #[arg(last = true, value_name = "HOOK")]
-    pub(crate) hook: Vec<OsString>,
 }
 
 /// The doubts that an operator may know better about.
@@ -135,33 +125,27 @@ fn given(typed: &str) -> Result<String, String> {
 }
 
 pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    if args.powered_off.is_none() && args.hook.is_empty() {
+    if args.powered_off.is_none() && args.hook.hook.is_empty() {
         return Err(Failure::usage(
             "say how it is known that nothing runs on the node any more",
             "--powered-off=HOW: your word that it is off; or -- HOOK: what makes it so",
         ));
     }
     let site = Site::open(start, &args.node, &args.write, args.output).await?;
-    site.check_program(&args.hook)?;
+    let hook = Hook::new(&site, &args.hook)?;
     let mut course = Course {
         args,
         site: &site,
+        hook,
         how: args.powered_off.clone().map(How::PoweredOff),
         taken: None,
         number: None,
         has_written: false,
+        has_found_hold: false,
     };
     let result = course.run().await;
-    if result.is_err()
-        && let Some(hold) = course.taken.take()
-        && let Err(failure) = site.unhold(&hold).await
-    {
-        site.session.terminal.warn(format!(
-            "node/{node} stays on hold: {}; to end that: {} unhold {node}",
-            escape(&failure.to_string()),
-            site.program(),
-            node = site.node,
-        ));
+    if result.is_err() {
+        course.give_back().await;
     }
     Ok(site.end(Verb::Fence, result).await)
 }
@@ -170,6 +154,7 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
 struct Course<'a> {
     args: &'a FenceArgs,
     site: &'a Site<'a>,
+    hook: Hook<'a>,
     /// How it is known that nothing runs on the node, once it is.
     how: Option<How>,
     /// The hold that this took, as long as nothing rests on it.
@@ -178,6 +163,8 @@ struct Course<'a> {
     number: Option<u64>,
     /// The record may be this command's.
     has_written: bool,
+    /// There is the hold of an earlier run that was broken off before its record.
+    has_found_hold: bool,
 }
 
 impl Course<'_> {
@@ -188,6 +175,7 @@ impl Course<'_> {
         let mut tries = Tries::default();
         loop {
             let look = self.site.look().await?;
+            self.has_found_hold = self.is_broken_off(&look);
             match (self.next(&look).await?, self.how.clone()) {
                 (Step::Hold, _) => {
                     self.warn_of_unknown(&look);
@@ -198,12 +186,8 @@ impl Course<'_> {
                 (Step::Fence, _) | (Step::Record, None) => {
                     let (_, patch) = self.record(&look, self.by_hook(String::new()));
                     self.site.may_patch(&patch).await?;
-                    let hook = &self.args.hook;
-                    let running =
-                        self.site
-                            .run_hook(hook, self.args.hook_timeout, &look, self.number);
-                    let output = running.await?;
-                    self.how = Some(self.by_hook(output));
+                    let running = self.hook.run(&look, self.number, &mut tries);
+                    self.how = running.await?.map(|output| self.by_hook(output));
                 }
                 (Step::Record, Some(how)) => {
                     let (_, patch) = self.record(&look, how);
@@ -219,6 +203,37 @@ impl Course<'_> {
                 }
                 (Step::Follow, _) => return self.follow(&look).await,
             }
+        }
+    }
+
+    /// Whether a hold stands there that an earlier run took, and nothing else of it.
+    fn is_broken_off(&self, look: &Look) -> bool {
+        let site = self.site;
+        let hold = look
+            .lease
+            .as_ref()
+            .filter(|lease| is_of_fencing(lease, site.now()) && site.session.locks.is_own(lease));
+        hold.is_some()
+            && self.taken.is_none()
+            && look.evidence.signs.record.is_none()
+            && self.hook.other(look).is_none()
+    }
+
+    /// Leaves the cluster as it was found, and tells of what stays.
+    async fn give_back(&mut self) {
+        let (site, terminal) = (self.site, self.site.session.terminal);
+        self.hook.withdraw().await;
+        if let Some(hold) = self.taken.take() {
+            if let Err(failure) = site.unhold(&hold).await {
+                terminal.warn(format!(
+                    "node/{node} stays on hold: {}; to end that: {} unhold {node}",
+                    escape(&failure.to_string()),
+                    site.program(),
+                    node = site.node,
+                ));
+            }
+        } else if self.has_found_hold && !self.has_written {
+            terminal.warn(hold_stays(&site.node, site.program()));
         }
     }
 
@@ -267,11 +282,15 @@ impl Course<'_> {
         if !site.is_locked(look.lease.as_ref()) {
             site.hold(&self.why()).await?;
         }
-        let how = self.how.clone().unwrap_or_else(|| {
-            let hook = command_line(&self.args.hook);
-            terminal.remark(format!("would run on this machine: {hook}"));
-            self.by_hook(String::new())
-        });
+        let how = match self.how.clone() {
+            Some(how) => how,
+            None => {
+                self.hook.check_alone(&look)?;
+                let hook = command_line(&self.args.hook.hook);
+                terminal.remark(format!("would run on this machine: {hook}"));
+                self.by_hook(String::new())
+            }
+        };
         let (record, patch) = self.record(&look, how);
         if site.patch(&patch).await? != Written::Yes {
             return Err(Failure::input(format!(
@@ -305,19 +324,7 @@ impl Course<'_> {
         }
         match remains.is_over() {
             true => Ok(()),
-            false => Err(self.timed_out(&remains)),
-        }
-    }
-
-    fn timed_out(&self, remains: &Remains) -> Failure {
-        let node = &self.site.node;
-        Failure::TimedOut {
-            node: node.clone(),
-            waited: self.args.timeout,
-            obstacle: Some(Obstacle::Stands {
-                how: stuck(node, remains),
-                awaited: "empty",
-            }),
+            false => Err(stuck(&site.node, &remains, self.args.timeout)),
         }
     }
 
@@ -367,7 +374,7 @@ impl Course<'_> {
 
     fn by_hook(&self, output: String) -> How {
         How::Hook {
-            program: self.program(),
+            program: self.hook.program(),
             output,
             isolated: self.args.isolated,
         }
@@ -376,18 +383,11 @@ impl Course<'_> {
     fn why(&self) -> String {
         let how = match &self.args.powered_off {
             Some(how) => format!("powered off: {how}"),
-            None => format!("with {}", self.program()),
+            None => format!("with {}", self.hook.program()),
         };
         match &self.args.message {
             Some(why) => format!("{why} ({how})"),
             None => how,
         }
-    }
-
-    fn program(&self) -> String {
-        let program = self.args.hook.first();
-        program.map_or_else(String::new, |program| {
-            program.to_string_lossy().into_owned()
-        })
     }
 }

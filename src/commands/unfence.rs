@@ -1,6 +1,5 @@
 //! `unfence`: take a node back into service that was fenced.
 
-use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -8,8 +7,9 @@ use maintenance_lease::{Acquire, NodeLease};
 use pod_safety::fencing::{Record, back, patch};
 use tokio::time::Instant;
 
-use super::fencing::{Look, Site, Tries, Written, is_of_fencing};
+use super::fencing::{Hook, Look, Site, Tries, Written, is_of_fencing};
 use crate::cli::duration;
+use crate::cli::hook::HookArgs;
 use crate::cli::output::{Format, OutputArgs};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
@@ -56,15 +56,8 @@ pub(crate) struct UnfenceArgs {
     #[arg(long = "override", value_name = "ID", value_enum, requires = "message")]
     pub(crate) insist: Vec<Insist>,
 
-    /// How long HOOK may take
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "5m",
-        allow_hyphen_values = true,
-        value_parser = duration::length
-    )]
-    pub(crate) hook_timeout: Duration,
+    #[command(flatten)]
+    pub(crate) hook: HookArgs,
 
     /// How long the node may take, after HOOK, until it is fit for service. 0 looks once, a negative
     /// time is a week
@@ -86,10 +79,6 @@ pub(crate) struct UnfenceArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-
-    /// What powers it on or ends its isolation, and its arguments
-    #[arg(last = true, value_name = "HOOK")]
-    pub(crate) hook: Vec<OsString>,
 }
 
 /// The doubts that an operator may know better about.
@@ -101,8 +90,15 @@ pub(crate) enum Insist {
 
 pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let site = Site::open(start, &args.node, &args.write, args.output).await?;
-    site.check_program(&args.hook)?;
-    let result = Course { args, site: &site }.run().await;
+    let mut course = Course {
+        args,
+        site: &site,
+        hook: Hook::new(&site, &args.hook)?,
+    };
+    let result = course.run().await;
+    if result.is_err() {
+        course.hook.withdraw().await;
+    }
     Ok(site.end(Verb::Unhold, result).await)
 }
 
@@ -110,10 +106,11 @@ pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, F
 struct Course<'a> {
     args: &'a UnfenceArgs,
     site: &'a Site<'a>,
+    hook: Hook<'a>,
 }
 
 impl Course<'_> {
-    async fn run(&self) -> Result<(), Failure> {
+    async fn run(&mut self) -> Result<(), Failure> {
         let site = self.site;
         let look = site.look().await?;
         let hold = self.hold_of_fencing(&look).cloned();
@@ -123,6 +120,7 @@ impl Course<'_> {
         if !self.sight(&look, false).is_fenced() {
             // A run left it behind that ended before its last step, or one is under its hook.
             if let Some(hold) = &hold {
+                self.hook.check_alone(&look)?;
                 self.confirm_unfinished(hold).await?;
                 site.unhold(hold).await?;
             }
@@ -214,20 +212,27 @@ impl Course<'_> {
     }
 
     /// Runs the hook, if there is one.
-    async fn undo(&self, look: &Look) -> Result<bool, Failure> {
-        let hook = &self.args.hook;
-        if hook.is_empty() {
+    async fn undo(&mut self, look: &Look) -> Result<bool, Failure> {
+        let site = self.site;
+        if self.hook.is_none() {
             return Ok(false);
         }
-        if self.site.is_dry_run() {
-            let line = format!("would run on this machine: {}", command_line(hook));
-            self.site.session.terminal.remark(line);
+        if site.is_dry_run() {
+            self.hook.check_alone(look)?;
+            let line = command_line(&self.args.hook.hook);
+            let terminal = site.session.terminal;
+            terminal.remark(format!("would run on this machine: {line}"));
             return Ok(true);
         }
         let patch = patch::unfenced(&look.evidence.raw);
-        self.site.may_patch(&patch).await?;
-        let limit = self.args.hook_timeout;
-        self.site.run_hook(hook, limit, look, None).await?;
+        site.may_patch(&patch).await?;
+        let meant = look.evidence.signs.record.as_ref();
+        let mut look = look.clone();
+        let mut tries = Tries::default();
+        while self.hook.run(&look, None, &mut tries).await?.is_none() {
+            look = site.look().await?;
+            self.expect(meant, &look)?;
+        }
         Ok(true)
     }
 

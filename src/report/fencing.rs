@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use maintenance_lease::protocol::Span;
+use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::Why;
 use pod_safety::fencing::record::How;
-use pod_safety::fencing::{Record, Remains, back, steps};
+use pod_safety::fencing::{Attempt, Record, Remains, back, steps};
 use serde::Serialize;
 
 use super::item::API_VERSION;
-use super::time::length;
+use super::time::{clock, length};
 use crate::cli::output::Format;
 use crate::cli::program::Program;
 use crate::exit::Code;
-use crate::failure::Failure;
+use crate::failure::{Failure, Obstacle};
 use crate::terminal::escape;
 
 /// How many names are listed; of more, their number.
@@ -128,6 +128,29 @@ pub(crate) fn too_short(node: &str, rest: Span, needed: Duration, program: &Prog
     )
 }
 
+/// The hook of another run may be at work on `node`.
+pub(crate) fn hook_at_work(node: &str, other: &Attempt, now: Instant) -> Failure {
+    Failure::Hook {
+        message: format!(
+            "a hook of {} may be at work on node/{node}: {} (since {}, until {} at the latest)",
+            escape(&other.who),
+            escape(&other.program),
+            clock(other.since, now),
+            clock(other.until, now)
+        ),
+        hint: "wait for it; where that run was broken off: the same again with --resume".to_owned(),
+        code: Code::HELD,
+    }
+}
+
+/// A hold of an earlier run's stays on `node`.
+pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
+    format!(
+        "node/{node} stays on hold: an earlier run was broken off, and what its hook did is not known; \
+         once all is well: {program} unfence {node}"
+    )
+}
+
 /// A hook for `node` did not succeed: `how`, behind "the hook".
 pub(crate) fn hook_failed(node: &str, how: &str, output: &str) -> Failure {
     no_proof(node, &format!("the hook {how}"), output, Code::ERROR)
@@ -207,8 +230,19 @@ pub(crate) fn left(node: &str, remains: &Remains) -> String {
     format!("node/{node}: waiting for {} to go", what(remains))
 }
 
-/// What is left of a node when the time is over.
-pub(crate) fn stuck(node: &str, remains: &Remains) -> String {
+/// Something is left of a node when the time is over for which it was `waited`.
+pub(crate) fn stuck(node: &str, remains: &Remains, waited: Duration) -> Failure {
+    Failure::TimedOut {
+        node: node.to_owned(),
+        waited,
+        obstacle: Some(Obstacle::Stands {
+            how: still_there(node, remains),
+            awaited: "empty",
+        }),
+    }
+}
+
+fn still_there(node: &str, remains: &Remains) -> String {
     let finalized = match &remains.finalized[..] {
         [] => String::new(),
         pods => format!("; held by finalizers: {}", list(pods)),
@@ -379,13 +413,13 @@ mod tests {
              shop/web-4 and 2 more) and 1 volume attachment (csi-1) to go"
         );
         assert!(
-            stuck("worker-1", &remains)
+            still_there("worker-1", &remains)
                 .contains("are left; held by finalizers: shop/web-0; run it again")
         );
         let one = Remains {
             pods: names(1),
             ..Remains::default()
         };
-        assert!(stuck("worker-1", &one).contains("1 pod (shop/web-0) is left; run it again"));
+        assert!(still_there("worker-1", &one).contains("1 pod (shop/web-0) is left; run it again"));
     }
 }

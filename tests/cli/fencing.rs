@@ -1,4 +1,5 @@
-//! `fence` and `unfence`, where the answers to their writes are lost. All else is in tests/fencing.
+//! `fence` and `unfence`, where the answers to their writes are lost, and where something happens while
+//! one is under way. All else is in tests/fencing.
 
 use http::Method;
 use serde_json::json;
@@ -22,6 +23,26 @@ fn silent(cluster: &Cluster) -> String {
         &json!({"metadata": {"name": node}, "spec": {"renewTime": ago(300)}}),
     );
     node
+}
+
+/// The last sign of life of its kubelet is so many seconds old; of the Node nothing changes.
+fn beats(cluster: &Cluster, node: &str, age: i64) {
+    let beat = json!({"spec": {"renewTime": ago(age)}});
+    cluster.patch(&format!("{HEARTBEATS}/{node}"), &beat);
+}
+
+/// Whether the node has the record of a fencing.
+fn is_recorded(cluster: &Cluster, node: &str) -> bool {
+    let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
+    seen["metadata"]["annotations"]["kubectl-maint.dev/fenced"].is_string()
+}
+
+/// What is written to Nodes waits until the test lets it go.
+fn keeps(method: &Method, path: &str) -> Treatment {
+    match method == Method::PATCH && path.starts_with("/api/v1/nodes/") {
+        true => Treatment::Keep,
+        false => Treatment::Pass,
+    }
 }
 
 /// What is written to Nodes is written, and nobody hears of it.
@@ -48,8 +69,7 @@ fn a_lost_answer_ends_as_the_success_that_it_was() {
             Some("kubeadm:alice@bastion")
         );
 
-        let beat = json!({"spec": {"renewTime": ago(0)}});
-        cluster.patch(&format!("{HEARTBEATS}/{node}"), &beat);
+        beats(cluster, &node, 0);
         let restarted = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
         cluster.patch(&format!("/api/v1/nodes/{node}/status"), &restarted);
         let unfence = cluster.maint(["unfence", &node]);
@@ -58,5 +78,71 @@ fn a_lost_answer_ends_as_the_success_that_it_was() {
         let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
         assert!(seen["metadata"]["annotations"]["kubectl-maint.dev/fenced"].is_null());
         assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+/// The hook, too, is run once, though nobody hears that its announcement was written.
+#[test]
+fn a_hook_is_run_once_though_answers_are_lost() {
+    on_real("hook-lost", |cluster| {
+        let node = silent(cluster);
+        let gate = cluster.gate(loses);
+        let ran = cluster.directory().join(format!("{node}-ran"));
+        let script = format!("echo once >> '{}'", ran.display());
+        let fence = ["fence", &node, "--", "sh", "-c", &script];
+        cluster.maint(fence).kubeconfig(&gate.kubeconfig).succeeds();
+        assert!(is_recorded(cluster, &node));
+        assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
+    });
+}
+
+/// A node that reports between the last look and the write has changed: nothing is written to it.
+#[test]
+fn a_node_that_reports_while_its_record_is_under_way_is_not_fenced() {
+    on_real("fence-reports", |cluster| {
+        let node = silent(cluster);
+        let gate = cluster.gate(keeps);
+        let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
+        let running = fence.kubeconfig(&gate.kubeconfig).start();
+        let kept = gate.kept();
+        beats(cluster, &node, 0);
+        let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+        cluster.patch(&format!("/api/v1/nodes/{node}/status"), &ready);
+        assert_eq!(kept.passes(), 409);
+        let run = running.ends();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(run.stderr.contains(&format!("{node} is alive")), "{run}");
+        assert!(!is_recorded(cluster, &node));
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+/// A heartbeat alone is no change of the Node: where it comes between the last look and the write, the
+/// node is fenced, and that is said at once.
+#[test]
+fn a_heartbeat_while_the_record_is_under_way_is_told_of_at_once() {
+    on_real("fence-beats", |cluster| {
+        let node = silent(cluster);
+        let gate = cluster.gate(keeps);
+        // Until no controller comes in between, which changes the Node.
+        let run = loop {
+            let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
+            let running = fence.kubeconfig(&gate.kubeconfig).start();
+            let kept = gate.kept();
+            beats(cluster, &node, 0);
+            let code = kept.passes();
+            let run = running.ends();
+            assert_eq!(run.code, 6, "{run}");
+            match code {
+                200 => break run,
+                code => assert_eq!(code, 409, "{run}"),
+            }
+            beats(cluster, &node, 300);
+        };
+        let told = format!("node/{node} was fenced and is alive");
+        assert!(run.stderr.contains(&told), "{run}");
+        assert!(is_recorded(cluster, &node));
+        let holder = holder_of(cluster, &node);
+        assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     });
 }

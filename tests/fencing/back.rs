@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::Stage;
+use crate::support::{Stage, eventually};
 
 /// A lease that was there before counts as the lock, and stays.
 #[test]
@@ -94,19 +94,35 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     stage.is_untouched(&node);
 }
 
-/// A Node that was deleted and made anew is another.
+/// A Node that was deleted and made anew is another, also where it was made from a copy, with the record
+/// and the taint of the first. Its boot ID doesn't matter.
 #[test]
 fn a_new_node_of_that_name_goes_back() {
     let (stage, node) = Stage::with_silent_node("anew");
-    stage.fence(&node);
-    let mut record = stage.record(&node).expect("a record");
-    record["nodeUid"] = json!("that of another");
-    let annotation =
-        json!({"metadata": {"annotations": {"kubectl-maint.dev/fenced": record.to_string()}}});
-    stage.patch("node", &node, &annotation);
-    stage.comes_back(&node, "boot-1");
-    stage.maint(["unfence", &node]).succeeds();
-    stage.is_untouched(&node);
+    for is_copy in [false, true] {
+        stage.fence(&node);
+        let mut again = stage.node(&node);
+        stage.kubectl(&["delete", "node", &node]);
+        eventually("its lock goes with it", || stage.lease(&node).is_none());
+        if !is_copy {
+            again["metadata"] = json!({"name": node, "labels": again["metadata"]["labels"]});
+            again["spec"] = json!({});
+        }
+        for field in ["uid", "resourceVersion", "creationTimestamp"] {
+            again["metadata"][field] = json!(null);
+        }
+        stage.create(&[again]);
+        if is_copy {
+            let refusal = stage.maint(["unfence", &node]).run();
+            assert_eq!(refusal.code, 6, "{refusal}");
+            assert!(refusal.stderr.contains("is still silent"), "{refusal}");
+            stage.beats(&node);
+        }
+        let run = stage.maint(["unfence", &node]).succeeds();
+        let how = if is_copy { "unfenced" } else { "is not fenced" };
+        assert_eq!(run.stdout, format!("node/{node} {how}\n"));
+        stage.is_untouched(&node);
+    }
 }
 
 /// The hold of somebody else's fencing is ended by who says so.

@@ -6,23 +6,44 @@ use serde_json::json;
 
 use crate::support::Stage;
 
-/// A hook that kills the verb: its supervisor's parent.
-const KILLS: &str = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600";
+/// Kills the verb: the parent of the hook's supervisor.
+const KILLS: &str = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)";
 
+/// A hook in which the verb is killed.
+fn hook_that_kills() -> [String; 4] {
+    ["--", "sh", "-c", &format!("{KILLS}; sleep 600")].map(ToOwned::to_owned)
+}
+
+/// Nobody knows whether the hook of a run that was killed still runs: the next one waits until its time
+/// is over, or is told that it doesn't.
 #[test]
-fn after_a_crash_under_the_hold_it_goes_on_and_knows_the_hold_as_its_own() {
+fn after_a_crash_in_the_hook_it_goes_on_where_that_is_said_and_knows_the_hold_as_its_own() {
     let (stage, node) = Stage::with_silent_node("held-crash");
-    let hook = ["fence", &node, "--", "sh", "-c", KILLS];
-    stage.maint(hook).start().ends_killed();
+    let fence = || stage.maint(["fence", &node]);
+    fence().args(hook_that_kills()).start().ends_killed();
     assert_eq!(stage.record(&node), None);
     assert!(!stage.is_tainted(&node));
-    assert_eq!(
-        stage.holder(&node).as_deref(),
-        Some("kubeadm:alice@bastion")
-    );
+    let holder = || stage.holder(&node);
+    assert_eq!(holder().as_deref(), Some("kubeadm:alice@bastion"));
+    assert!(stage.hook(&node).is_some());
 
-    assert_snapshot!(stage.maint(["fence", &node, "--", "echo", "off"]).run(), @"
-    $ kubectl maint fence worker-1 -- echo off
+    let run = fence().args(["--", "echo", "off"]).run();
+    assert_eq!(run.code, 3, "{run}");
+    assert_eq!(holder().as_deref(), Some("kubeadm:alice@bastion"));
+    assert_snapshot!(fence().args(["--resume", "--", "sh", "-c", "exit 7"]).run(), @r#"
+    $ kubectl maint fence worker-1 --resume -- sh -c "exit 7"
+    -- stderr
+    Warning: node/worker-1 stays on hold: an earlier run was broken off, and what its hook did is not known; once all is well: kubectl maint unfence worker-1
+    error: the hook ended with exit code 7: nothing was changed in the cluster
+    hint: what the hook did to node/worker-1 is not known: it printed nothing
+    -- exit code 1
+    "#);
+    assert_eq!(holder().as_deref(), Some("kubeadm:alice@bastion"));
+    assert_eq!(stage.hook(&node), None);
+
+    fence().args(hook_that_kills()).start().ends_killed();
+    assert_snapshot!(fence().args(["--resume", "--", "echo", "off"]).run(), @"
+    $ kubectl maint fence worker-1 --resume -- echo off
     node/worker-1 fenced by alice@bastion, with echo
     -- stderr
     off
@@ -30,6 +51,7 @@ fn after_a_crash_under_the_hold_it_goes_on_and_knows_the_hold_as_its_own() {
     -- exit code 0
     ");
     assert!(stage.is_tainted(&node));
+    assert_eq!(stage.hook(&node), None);
     stage.comes_back(&node, "boot-2");
     assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
     $ kubectl maint unfence worker-1
@@ -39,6 +61,49 @@ fn after_a_crash_under_the_hold_it_goes_on_and_knows_the_hold_as_its_own() {
     -- exit code 0
     ");
     stage.is_untouched(&node);
+}
+
+#[test]
+fn after_a_crash_in_the_hook_it_goes_on_by_itself_once_the_time_of_that_is_over() {
+    let (stage, node) = Stage::with_silent_node("late-crash");
+    let fence = || stage.maint(["fence", &node]);
+    fence().args(hook_that_kills()).start().ends_killed();
+    let mut hook = stage.hook(&node).expect("it was announced");
+    assert_eq!(hook["who"], "alice@bastion");
+    assert_eq!(hook["program"], "sh");
+    let time = |name: &str| {
+        let time = hook[name].as_str().expect("a time");
+        chrono::DateTime::parse_from_rfc3339(time).expect("a time")
+    };
+    let length = time("until") - time("since");
+    // Its own time, its grace, and what clocks may differ by.
+    assert_eq!(length.num_seconds(), 300 + 10 + 4);
+    let run = fence().args(["--", "echo", "off"]).run();
+    assert_eq!(run.code, 3, "{run}");
+    hook["until"] = hook["since"].clone();
+    stage.annotate(&node, "kubectl-maint.dev/hook", &hook);
+    fence().args(["--", "echo", "off"]).succeeds();
+    assert!(stage.is_tainted(&node));
+    assert_eq!(stage.hook(&node), None);
+}
+
+/// The hook has done all that it does, and nobody is left to record it: it is run again.
+#[test]
+fn after_a_crash_between_hook_and_record_the_hook_is_run_again() {
+    let (stage, node) = Stage::with_silent_node("unrecorded");
+    let ran = stage.directory().join("ran");
+    let powers_off = format!("echo off >> '{}'", ran.display());
+    let script = format!("{powers_off}; {KILLS}");
+    let fence = || stage.maint(["fence", &node]);
+    let killed = fence().args(["--", "sh", "-c", &script]).start();
+    killed.ends_killed();
+    assert_eq!(stage.record(&node), None);
+    let again = ["--resume", "--", "sh", "-c", &powers_off];
+    fence().args(again).succeeds();
+    assert!(stage.record(&node).is_some() && stage.is_tainted(&node));
+    assert_eq!(std::fs::read_to_string(&ran).expect("it ran"), "off\noff\n");
+    fence().args(again).succeeds();
+    assert_eq!(std::fs::read_to_string(&ran).expect("it ran"), "off\noff\n");
 }
 
 #[test]
@@ -105,17 +170,23 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
 fn an_unfencing_goes_on_after_a_crash_in_its_hook_and_before_the_end_of_the_hold() {
     let (stage, node) = Stage::with_silent_node("back-crash");
     stage.maint(["fence", &node, "--", "true"]).succeeds();
-    let hook = ["unfence", &node, "--", "sh", "-c", KILLS];
-    stage.maint(hook).start().ends_killed();
+    let unfence = stage.maint(["unfence", &node]).args(hook_that_kills());
+    unfence.start().ends_killed();
     assert!(stage.record(&node).is_some() && stage.is_tainted(&node));
     assert!(stage.holder(&node).is_some());
+
+    let run = stage.maint(["unfence", &node, "--", "true"]).run();
+    assert_eq!(run.code, 3, "{run}");
+    assert!(stage.record(&node).is_some() && stage.is_tainted(&node));
 
     // As a run leaves it that ends between its two writes.
     stage.patch(
         "node",
         &node,
         &json!({
-            "metadata": {"annotations": {"kubectl-maint.dev/fenced": null}},
+            "metadata": {"annotations": {
+                "kubectl-maint.dev/fenced": null, "kubectl-maint.dev/hook": null,
+            }},
             "spec": {"taints": null},
         }),
     );

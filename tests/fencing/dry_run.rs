@@ -17,7 +17,7 @@ struct Written {
 }
 
 fn written(stage: &Stage, name: &str) -> Written {
-    let lease = stage.get(&["lease", "-n", "kube-node-maintenance", name]);
+    let lease = stage.lease(name);
     let arguments = ["node", name, "--show-managed-fields"];
     let node = stage.get(&arguments).expect("a Node");
     let managers = node["metadata"]["managedFields"].as_array();

@@ -114,8 +114,7 @@ fn a_hook_that_is_not_there_changes_nothing() {
             assert_eq!(run.code, code, "{run}");
         }
     }
-    let lease = ["lease", "-n", "kube-node-maintenance", &node];
-    assert_eq!(stage.get(&lease), None);
+    assert_eq!(stage.lease(&node), None);
     stage.is_untouched(&node);
 }
 

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::Stage;
+use crate::support::{Stage, eventually};
 
 /// A hook that says that it has begun, and succeeds once `gate` is there.
 fn waits_for(gate: &Path) -> String {
@@ -85,9 +86,7 @@ fn a_node_that_is_fenced_anew_meanwhile_stays_fenced() {
     running.says("begun");
     let mut record = stage.record(&node).expect("a record");
     record["who"] = json!("bob@laptop");
-    let annotation =
-        json!({"metadata": {"annotations": {"kubectl-maint.dev/fenced": record.to_string()}}});
-    stage.patch("node", &node, &annotation);
+    stage.annotate(&node, "kubectl-maint.dev/fenced", &record);
     open(&gate);
     let run = running.ends();
     assert_eq!(run.code, 6, "{run}");
@@ -107,11 +106,12 @@ fn unfencing_does_not_end_the_hold_of_a_fence_at_work() {
         .start();
     fence.says("begun");
     for person in ["alice@bastion", "bob@laptop"] {
-        let run = stage.maint(["unfence", &node]).holder(person).run();
-        assert_eq!(run.code, 6, "{run}");
+        let unfence = stage.maint(["unfence", &node, "--yes"]);
+        let run = unfence.holder(person).run();
+        assert_eq!(run.code, 3, "{run}");
         assert!(
             run.stderr
-                .contains("on hold by alice@bastion for a fencing that is under way"),
+                .contains("a hook of alice@bastion may be at work"),
             "{run}"
         );
         let holder = stage.holder(&node);
@@ -122,29 +122,86 @@ fn unfencing_does_not_end_the_hold_of_a_fence_at_work() {
     assert_eq!(run.code, 0, "{run}");
 }
 
-/// The same person in two windows: they work under the same hold, and one record stands.
+/// The same person in two windows has the hold in both: only one of them runs a hook at a time.
 #[test]
-fn one_fencer_twice_fences_once() {
+fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     let (stage, node) = Stage::with_silent_node("twice");
     let gate = stage.directory().join("gate");
-    let script = waits_for(&gate);
-    let mut runs = [0, 1].map(|_| {
-        stage
-            .maint(["fence", &node, "--", "sh", "-c", &script])
-            .start()
-    });
-    for run in &mut runs {
-        run.says("begun");
-    }
+    let ran = stage.directory().join("ran");
+    let script = format!("echo once >> '{}'; {}", ran.display(), waits_for(&gate));
+    let fence = || stage.maint(["fence", &node, "--", "sh", "-c", &script]);
+    let mut first = fence().start();
+    first.says("begun");
+    let second = stage.maint(["fence", &node, "--", "true"]).run();
+    assert_snapshot!(second, @"
+    $ kubectl maint fence worker-1 -- true
+    -- stderr
+    error: a hook of alice@bastion may be at work on node/worker-1: sh (since [time], until [time] at the latest)
+    hint: wait for it; where that run was broken off: the same again with --resume
+    -- exit code 3
+    ");
+    let dry_run = ["fence", &node, "--dry-run=server", "--", "true"];
+    assert_eq!(stage.maint(dry_run).run().code, 3);
+    let unfence = stage.maint(["unfence", &node, "--yes"]).run();
+    assert_eq!(unfence.code, 3, "{unfence}");
     open(&gate);
-    let runs = runs.map(crate::support::Running::ends);
-    for run in &runs {
-        assert_eq!(run.code, 0, "{run}");
-    }
+    let run = first.ends();
+    assert_eq!(run.code, 0, "{run}");
+    let second = fence().succeeds();
+    assert!(second.stdout.contains("was fenced already"), "{second}");
+    assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
+    assert!(stage.record(&node).expect("a record")["hold"].is_string());
+    assert_eq!(stage.hook(&node), None);
+}
+
+/// Two that begin at once: the announcement of one is refused, and it looks again.
+#[test]
+fn of_hooks_that_begin_at_once_one_runs() {
+    let (stage, node) = Stage::with_silent_node("at-once");
+    // Under a lock that is there already nothing else keeps them apart.
+    stage.maint(["hold", &node, "-m", "dark"]).succeeds();
+    let gate = stage.directory().join("gate");
+    let ran = stage.directory().join("ran");
+    let script = format!("echo once >> '{}'; {}", ran.display(), waits_for(&gate));
+    let mut runs: Vec<_> = (0..5)
+        .map(|_| {
+            stage
+                .maint(["fence", &node, "--", "sh", "-c", &script])
+                .start()
+        })
+        .collect();
+    eventually("four are told of the fifth", || {
+        runs.iter_mut()
+            .filter_map(|run| run.is_over().then_some(()))
+            .count()
+            == 4
+    });
+    open(&gate);
+    let mut codes: Vec<i32> = runs.into_iter().map(|run| run.ends().code).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 3, 3, 3, 3]);
+    assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
+}
+
+/// The opposite hook, too, runs alone.
+#[test]
+fn of_two_unfencings_one_runs_its_hook() {
+    let (stage, node) = Stage::with_silent_node("undo-twice");
+    stage
+        .maint(["fence", &node, "--isolated", "--", "true"])
+        .succeeds();
+    stage.comes_back(&node, "boot-1");
+    let gate = stage.directory().join("gate");
+    let script = waits_for(&gate);
+    let mut first = stage
+        .maint(["unfence", &node, "--", "sh", "-c", &script])
+        .start();
+    first.says("begun");
+    let second = stage.maint(["unfence", &node, "--", "true"]).run();
+    assert_eq!(second.code, 3, "{second}");
     assert!(stage.is_tainted(&node));
-    let hold = stage.record(&node).expect("a record")["hold"].clone();
-    assert!(hold.is_string());
-    stage.comes_back(&node, "boot-2");
-    stage.maint(["unfence", &node]).succeeds();
+    open(&gate);
+    let run = first.ends();
+    assert_eq!(run.code, 0, "{run}");
     stage.is_untouched(&node);
 }

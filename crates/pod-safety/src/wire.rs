@@ -23,6 +23,32 @@ pub fn rfc3339(instant: Instant) -> String {
     format!("{time:.0}")
 }
 
+/// Instants in JSON, in whole seconds.
+pub mod seconds {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::{Instant, Timestamp, rfc3339};
+
+    /// Writes it as RFC 3339.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(instant: &Instant, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&rfc3339(*instant))
+    }
+
+    /// Reads RFC 3339.
+    ///
+    /// # Errors
+    /// Where it is no time.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Instant, D::Error> {
+        let text = String::deserialize(from)?;
+        let time: Timestamp = text.parse().map_err(D::Error::custom)?;
+        Ok(Instant::from_micros(time.as_microsecond()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

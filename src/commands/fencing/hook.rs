@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::Span;
+use maintenance_lease::protocol::{BootInstant, Span};
 use supervisor::{Command, Event, Exit, Limits, Over, Signals};
 use tokio::net::unix::pipe::Receiver;
 
@@ -28,13 +27,14 @@ pub(super) struct Ended {
     pub(super) output: String,
 }
 
-/// Runs `command` for at most `limit`, and passes on what it prints.
+/// Runs `command` until `limit` after `begun` at most, and passes on what it prints.
 ///
 /// # Errors
 /// Where it can't be run.
 pub(super) async fn run(
     terminal: &Terminal,
     command: Command,
+    begun: BootInstant,
     limit: Duration,
 ) -> Result<Ended, Failure> {
     let cannot = |error: std::io::Error| Failure::input(format!("the hook can't be run: {error}"));
@@ -49,7 +49,7 @@ pub(super) async fn run(
     let mut running = command
         .output(writer)
         .grace(GRACE)
-        .start(limits(limit))
+        .start(limits(begun, limit))
         .await
         .map_err(|error| Failure::input(format!("the hook can't be run: {error}")))?;
     let mut exit = None;
@@ -92,9 +92,9 @@ pub(super) async fn run(
     })
 }
 
-fn limits(limit: Duration) -> Limits {
+fn limits(begun: BootInstant, limit: Duration) -> Limits {
     let micros = |length: Duration| i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
-    let term_at = Machine.boot().as_micros().saturating_add(micros(limit));
+    let term_at = begun.as_micros().saturating_add(micros(limit));
     Limits {
         term_at,
         kill_at: term_at.saturating_add(micros(GRACE)),

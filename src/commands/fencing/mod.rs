@@ -1,12 +1,13 @@
 //! What `fence` and `unfence` share: one node, what is seen of it, its lock and a hook.
 
+mod attempt;
 mod follow;
 mod hook;
 mod lock;
 mod program;
 mod variables;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 
 use futures::FutureExt as _;
 use futures::future::{LocalBoxFuture, Shared, join};
@@ -18,6 +19,7 @@ use pod_safety::cluster::{Evidence, Reader};
 use pod_safety::facts::Zone;
 use serde_json::Value;
 
+pub(crate) use self::attempt::Hook;
 pub(crate) use self::lock::is_of_fencing;
 use super::problems::Problems;
 use super::with::variables::{HOLDER, TOKEN};
@@ -27,7 +29,6 @@ use crate::cli::output::{Format, OutputArgs};
 use crate::cli::writing::{DryRunMode, WriteArgs};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::report::fencing::{hook_failed, hook_interrupted};
 use crate::report::verb::Verb;
 use crate::session::{Session, Start};
 use crate::signals::asked_to_end;
@@ -162,7 +163,7 @@ impl<'a> Site<'a> {
     }
 
     /// Makes sure, before a hook is run, that the server would take a patch of the Node: whoever may
-    /// not record it must not power it off.
+    /// not record it must not power it off. Where no answer comes, the hook's announcement will tell.
     ///
     /// # Errors
     /// Where it would not, for another cause than a change meanwhile.
@@ -170,8 +171,9 @@ impl<'a> Site<'a> {
         let manager = &self.write.field_manager;
         let patching = self.reader.patch_node(&self.node, patch, manager, true);
         match patching.await {
-            Err(error) if !error.is_conflict() => Err(explain(error, "patch").into()),
-            _ => Ok(()),
+            Ok(()) => Ok(()),
+            Err(error) if error.is_conflict() || error.leaves_writes_unknown() => Ok(()),
+            Err(error) => Err(explain(error, "patch").into()),
         }
     }
 
@@ -193,42 +195,6 @@ impl<'a> Site<'a> {
             Err(error) if error.is_conflict() => Ok(Written::No),
             Err(error) if error.leaves_writes_unknown() => Ok(Written::Unknown),
             Err(error) => Err(explain(error, "patch").into()),
-        }
-    }
-
-    /// Makes sure that a hook can be run, before anything is written for it.
-    ///
-    /// # Errors
-    /// Where there is no such program, or it can't be executed.
-    pub(crate) fn check_program(&self, argv: &[OsString]) -> Result<(), Failure> {
-        match argv.first() {
-            Some(program) => program::check(program, self.path),
-            None => Ok(()),
-        }
-    }
-
-    /// Runs a hook, told of the node and the lock in `lease`, and returns the end of what it printed.
-    /// `fencing` is the number of an acquisition that is this command's own.
-    ///
-    /// # Errors
-    /// Where it fails, or can't be run.
-    pub(crate) async fn run_hook(
-        &self,
-        argv: &[OsString],
-        limit: std::time::Duration,
-        look: &Look,
-        fencing: Option<u64>,
-    ) -> Result<String, Failure> {
-        self.check_lasts(look.lease.as_ref(), limit)?;
-        let command = supervisor::Command::new(argv.to_vec());
-        let command = variables::tell(command, look, fencing);
-        let ended = hook::run(self.session.terminal, command, limit).await?;
-        if self.is_interrupted() {
-            return Err(hook_interrupted(&self.node, &ended.output));
-        }
-        match ended.failed {
-            Some(how) => Err(hook_failed(&self.node, &how, &ended.output)),
-            None => Ok(ended.output),
         }
     }
 

@@ -266,6 +266,12 @@ impl Running {
         }
     }
 
+    /// Whether it has ended.
+    #[allow(dead_code, reason = "not every binary of tests asks")]
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.child.try_wait().expect("it is our child").is_some()
+    }
+
     /// The processes that it started and that still run.
     pub(crate) fn children(&self) -> Vec<Pid> {
         let pid = self.child.id();

@@ -9,5 +9,5 @@ mod inherited;
 mod run;
 mod stage;
 
-pub(crate) use run::{Run, Running};
+pub(crate) use run::Run;
 pub(crate) use stage::{SILENCE, Stage, eventually};

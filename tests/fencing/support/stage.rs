@@ -186,18 +186,42 @@ impl Stage {
         });
     }
 
+    /// The Lease that is the node's lock.
+    pub(crate) fn lease(&self, node: &str) -> Option<Value> {
+        self.get(&["lease", "-n", "kube-node-maintenance", node])
+    }
+
     /// Who holds the node's lock.
     pub(crate) fn holder(&self, node: &str) -> Option<String> {
-        let lease = self.get(&["lease", "-n", "kube-node-maintenance", node])?;
+        let lease = self.lease(node)?;
         let holder = lease["spec"]["holderIdentity"].as_str()?;
         (!holder.is_empty()).then(|| holder.to_owned())
     }
 
     /// The record on the node.
     pub(crate) fn record(&self, node: &str) -> Option<Value> {
+        self.annotation(node, "kubectl-maint.dev/fenced")
+    }
+
+    /// The hook that is announced on the node.
+    pub(crate) fn hook(&self, node: &str) -> Option<Value> {
+        self.annotation(node, "kubectl-maint.dev/hook")
+    }
+
+    fn annotation(&self, node: &str, name: &str) -> Option<Value> {
         let node = self.node(node);
-        let text = node["metadata"]["annotations"]["kubectl-maint.dev/fenced"].as_str()?;
-        Some(serde_json::from_str(text).expect("a record"))
+        let text = node["metadata"]["annotations"][name].as_str()?;
+        Some(serde_json::from_str(text).expect("JSON"))
+    }
+
+    /// Writes an annotation of the node, by hand.
+    pub(crate) fn annotate(&self, node: &str, name: &str, value: &Value) {
+        let annotations = json!({name: value.to_string()});
+        self.patch(
+            "node",
+            node,
+            &json!({"metadata": {"annotations": annotations}}),
+        );
     }
 
     /// Whether the node has the taint.
@@ -217,10 +241,11 @@ impl Stage {
         ours.cloned()
     }
 
-    /// Nothing of a fencing is there: no record, no taint, no lock.
+    /// Nothing of a fencing is there: no record, no hook, no taint, no lock.
     #[track_caller]
     pub(crate) fn is_untouched(&self, node: &str) {
         assert_eq!(self.record(node), None);
+        assert_eq!(self.hook(node), None);
         assert!(!self.is_tainted(node));
         assert_eq!(self.holder(node), None);
     }

@@ -1,10 +1,12 @@
 //! Fencing: making sure that nothing runs on a node any more, and saying so.
 
+pub mod attempt;
 pub mod back;
 pub mod patch;
 pub mod record;
 pub mod remains;
 pub mod steps;
 
+pub use attempt::Attempt;
 pub use record::{How, Record};
 pub use remains::Remains;

@@ -1,4 +1,5 @@
-//! Record and taint of a Node in one write: neither is there without the other.
+//! Record and taint of a Node in one write: neither is there without the other. And before them the
+//! announcement of a hook, which goes with either.
 //!
 //! Each is a JSON merge patch on the version that was read, so that it is refused where the Node has
 //! changed since, as it does when its kubelet comes back. Other people's taints and the fields of a
@@ -7,9 +8,22 @@
 use maintenance_lease::protocol::Instant;
 use serde_json::{Value, json};
 
+use super::attempt::{self, Attempt};
 use super::record::{ANNOTATION, Record};
 use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
 use crate::wire::rfc3339;
+
+/// The patch that announces a hook on `node`, as it was read.
+#[must_use]
+pub fn announced(node: &Value, attempt: &Attempt) -> Value {
+    on_version(node, &json!({attempt::ANNOTATION: attempt.print()}))
+}
+
+/// The patch that takes the announcement of a hook back from `node`, as it was read.
+#[must_use]
+pub fn withdrawn(node: &Value) -> Value {
+    on_version(node, &json!({attempt::ANNOTATION: null}))
+}
 
 /// The patch that records a fencing on `node`, as it was read, and taints it from `now` on. A taint
 /// that is there already stays as it is.
@@ -35,17 +49,21 @@ pub fn unfenced(node: &Value) -> Value {
     patch(node, &Value::Null, taints)
 }
 
-fn patch(node: &Value, annotation: &Value, taints: Vec<Value>) -> Value {
+fn patch(node: &Value, record: &Value, taints: Vec<Value>) -> Value {
+    let annotations = json!({ANNOTATION: record, attempt::ANNOTATION: null});
+    let mut patch = on_version(node, &annotations);
+    // Null is how a merge patch removes a list.
+    patch["spec"] = json!({"taints": (!taints.is_empty()).then_some(taints)});
+    patch
+}
+
+fn on_version(node: &Value, annotations: &Value) -> Value {
     let meta = &node["metadata"];
-    json!({
-        "metadata": {
-            "uid": meta["uid"],
-            "resourceVersion": meta["resourceVersion"],
-            "annotations": {ANNOTATION: annotation},
-        },
-        // Null is how a merge patch removes a list.
-        "spec": {"taints": (!taints.is_empty()).then_some(taints)},
-    })
+    json!({"metadata": {
+        "uid": meta["uid"],
+        "resourceVersion": meta["resourceVersion"],
+        "annotations": annotations,
+    }})
 }
 
 fn taints(node: &Value) -> Vec<Value> {
@@ -109,12 +127,35 @@ mod tests {
     }
 
     #[test]
+    fn a_hook_is_announced_on_the_version_that_was_read_and_goes_with_the_record() {
+        let attempt = Attempt {
+            id: "n".to_owned(),
+            who: "alice".to_owned(),
+            program: "hook".to_owned(),
+            since: NOW,
+            until: NOW,
+        };
+        let node = node(&json!([]));
+        let patch = announced(&node, &attempt);
+        assert_eq!(patch["metadata"]["resourceVersion"], "7");
+        let text = patch["metadata"]["annotations"][attempt::ANNOTATION].as_str();
+        assert_eq!(text.and_then(Attempt::parse), Some(attempt));
+        assert_eq!(patch["spec"], Value::Null);
+        for patch in [withdrawn(&node), fenced(&node, &record(), NOW)] {
+            let annotations = patch["metadata"]["annotations"].as_object();
+            let withdrawn = annotations.and_then(|all| all.get(attempt::ANNOTATION));
+            assert_eq!(withdrawn, Some(&Value::Null));
+        }
+    }
+
+    #[test]
     fn unfencing_leaves_the_others() {
         let other = json!({"key": "gpu", "effect": "NoSchedule"});
         let ours = json!({"key": OUT_OF_SERVICE, "effect": "NoExecute"});
         let patch = unfenced(&node(&json!([ours, other])));
         assert_eq!(patch["spec"]["taints"], json!([other]));
-        assert_eq!(patch["metadata"]["annotations"], json!({ANNOTATION: null}));
+        let none = json!({ANNOTATION: null, attempt::ANNOTATION: null});
+        assert_eq!(patch["metadata"]["annotations"], none);
         let patch = unfenced(&node(&json!([ours])));
         assert!(patch["spec"]["taints"].is_null(), "{patch}");
     }

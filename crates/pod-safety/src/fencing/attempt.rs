@@ -1,0 +1,87 @@
+//! What stands on a Node while a hook runs for it, so that no other runs beside it.
+
+use maintenance_lease::protocol::{Instant, Now};
+use serde::{Deserialize, Serialize};
+
+use crate::wire::seconds;
+
+/// The annotation on the Node.
+pub const ANNOTATION: &str = "kubectl-maint.dev/hook";
+
+/// A hook that was announced: it may run until the announcement is taken back, or until its time is
+/// over, whatever became of who ran it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// A nonce: of this very run.
+    pub id: String,
+    /// Who runs it.
+    pub who: String,
+    /// The program. Its arguments are not kept: passwords are among them.
+    pub program: String,
+    /// Since when it may run.
+    #[serde(with = "seconds")]
+    pub since: Instant,
+    /// When it has ended, with all that it started: the skew of clocks is in it.
+    #[serde(with = "seconds")]
+    pub until: Instant,
+}
+
+impl Attempt {
+    /// Reads the annotation's text; `None` where it is none of ours.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// The annotation's text.
+    ///
+    /// # Panics
+    /// Never: it is strings all through.
+    #[must_use]
+    pub fn print(&self) -> String {
+        serde_json::to_string(self).expect("strings print")
+    }
+
+    /// Whether the hook may still run at `now`.
+    #[must_use]
+    pub fn may_run(&self, now: Now) -> bool {
+        now.earliest <= self.until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt() -> Attempt {
+        Attempt {
+            id: "n".to_owned(),
+            who: "alice@bastion".to_owned(),
+            program: "ipmitool".to_owned(),
+            since: Instant::from_micros(5_000_000),
+            until: Instant::from_micros(65_000_000),
+        }
+    }
+
+    #[test]
+    fn an_attempt_is_read_as_it_was_written() {
+        let text = attempt().print();
+        assert_eq!(
+            text,
+            r#"{"id":"n","who":"alice@bastion","program":"ipmitool","since":"1970-01-01T00:00:05Z","until":"1970-01-01T00:01:05Z"}"#
+        );
+        assert_eq!(Attempt::parse(&text), Some(attempt()));
+        assert_eq!(Attempt::parse(&text.replace("00:01:05Z", "soon")), None);
+        assert_eq!(Attempt::parse("yes"), None);
+    }
+
+    #[test]
+    fn a_hook_may_run_until_its_time_is_over_by_the_slowest_clock() {
+        let at = |earliest, latest| Now {
+            earliest: Instant::from_micros(earliest),
+            latest: Instant::from_micros(latest),
+        };
+        assert!(attempt().may_run(at(65_000_000, 70_000_000)));
+        assert!(!attempt().may_run(at(65_000_001, 70_000_000)));
+    }
+}
