@@ -274,7 +274,7 @@ impl Course<'_> {
     async fn rehearse(&self) -> Result<(), Failure> {
         let site = self.site;
         let terminal = site.session.terminal;
-        let look = site.look().await?;
+        let mut look = site.look().await?;
         if self.next(&look).await? == Step::Follow {
             self.tell(&look, true).await;
             return Ok(());
@@ -291,13 +291,16 @@ impl Course<'_> {
                 self.by_hook(String::new())
             }
         };
-        let (record, patch) = self.record(&look, how);
-        if site.patch(&patch).await? != Written::Yes {
-            return Err(Failure::input(format!(
-                "node/{} changed meanwhile: try again",
-                site.node
-            )));
-        }
+        let mut tries = Tries::default();
+        let record = loop {
+            let (record, patch) = self.record(&look, how.clone());
+            match site.patch(&patch).await? {
+                Written::Yes => break record,
+                written => tries.again(&site.node, written).await?,
+            }
+            look = site.look().await?;
+            self.next(&look).await?;
+        };
         let line = fenced(&site.node, &record, false);
         self.result(line + site.suffix());
         Ok(())
