@@ -105,18 +105,19 @@ fn a_remediation_is_not_disturbed() {
         "medik8s-leases",
         &format!("node-{node}"),
     ]);
-    let taint = json!({"spec": {"taints": [
-        {"key": "medik8s.io/remediation", "value": "self-node-remediation", "effect": "NoExecute"},
-    ]}});
-    stage.patch("node", &node, &taint);
-    let run = fence(&stage, &node, &[]);
-    assert_eq!(run.code, 6, "{run}");
-    assert!(
-        run.stderr
-            .contains("medik8s.io/remediation=self-node-remediation"),
-        "{run}"
-    );
-    stage.is_untouched(&node);
+    for taint in [
+        "medik8s.io/remediation=self-node-remediation:NoExecute",
+        "remediation.medik8s.io/fence-agents-remediation:NoSchedule",
+    ] {
+        stage.kubectl(&["taint", "node", &node, taint]);
+        let run = fence(&stage, &node, &[]);
+        assert_eq!(run.code, 6, "{run}");
+        let (said, _) = taint.split_once(':').expect("an effect");
+        let told = format!("is being remediated already: {said}");
+        assert!(run.stderr.contains(&told), "{run}");
+        stage.is_untouched(&node);
+        stage.kubectl(&["taint", "node", &node, &format!("{taint}-")]);
+    }
 }
 
 /// What deploy/rbac.yaml grants users and fencers is all that it takes; users alone are told what is

@@ -4,6 +4,7 @@ mod support;
 
 mod back;
 mod crashes;
+mod documented;
 mod doubts;
 mod dry_run;
 mod force_delete;

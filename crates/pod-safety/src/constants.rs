@@ -37,5 +37,7 @@ pub const MIRROR: &str = "kubernetes.io/config.mirror";
 /// Where medik8s' node maintenance and remediation operators keep their Leases.
 pub const MEDIK8S_LEASES: &str = "medik8s-leases";
 
-/// With what the taints begin by which those operators say that they are at work on a node.
-pub const MEDIK8S: &str = "medik8s.io/";
+/// The domain of the taints by which those operators say that they are at work on a node: their own, as of
+/// Self Node Remediation (`medik8s.io/remediation`), or below it, as of Fence Agents Remediation
+/// (`remediation.medik8s.io/fence-agents-remediation`).
+pub const MEDIK8S: &str = "medik8s.io";

@@ -178,9 +178,36 @@ impl Reader {
 /// The taint by which one of medik8s' operators says that it is at work.
 fn by_taint(node: &Node) -> Option<String> {
     let taints = node.spec.as_ref()?.taints.as_deref()?;
-    let taint = taints.iter().find(|taint| taint.key.starts_with(MEDIK8S))?;
+    let taint = taints.iter().find(|taint| is_medik8s(&taint.key))?;
     Some(match &taint.value {
         Some(value) => format!("{}={value}", taint.key),
         None => taint.key.clone(),
     })
+}
+
+fn is_medik8s(key: &str) -> bool {
+    let Some((domain, _)) = key.split_once('/') else {
+        return false;
+    };
+    let above = domain.strip_suffix(MEDIK8S);
+    above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taints_of_medik8s_are_in_its_domain_or_below() {
+        for (key, is_it) in [
+            ("medik8s.io/remediation", true),
+            ("medik8s.io/drain", true),
+            ("remediation.medik8s.io/fence-agents-remediation", true),
+            ("notmedik8s.io/remediation", false),
+            ("medik8s.io", false),
+            ("example.com/medik8s.io", false),
+        ] {
+            assert_eq!(is_medik8s(key), is_it, "{key}");
+        }
+    }
 }
