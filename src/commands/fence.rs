@@ -309,6 +309,7 @@ impl Course<'_> {
     async fn follow(&self, look: &Look) -> Result<(), Failure> {
         self.tell(look, !self.has_written).await;
         let site = self.site;
+        site.mark(look.lease.as_ref(), true).await;
         let remains = site
             .follow(look.evidence.out_of_service(), self.args.timeout)
             .await?;

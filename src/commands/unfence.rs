@@ -124,6 +124,7 @@ impl Course<'_> {
                 self.confirm_unfinished(hold).await?;
                 site.unhold(hold).await?;
             }
+            site.mark(look.lease.as_ref(), false).await;
             return self.tell(&format!("node/{} is not fenced", site.node));
         }
         if let Some(hold) = &hold {
@@ -141,6 +142,7 @@ impl Course<'_> {
         if let Some(hold) = &hold {
             site.unhold(hold).await?;
         }
+        site.mark(look.lease.as_ref(), false).await;
         let line = format!("node/{} unfenced{}", site.node, site.suffix());
         self.tell(&line)?;
         if !site.is_dry_run() {

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use pod_safety::fencing::record::ANNOTATION;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, ago, as_text, at_a_terminal, in_memory, on_both, requests};
+use crate::support::{Cluster, LEASES, ago, as_text, at_a_terminal, in_memory, on_both, requests};
 
 const HEARTBEATS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
@@ -149,11 +149,26 @@ fn a_fence_on_a_node_that_looks_ready_is_found_when_asked_for() {
         let misfenced = "MisFenced (taint on a live node)";
         assert_eq!(word(&all.stdout).as_deref(), Some(misfenced), "{all}");
         assert_eq!(requests(&all), ["GET"; 4], "both Nodes");
-        // Whoever fences holds: a hold is reason enough to look.
+        // Whoever fences holds: a hold is reason enough to look, and so is the mark that a fence leaves
+        // on a Lease of any other kind.
         cluster.lease(&alive, &json!({"holderIdentity": "kubeadm:carol@desk"}));
-        let held = status(&[]);
-        assert_eq!(word(&held.stdout).as_deref(), Some(misfenced), "{held}");
-        assert_eq!(requests(&held), ["GET"; 3], "the Node on hold");
+        let looked = || {
+            let rows = status(&[]);
+            assert_eq!(word(&rows.stdout).as_deref(), Some(misfenced), "{rows}");
+            assert_eq!(requests(&rows), ["GET"; 3], "the Node that was fenced");
+        };
+        looked();
+        let path = format!("{LEASES}/{alive}");
+        cluster.patch(&path, &json!({"spec": {"holderIdentity": ""}}));
+        let unmarked = status(&[]);
+        assert_eq!(
+            word(&unmarked.stdout).as_deref(),
+            Some("Ready"),
+            "{unmarked}"
+        );
+        let mark = json!({"metadata": {"annotations": {ANNOTATION: "true"}}});
+        cluster.patch(&path, &mark);
+        looked();
     });
 }
 

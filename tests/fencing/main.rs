@@ -11,6 +11,7 @@ mod force_delete;
 mod hooks;
 mod node_gone;
 mod races;
+mod shown;
 mod staying;
 mod whole;
 

@@ -260,6 +260,12 @@ impl NodeLease {
         self.notes.purpose.as_deref()
     }
 
+    /// Its Node is marked as one that was fenced, whoever has the lock now: look at the Node for more.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        self.notes.fenced.is_some()
+    }
+
     /// Until when an administrator means to hold it. Advisory: nothing ends by itself.
     #[must_use]
     pub fn hold_until(&self) -> Option<DateTime<Utc>> {

@@ -1,5 +1,6 @@
 //! The handle: everything that a program does with maintenance locks begins here.
 
+mod mark;
 mod reads;
 pub(crate) mod verbs;
 

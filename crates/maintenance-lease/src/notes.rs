@@ -15,6 +15,9 @@ pub(crate) mod annotation {
     pub(crate) const RELEASED_BY: &str = "kubectl-maint.dev/released-by";
     pub(crate) const ACQUISITION: &str = "kubectl-maint.dev/acquisition";
 
+    /// Of no acquisition, and so not among those that go with one.
+    pub(crate) const FENCED: &str = "kubectl-maint.dev/fenced";
+
     pub(crate) const ALL: [&str; 7] = [
         REASON,
         HOLD_UNTIL,
@@ -46,6 +49,9 @@ pub(crate) struct Notes {
     /// The nonce of the acquisition; on the wire it is [marked](mark) with the count.
     #[serde(rename = "kubectl-maint.dev/acquisition")]
     pub(crate) nonce: Option<String>,
+    /// The Node was fenced; how is written on the Node itself.
+    #[serde(rename = "kubectl-maint.dev/fenced")]
+    pub(crate) fenced: Option<String>,
     /// The Lease has notes that are about an earlier acquisition, of which nothing is kept here.
     #[serde(skip)]
     pub(crate) outdated: bool,
@@ -70,6 +76,7 @@ impl Notes {
             },
             None => Self {
                 outdated: true,
+                fenced: self.fenced,
                 ..Self::default()
             },
         }
@@ -97,6 +104,17 @@ fn nonce(mark: &str, transitions: u32) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn that_a_node_is_fenced_is_of_no_acquisition() {
+        let notes = Notes {
+            fenced: Some("true".to_owned()),
+            ..notes(Some("3-n1"))
+        };
+        assert!(notes.clone().of_count(3).fenced.is_some());
+        let later = notes.of_count(4);
+        assert!(later.outdated && later.fenced.is_some());
+    }
 
     fn notes(acquisition: Option<&str>) -> Notes {
         Notes {

@@ -8,6 +8,7 @@ use super::{Site, hook};
 use crate::failure::Failure;
 use crate::report::change;
 use crate::report::fencing::too_short;
+use crate::terminal::escape;
 
 /// With what the reason of a hold begins that fencing took, for people.
 const MARK: &str = "fencing: ";
@@ -68,6 +69,21 @@ impl Site<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// Marks the Lease of a node that is fenced, or takes the mark away, for `status`: that reads no Node
+    /// which looks ready.
+    pub(crate) async fn mark(&self, lease: Option<&NodeLease>, fenced: bool) {
+        if lease.is_none_or(|lease| lease.is_fenced() == fenced) || self.is_dry_run() {
+            return;
+        }
+        if let Err(error) = self.session.locks.mark_fenced(&self.node, fenced).await {
+            self.session.terminal.warn(format!(
+                "the Lease of node/{} can't be marked: {}",
+                self.node,
+                escape(&error.to_string())
+            ));
+        }
     }
 
     /// Makes sure that a lease that was there lasts as long as a hook may: nobody renews it meanwhile. A

@@ -80,8 +80,8 @@ impl Picture {
         }
     }
 
-    /// Whether the Node may be otherwise than its row says: it is not ready, its heartbeat is old, or it
-    /// is on hold, as one that was fenced is.
+    /// Whether the Node may be otherwise than its row says: it is not ready, its heartbeat is old, or its
+    /// Lease is on hold or marked, as that of one that was fenced is.
     fn is_suspicious(&self, node: &str, now: Now) -> bool {
         let Sight::Row(row) = self.row(node) else {
             return false;
@@ -91,7 +91,7 @@ impl Picture {
         let lease = self.leases.get(node);
         !row.is_ready()
             || heartbeat.is_some_and(|&heartbeat| !is_fresh(Some(heartbeat), now))
-            || lease.is_some_and(|lease| lease.state(now) == State::AdminHold)
+            || lease.is_some_and(|lease| lease.is_fenced() || lease.state(now) == State::AdminHold)
     }
 
     pub(super) fn view<'a>(&'a self, node: &'a str) -> View<'a> {

@@ -1,0 +1,50 @@
+//! What `status` shows of fenced nodes to somebody who does not name them.
+
+use serde_json::json;
+
+use crate::support::Stage;
+
+/// The node's row among all, without the spaces.
+fn row(stage: &Stage, node: &str) -> String {
+    let all = stage.maint(["status"]).succeeds();
+    let row = all.stdout.lines().find(|line| line.starts_with(node));
+    let row = row.unwrap_or_else(|| panic!("{all}"));
+    row.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Also where no hold tells that it was fenced, and where its lock is given back meanwhile.
+#[test]
+fn a_fenced_node_that_is_ready_again_is_shown_as_fenced() {
+    let (stage, node) = Stage::with_silent_node("shown");
+    stage.maint(["acquire", &node]).succeeds();
+    stage.fence(&node);
+    let silent = row(&stage, &node);
+    assert!(
+        silent.contains("OutOfService (asserted by alice"),
+        "{silent}"
+    );
+    stage.comes_back(&node, "boot-2");
+    let ready = json!({"status": {"conditions": [{
+        "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "as the test says",
+        "lastTransitionTime": "2026-01-02T03:04:05Z",
+    }]}});
+    stage.patch_status(&node, &ready);
+    let misfenced = "MisFenced (taint on a live node, by alice";
+    let held = row(&stage, &node);
+    assert!(
+        held.contains(" Held ") && held.contains(misfenced),
+        "{held}"
+    );
+    stage.maint(["release", &node]).succeeds();
+    let free = row(&stage, &node);
+    assert!(
+        free.contains(" Free ") && free.contains(misfenced),
+        "{free}"
+    );
+    stage.maint(["unfence", &node]).succeeds();
+    let lease = stage.get(&["lease", "-n", "kube-node-maintenance", &node]);
+    let lease = lease.expect("its Lease stays");
+    assert!(lease["metadata"]["annotations"]["kubectl-maint.dev/fenced"].is_null());
+    let unfenced = row(&stage, &node);
+    assert!(unfenced.ends_with(" Ready"), "{unfenced}");
+}
