@@ -52,7 +52,7 @@ impl Item<'_> {
     /// As kubectl names the object.
     fn name(self) -> String {
         match self {
-            Self::Pod(stranded) => format!("pod/{}", stranded.pod.name),
+            Self::Pod(stranded) => format!("pod/{}", stranded.pod.sight.name),
             Self::Volume(volume) => format!("volumeattachment/{}", volume.attachment.name),
             Self::Namespace(namespace) => format!("namespace/{}", namespace.name),
         }
@@ -61,8 +61,8 @@ impl Item<'_> {
     fn row(self, now: Now) -> Vec<Cell> {
         let (namespace, node, state, owner) = match self {
             Self::Pod(StrandedPod { pod, health, fate }) => (
-                Some(&pod.namespace),
-                Some(&pod.node),
+                Some(&pod.sight.namespace),
+                Some(&pod.sight.node),
                 fate_words(fate, health, now),
                 pod.owner.as_ref(),
             ),

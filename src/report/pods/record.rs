@@ -82,9 +82,9 @@ impl<'a> Record<'a> {
             Item::Pod(stranded) => Self {
                 api_version: API_VERSION,
                 kind: "StrandedPod",
-                name: &stranded.pod.name,
-                namespace: Some(&stranded.pod.namespace),
-                node: Some(&stranded.pod.node),
+                name: &stranded.pod.sight.name,
+                namespace: Some(&stranded.pod.sight.namespace),
+                node: Some(&stranded.pod.sight.node),
                 node_health: health(&stranded.health),
                 owner: stranded.pod.owner.as_deref(),
                 ..Self::of_fate(&stranded.fate)

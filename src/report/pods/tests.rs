@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use insta::assert_snapshot;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::Why;
+use pod_safety::facts::PodSight;
 use pod_safety::stranded::{Attachment, Pod};
 
 use super::*;
@@ -18,12 +19,14 @@ fn ago(seconds: u32) -> Instant {
 fn pod(name: &str, owner: &str, health: &Health, fate: Fate) -> StrandedPod {
     StrandedPod {
         pod: Pod {
-            namespace: "apps".to_owned(),
-            name: name.to_owned(),
-            node: "worker-1".to_owned(),
-            deletion: None,
-            finalizers: Vec::new(),
+            sight: PodSight {
+                namespace: "apps".to_owned(),
+                name: name.to_owned(),
+                node: "worker-1".to_owned(),
+                ..PodSight::default()
+            },
             owner: Some(owner.to_owned()),
+            holds_its_name: false,
             tolerations: Vec::new(),
             claims: Vec::new(),
             finished: false,

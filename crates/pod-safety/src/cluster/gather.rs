@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::Reader;
 use crate::constants::{HEARTBEATS, MEDIK8S_LEASES};
-use crate::facts::owner::{controller, group};
+use crate::facts::owner::{Kind, controller};
 use crate::facts::source::{Source, sources};
 use crate::facts::{Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, Remediation, Zone};
 use crate::known::{Known, Why};
@@ -21,7 +21,7 @@ const LEASES: &str = "leases.coordination.k8s.io";
 /// What the pods of one namespace make necessary to read there.
 #[derive(Default)]
 struct Needs {
-    kinds: BTreeSet<String>,
+    kinds: BTreeSet<Kind>,
     claims: bool,
     attachments: bool,
 }
@@ -48,10 +48,7 @@ impl Reader {
                 needs.claims |= matches!(source, Source::Claim(_));
                 needs.attachments |= matches!(source, Source::Claim(_) | Source::Disk(_));
             }
-            if let Some(owner) = controller(&pod.metadata) {
-                let group = group(&owner.api_version);
-                needs.kinds.insert(format!("{group}/{}", owner.kind));
-            }
+            needs.kinds.extend(controller(&pod.metadata).map(Kind::of));
         }
         let attachments = needs.values().any(|needs| needs.attachments);
         let (nodes, namespaces, cluster) = join3(
@@ -168,22 +165,22 @@ impl Reader {
     }
 
     async fn namespace(&self, namespace: &str, needs: &Needs) -> NamespaceEvidence {
-        let needed = |kind| needs.kinds.contains(kind);
+        let needed = |kind| needs.kinds.contains(&kind);
         let ((stateful_sets, replica_sets, jobs, claims, budgets), may_delete) = join(
             join5(
                 self.all(
-                    needed("apps/StatefulSet"),
+                    needed(Kind::StatefulSet),
                     "/apis/apps/v1",
                     namespace,
                     "statefulsets",
                 ),
                 self.all(
-                    needed("apps/ReplicaSet"),
+                    needed(Kind::ReplicaSet),
                     "/apis/apps/v1",
                     namespace,
                     "replicasets",
                 ),
-                self.all(needed("batch/Job"), "/apis/batch/v1", namespace, "jobs"),
+                self.all(needed(Kind::Job), "/apis/batch/v1", namespace, "jobs"),
                 self.all(needs.claims, "/api/v1", namespace, "persistentvolumeclaims"),
                 self.all(true, "/apis/policy/v1", namespace, "poddisruptionbudgets"),
             ),

@@ -83,7 +83,7 @@ impl Reader {
                     self.ending_namespaces()
                 );
                 let nodes = nodes?;
-                let is_ill = |pod: &Pod| !nodes.well.contains(&pod.node);
+                let is_ill = |pod: &Pod| !nodes.well.contains(&pod.sight.node);
                 let pods = self.stranded_pods("", is_ill).await?;
                 (nodes, pods, attachments, namespaces)
             }
@@ -94,7 +94,7 @@ impl Reader {
         };
         let now = self.now();
         let stranded = pods.into_iter().filter_map(|pod| {
-            let place = nodes.place(&pod.node)?;
+            let place = nodes.place(&pod.sight.node)?;
             Some(StrandedPod {
                 fate: fate(&pod, &place, now)?,
                 health: place.health,
@@ -109,7 +109,7 @@ impl Reader {
             .map(|(name, place)| (name.clone(), place.health.clone()));
         let of_pods = pods
             .iter()
-            .map(|pod| (pod.pod.node.clone(), pod.health.clone()));
+            .map(|pod| (pod.pod.sight.node.clone(), pod.health.clone()));
         let of_volumes = volumes.yes().into_iter().flatten();
         let of_volumes =
             of_volumes.map(|volume| (volume.attachment.node.clone(), volume.health.clone()));
@@ -164,7 +164,7 @@ impl Reader {
     ) -> Result<Vec<Pod>, ApiError> {
         let mut pods = Vec::new();
         self.each(PODS, query, |pod: core::Pod| {
-            pods.extend(Pod::of(pod).filter(&wanted));
+            pods.extend(Pod::of(&pod).filter(&wanted));
         })
         .await?;
         Ok(pods)
@@ -225,8 +225,8 @@ impl Reader {
                 claims.get(volume).is_some_and(|(namespace, claim)| {
                     pods.iter().any(|pod| {
                         !pod.finished
-                            && pod.node == attachment.node
-                            && pod.namespace == *namespace
+                            && pod.sight.node == attachment.node
+                            && pod.sight.namespace == *namespace
                             && pod.claims.contains(claim)
                     })
                 })
@@ -264,7 +264,7 @@ impl Reader {
 
 impl Pod {
     fn key(&self) -> (&str, &str, &str) {
-        (&self.node, &self.namespace, &self.name)
+        (&self.sight.node, &self.sight.namespace, &self.sight.name)
     }
 }
 

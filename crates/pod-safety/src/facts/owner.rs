@@ -30,6 +30,43 @@ pub enum Owner {
     },
 }
 
+/// A kind of controller, as far as it is known here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Of one pod a node.
+    DaemonSet,
+    /// Of pods that end by themselves.
+    Job,
+    /// Of pods that are all alike.
+    ReplicaSet,
+    /// The same, of old.
+    ReplicationController,
+    /// Of pods that have a name each.
+    StatefulSet,
+    /// Any other, which may promise anything.
+    Other,
+}
+
+impl Kind {
+    /// That of the controller `reference`. One of the same name in another API group is another.
+    pub(crate) fn of(reference: &OwnerReference) -> Self {
+        match (group(&reference.api_version), &*reference.kind) {
+            ("apps", "DaemonSet") => Self::DaemonSet,
+            ("batch", "Job") => Self::Job,
+            ("apps", "ReplicaSet") => Self::ReplicaSet,
+            ("", "ReplicationController") => Self::ReplicationController,
+            ("apps", "StatefulSet") => Self::StatefulSet,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether no pod replaces another before that is gone, since it gets the same name; the others name
+    /// each pod anew.
+    pub(crate) fn holds_names(self) -> bool {
+        matches!(self, Self::StatefulSet | Self::Other)
+    }
+}
+
 /// What a controller promises about the pods that it makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
@@ -68,14 +105,14 @@ impl Owner {
         let Some(reference) = controller(&pod.metadata) else {
             return Self::Nothing;
         };
-        let what = format!("{}/{}", reference.kind, reference.name);
+        let what = shown_as(reference);
         let unread = NamespaceEvidence::default();
         let namespace_read = namespace.unwrap_or(&unread);
         let mut event_on = object_reference(reference, pod.metadata.namespace.clone());
         let mut shown = what.clone();
         let mut siblings = None;
-        let promise = match (group(&reference.api_version), &*reference.kind) {
-            ("apps", "StatefulSet") => {
+        let promise = match Kind::of(reference) {
+            Kind::StatefulSet => {
                 let set = named(
                     &namespace_read.stateful_sets,
                     |set| &set.metadata,
@@ -97,17 +134,17 @@ impl Owner {
                 }));
                 Known::Yes(Promise::OneOfEachName)
             }
-            ("batch", "Job") => match named(&namespace_read.jobs, |job| &job.metadata, reference) {
+            Kind::Job => match named(&namespace_read.jobs, |job| &job.metadata, reference) {
                 Known::Yes(None) => return Self::Gone { was: what },
                 Known::Yes(Some(job)) => Known::Yes(promise_of_job(job)),
                 Known::Unknown(why) => Known::Unknown(why),
             },
-            ("apps", "ReplicaSet") => {
+            Kind::ReplicaSet => {
                 match named(&namespace_read.replica_sets, |set| &set.metadata, reference) {
                     Known::Yes(None) => return Self::Gone { was: what },
                     Known::Yes(Some(set)) => {
                         if let Some(above) = controller(&set.metadata) {
-                            shown = format!("{}/{}", above.kind, above.name);
+                            shown = shown_as(above);
                             event_on = object_reference(above, pod.metadata.namespace.clone());
                         }
                     }
@@ -115,9 +152,9 @@ impl Owner {
                 }
                 Known::Yes(Promise::None)
             }
-            ("", "ReplicationController") => Known::Yes(Promise::None),
-            ("apps", "DaemonSet") => Known::Yes(Promise::OnePerNode),
-            _ => {
+            Kind::ReplicationController => Known::Yes(Promise::None),
+            Kind::DaemonSet => Known::Yes(Promise::OnePerNode),
+            Kind::Other => {
                 shown = format!("{what} ({})", reference.api_version);
                 Known::Yes(Promise::Perhaps)
             }
@@ -137,8 +174,13 @@ pub(crate) fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     owners.iter().find(|owner| owner.controller == Some(true))
 }
 
+/// The controller as people know it, such as `StatefulSet/web`.
+pub(crate) fn shown_as(controller: &OwnerReference) -> String {
+    format!("{}/{}", controller.kind, controller.name)
+}
+
 /// The API group of an `apiVersion`; empty for the core group.
-pub(crate) fn group(api_version: &str) -> &str {
+fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 

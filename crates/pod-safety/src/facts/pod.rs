@@ -8,7 +8,7 @@ use crate::constants::MIRROR;
 use crate::wire::instant;
 
 /// A pod, as read at one resource version.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSight {
     /// Its namespace.
     pub namespace: String,
@@ -68,9 +68,7 @@ impl PodSight {
             told: told(pod),
         }
     }
-}
 
-impl PodSight {
     /// Its deletion was forced before, or its kubelet has ended it: only its finalizers hold it.
     #[must_use]
     pub fn was_forced(&self) -> bool {

@@ -44,16 +44,14 @@ pub enum Fate {
 /// nobody's way.
 #[must_use]
 pub fn fate(pod: &Pod, place: &Place, now: Now) -> Option<Fate> {
-    Some(match pod.deletion {
-        Some(deletion) if deletion.confirmed && !pod.finalizers.is_empty() => {
-            Fate::HeldByFinalizer {
-                finalizers: pod.finalizers.clone(),
-            }
-        }
-        Some(deletion) if now.earliest < deletion.at => Fate::Ending { until: deletion.at },
-        Some(deletion) => Fate::Terminating {
-            since: deletion.at,
-            name_held: pod.holds_its_name(),
+    Some(match pod.sight.ends {
+        Some(_) if pod.sight.was_forced() => Fate::HeldByFinalizer {
+            finalizers: pod.sight.finalizers.clone(),
+        },
+        Some(until) if now.earliest < until => Fate::Ending { until },
+        Some(since) => Fate::Terminating {
+            since,
+            name_held: pod.holds_its_name,
         },
         None if pod.finished => return None,
         None if place.health == Health::Gone => Fate::Collected,
@@ -88,7 +86,7 @@ mod tests {
     use k8s_openapi::api::core::v1::Toleration;
 
     use super::*;
-    use crate::stranded::pod::Deletion;
+    use crate::facts::PodSight;
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
     const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -99,12 +97,9 @@ mod tests {
 
     fn pod() -> Pod {
         Pod {
-            namespace: "apps".to_owned(),
-            name: "web-0".to_owned(),
-            node: "worker-1".to_owned(),
-            deletion: None,
-            finalizers: Vec::new(),
+            sight: PodSight::default(),
             owner: Some("StatefulSet/web".to_owned()),
+            holds_its_name: true,
             tolerations: Vec::new(),
             claims: Vec::new(),
             finished: false,
@@ -178,30 +173,34 @@ mod tests {
 
     #[test]
     fn a_deletion_is_told_by_how_far_it_came() {
-        let deleted = |at, confirmed| Pod {
-            deletion: Some(Deletion { at, confirmed }),
+        let deleted = |at, grace| Pod {
+            sight: PodSight {
+                ends: Some(at),
+                grace,
+                ..PodSight::default()
+            },
             ..pod()
         };
         let down = silent(&[(UNREACHABLE, 900)]);
         let soon = NOW + Span::seconds(20);
         assert_eq!(
-            at(&deleted(soon, false), &down),
+            at(&deleted(soon, 30), &down),
             Some(Fate::Ending { until: soon })
         );
         let stuck = |name_held| Fate::Terminating {
             since: ago(540),
             name_held,
         };
-        assert_eq!(at(&deleted(ago(540), false), &down), Some(stuck(true)));
-        let mut replaced = deleted(ago(540), false);
-        replaced.owner = Some("ReplicaSet/web-7d4".to_owned());
+        assert_eq!(at(&deleted(ago(540), 30), &down), Some(stuck(true)));
+        let mut replaced = deleted(ago(540), 30);
+        replaced.holds_its_name = false;
         assert_eq!(at(&replaced, &down), Some(stuck(false)));
         let finalizers = vec!["example.com/backup".to_owned()];
-        let mut held = deleted(ago(540), true);
-        held.finalizers.clone_from(&finalizers);
+        let mut held = deleted(ago(540), 0);
+        held.sight.finalizers.clone_from(&finalizers);
         assert_eq!(at(&held, &down), Some(Fate::HeldByFinalizer { finalizers }));
         // Before its end is confirmed, the finalizer is not what it waits for.
-        held.deletion = deleted(ago(540), false).deletion;
+        held.sight.grace = 30;
         assert_eq!(at(&held, &down), Some(stuck(true)));
     }
 

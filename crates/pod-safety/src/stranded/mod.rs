@@ -11,7 +11,7 @@ use maintenance_lease::protocol::Instant;
 
 pub use self::attachment::{Attachment, Orphan, orphan};
 pub use self::fate::{Fate, fate};
-pub use self::pod::{Deletion, Pod};
+pub use self::pod::Pod;
 use crate::known::Known;
 use crate::node::Health;
 use crate::taint::NoExecute;
@@ -98,7 +98,10 @@ pub fn blocked(namespaces: Vec<(String, Instant)>, pods: &[StrandedPod]) -> Vec<
     let blocked = namespaces
         .into_iter()
         .map(|(name, since)| BlockedNamespace {
-            pods: pods.iter().filter(|pod| pod.pod.namespace == name).count(),
+            pods: pods
+                .iter()
+                .filter(|pod| pod.pod.sight.namespace == name)
+                .count(),
             name,
             since,
         });

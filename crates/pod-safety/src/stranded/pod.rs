@@ -2,29 +2,20 @@
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::core::v1::Toleration;
-use maintenance_lease::protocol::Instant;
 
+use crate::facts::PodSight;
+use crate::facts::owner::{Kind, controller, shown_as};
 use crate::facts::source::claims;
-use crate::wire::instant;
-
-/// The controllers that name each pod anew: a pod of theirs that does not go keeps no other from coming.
-const NAME_ANEW: [&str; 4] = ["DaemonSet", "Job", "ReplicaSet", "ReplicationController"];
 
 /// A pod, as far as it can be stranded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pod {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// Its node.
-    pub node: String,
-    /// Its deletion, where that was asked for.
-    pub deletion: Option<Deletion>,
-    /// Who must agree before the object goes.
-    pub finalizers: Vec<String>,
+    /// The pod itself.
+    pub sight: PodSight,
     /// Its controller as `Kind/name`.
     pub owner: Option<String>,
+    /// Its controller can't replace it before it is gone.
+    pub holds_its_name: bool,
     /// Which taints it tolerates.
     pub tolerations: Vec<Toleration>,
     /// The claims whose volumes it uses.
@@ -35,53 +26,27 @@ pub struct Pod {
 
 impl Eq for Pod {}
 
-/// A deletion that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deletion {
-    /// When its grace ends, or ended.
-    pub at: Instant,
-    /// The kubelet confirmed the end, or somebody forced it: no grace is left in which it might.
-    pub confirmed: bool,
-}
-
 impl Pod {
     /// Reads it; `None` where it is on no node.
     #[must_use]
-    pub fn of(pod: core::Pod) -> Option<Self> {
-        let claims = claims(&pod).collect();
-        let spec = pod.spec?;
-        let metadata = pod.metadata;
-        let phase = pod.status.and_then(|status| status.phase);
-        Some(Self {
-            claims,
-            node: spec.node_name.filter(|node| !node.is_empty())?,
-            deletion: metadata.deletion_timestamp.map(|at| Deletion {
-                at: instant(&at),
-                confirmed: metadata.deletion_grace_period_seconds == Some(0),
-            }),
-            finalizers: metadata.finalizers.unwrap_or_default(),
-            owner: metadata.owner_references.and_then(|owners| {
-                let controller = owners
-                    .into_iter()
-                    .find(|owner| owner.controller == Some(true))?;
-                Some(format!("{}/{}", controller.kind, controller.name))
-            }),
-            tolerations: spec.tolerations.unwrap_or_default(),
-            finished: matches!(phase.as_deref(), Some("Succeeded" | "Failed")),
-            namespace: metadata.namespace.unwrap_or_default(),
-            name: metadata.name.unwrap_or_default(),
-        })
-    }
-
-    /// Whether its controller can't replace it before it is gone: a pod of a StatefulSet has a name that
-    /// there is only once, and kinds that nobody here knows may do the same.
-    #[must_use]
-    pub fn holds_its_name(&self) -> bool {
-        let kind = self
-            .owner
+    pub fn of(pod: &core::Pod) -> Option<Self> {
+        let sight = PodSight::of(pod);
+        let controller = controller(&pod.metadata);
+        let spec = pod.spec.as_ref();
+        let phase = pod
+            .status
             .as_ref()
-            .and_then(|owner| owner.split('/').next());
-        kind.is_some_and(|kind| !NAME_ANEW.contains(&kind))
+            .and_then(|status| status.phase.as_deref());
+        (!sight.node.is_empty()).then(|| Self {
+            sight,
+            owner: controller.map(shown_as),
+            holds_its_name: controller.is_some_and(|owner| Kind::of(owner).holds_names()),
+            tolerations: spec
+                .and_then(|spec| spec.tolerations.clone())
+                .unwrap_or_default(),
+            claims: claims(pod).collect(),
+            finished: matches!(phase, Some("Succeeded" | "Failed")),
+        })
     }
 }
 
@@ -92,7 +57,7 @@ mod tests {
     use super::*;
 
     fn read(pod: serde_json::Value) -> Option<Pod> {
-        Pod::of(serde_json::from_value(pod).expect("a Pod"))
+        Pod::of(&serde_json::from_value(pod).expect("a Pod"))
     }
 
     #[test]
@@ -124,12 +89,8 @@ mod tests {
         .expect("it is on a node");
         assert_eq!(pod.claims, ["data-web-0", "web-0-scratch"]);
         assert_eq!(pod.owner.as_deref(), Some("StatefulSet/web"));
-        let deletion = Deletion {
-            at: Instant::from_micros(60_000_000),
-            confirmed: false,
-        };
-        assert_eq!(pod.deletion, Some(deletion));
-        assert!(pod.holds_its_name() && !pod.finished);
+        assert_eq!(pod.sight.name, "web-0");
+        assert!(pod.holds_its_name && !pod.finished);
     }
 
     #[test]
@@ -142,17 +103,27 @@ mod tests {
 
     #[test]
     fn only_controllers_that_need_the_name_wait_for_it() {
-        let mut pod = read(json!({"metadata": {}, "spec": {"containers": [], "nodeName": "n"}}))
-            .expect("it is on a node");
-        assert!(!pod.holds_its_name(), "nobody replaces it");
-        for (owner, holds) in [
-            ("ReplicaSet/web-7d4", false),
-            ("DaemonSet/logs", false),
-            ("StatefulSet/db", true),
-            ("Postgres/db", true),
+        let holds = |owners: serde_json::Value| {
+            let pod = read(json!({
+                "metadata": {"ownerReferences": owners},
+                "spec": {"containers": [], "nodeName": "n"},
+            }));
+            pod.expect("it is on a node").holds_its_name
+        };
+        assert!(!holds(json!([])), "nobody replaces it");
+        for (version, kind, expected) in [
+            ("apps/v1", "ReplicaSet", false),
+            ("apps/v1", "DaemonSet", false),
+            ("batch/v1", "Job", false),
+            ("v1", "ReplicationController", false),
+            ("apps/v1", "StatefulSet", true),
+            ("db.example/v1", "Postgres", true),
+            ("db.example/v1", "ReplicaSet", true),
         ] {
-            pod.owner = Some(owner.to_owned());
-            assert_eq!(pod.holds_its_name(), holds, "{owner}");
+            let owner = json!([{
+                "apiVersion": version, "kind": kind, "name": "x", "uid": "1", "controller": true,
+            }]);
+            assert_eq!(holds(owner), expected, "{version} {kind}");
         }
     }
 }
