@@ -122,6 +122,8 @@ impl Course<'_> {
             if let Some(hold) = &hold {
                 self.hook.check_alone(&look)?;
                 self.confirm_unfinished(hold).await?;
+                // Another may have begun while somebody thought about the answer.
+                self.hook.clear_other(&site.look().await?).await?;
                 site.unhold(hold).await?;
             }
             site.mark(look.lease.as_ref(), false).await;

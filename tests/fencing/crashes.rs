@@ -63,6 +63,37 @@ fn after_a_crash_in_the_hook_it_goes_on_where_that_is_said_and_knows_the_hold_as
     stage.is_untouched(&node);
 }
 
+/// Whoever gives a node up that was not fenced says that the hook has ended, and that the hold may go.
+#[test]
+fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() {
+    let (stage, node) = Stage::with_silent_node("given-up");
+    let fence = stage.maint(["fence", &node]).args(hook_that_kills());
+    fence.start().ends_killed();
+    let unfence = |more: &[&str]| {
+        let unfence = stage.maint(["unfence", &node]).args(more);
+        unfence.holder("bob@laptop").run()
+    };
+    assert_eq!(unfence(&["--yes"]).code, 3);
+    assert_snapshot!(unfence(&["--resume"]), @r#"
+    $ kubectl maint unfence worker-1 --resume
+    -- stderr
+    context [context], server [server], user [user]: 1 node
+      node/worker-1 is not fenced, and on hold by alice@bastion for a fencing that is under way or was broken off: "fencing: with sh"
+    error: not confirmed: there is no terminal to ask on
+    hint: --yes answers it
+    -- exit code 6
+    "#);
+    assert!(stage.holder(&node).is_some() && stage.hook(&node).is_some());
+    assert_snapshot!(unfence(&["--resume", "--yes"]), @"
+    $ kubectl maint unfence worker-1 --resume --yes
+    node/worker-1 is not fenced
+    -- stderr
+    node/worker-1: the hold of its fencing is ended
+    -- exit code 0
+    ");
+    stage.is_untouched(&node);
+}
+
 #[test]
 fn after_a_crash_in_the_hook_it_goes_on_by_itself_once_the_time_of_that_is_over() {
     let (stage, node) = Stage::with_silent_node("late-crash");

@@ -139,7 +139,7 @@ impl<'a> Hook<'a> {
             return;
         }
         let site = self.site;
-        if let Err(failure) = self.try_to_withdraw().await {
+        if let Err(failure) = self.clear(&self.id).await {
             site.session.terminal.warn(format!(
                 "the hook's announcement stays on node/{}: {}; to run another at once: --resume",
                 site.node,
@@ -148,15 +148,27 @@ impl<'a> Hook<'a> {
         }
     }
 
-    /// Also where it was interrupted: nobody else would.
-    async fn try_to_withdraw(&self) -> Result<(), Failure> {
+    /// Takes back what is left of a hook that is known to have ended.
+    ///
+    /// # Errors
+    /// Where it may still run, or the Node can't be read or written.
+    pub(crate) async fn clear_other(&self, look: &Look) -> Result<(), Failure> {
+        self.check_alone(look)?;
+        match look.evidence.attempt() {
+            Some(other) => self.clear(&other.id).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the announcement of this id back, also where it was interrupted: nobody else would.
+    async fn clear(&self, id: &str) -> Result<(), Failure> {
         let site = self.site;
         let mut tries = Tries::default();
         loop {
             let Some(evidence) = site.reader.evidence(&site.node).await? else {
                 return Ok(());
             };
-            if evidence.attempt().is_none_or(|it| it.id != self.id) {
+            if evidence.attempt().is_none_or(|it| it.id != id) {
                 return Ok(());
             }
             match site.patch(&patch::withdrawn(&evidence.raw)).await? {
