@@ -10,7 +10,6 @@ mod next;
 mod sequel;
 mod tell;
 
-use std::cell::RefCell;
 use std::time::Duration;
 
 use clap::Args;
@@ -168,7 +167,6 @@ pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Cod
         reader: &reader,
         args,
         asked: &asked,
-        under_way: RefCell::default(),
     };
     let code = work.run().await?;
     session.warn_of_clocks();

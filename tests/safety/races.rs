@@ -279,6 +279,38 @@ fn a_lease_that_somebody_takes_meanwhile_stops_it() {
 }
 
 #[test]
+fn a_deletion_that_comes_out_after_an_interrupt_leaves_its_evidence_and_is_the_last() {
+    scene("last", |scene| {
+        let pods = ["web-1", "web-2"];
+        for pod in pods {
+            scene.harmless_pod(pod);
+        }
+        let gate = gate(scene);
+        let pods = pods.map(|pod| format!("pod/{pod}"));
+        let run = scene
+            .cluster
+            .maint(["force-delete", &pods[0], &pods[1], "-n", &scene.namespace])
+            .args(["--confirm", "-m", "why"])
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        let kept = gate.kept();
+        run.interrupt();
+        assert_eq!(kept.passes(), 200);
+        let run = run.ends();
+        assert_eq!(run.code, 130, "{run}");
+        let told = "pod/web-1 force-deleted; what became of it was not looked at any more\n";
+        assert!(run.stdout.ends_with(told), "{run}");
+        assert!(!scene.is_there("web-1") && scene.is_there("web-2"));
+        let events = scene
+            .cluster
+            .get(&scene.at("/apis/events.k8s.io/v1", "events"));
+        let events = events["items"].as_array().expect("a list");
+        assert_eq!(events.len(), 1, "{events:#?}");
+        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+    });
+}
+
+#[test]
 fn who_interrupts_a_deletion_is_told_that_it_may_land() {
     scene("interrupted", |scene| {
         scene.harmless_pod("web-1");

@@ -1,6 +1,5 @@
 //! The course of a forced deletion: look, agree, lock, look again, delete, and see what became of it.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use futures::future::join;
@@ -30,8 +29,6 @@ pub(super) struct Work<'a> {
     pub(super) reader: &'a Reader,
     pub(super) args: &'a ForceDeleteArgs,
     pub(super) asked: &'a Asked,
-    /// What a request to delete was sent for that has not been answered.
-    pub(super) under_way: RefCell<Option<String>>,
 }
 
 /// What was deleted, with what was known of it before.
@@ -101,12 +98,9 @@ impl Work<'_> {
         let consents = consents
             .map(|report| (key(&report.target), consent.bound_to(report)))
             .collect();
-        let course = self.delete(&look, &consents, &locks, &mut deleted);
-        let result = ended.or(course).await;
-        if let Some(target) = self.under_way.take() {
-            let line = format!("the deletion of {target} was under way: it may have taken effect");
-            self.session.terminal.warn(line);
-        }
+        let result = self
+            .delete(&look, &consents, &locks, &ended, &mut deleted)
+            .await;
         if real {
             // What was done is written down, and the nodes are free for others, before it is waited.
             join(
@@ -139,11 +133,12 @@ impl Work<'_> {
         seen: &Look,
         consents: &Consents,
         locks: &Locks,
+        ended: &Ended,
         deleted: &mut Vec<Deleted>,
     ) -> Result<Code, Failure> {
         let mut first = seen.first();
         for _ in 0..TRIES {
-            let look = self.look(Some(&first)).await?;
+            let look = ended.or(self.look(Some(&first))).await?;
             self.tell_gone(&mut first, &look);
             for held in &look.held {
                 if first.remove(&key(&held.report.target)).is_some() {
@@ -152,16 +147,24 @@ impl Work<'_> {
             }
             if let Some((report, missing)) = self.first_missing(&look, consents) {
                 self.show_change(report);
-                return Ok(self.ask(&look, &missing, deleted.len()));
+                let done = deleted.iter().filter(|one| !one.was_held());
+                return Ok(self.ask(&look, &missing, done.count()));
             }
             let mut changed = false;
             for (index, report) in self.targets(&look).iter().enumerate() {
                 if let Some(failure) = locks.lost() {
                     return Err(failure);
                 }
-                self.under_way.replace(Some(report.target.to_string()));
-                let sent = self.delete_one(&report.target).await;
-                self.under_way.take();
+                if ended.is_due() {
+                    return Err(Failure::Interrupted);
+                }
+                let sent = ended.or_soon(self.delete_one(&report.target)).await;
+                if let Err(Failure::Interrupted) = sent {
+                    self.session.terminal.warn(format!(
+                        "the deletion of {} was under way: it may have taken effect",
+                        report.target
+                    ));
+                }
                 let sent = sent?;
                 if sent == Deletion::Changed {
                     changed = true;
@@ -207,7 +210,8 @@ impl Work<'_> {
     /// What a request to delete is sent for.
     fn targets<'l>(&self, look: &'l Look) -> &'l [Report] {
         match self.asked {
-            Asked::Node(_) => &look.reports[..1],
+            // Those of its pods come behind its own.
+            Asked::Node(_) => look.reports.get(..1).unwrap_or_default(),
             Asked::Pods(_) | Asked::Labelled(_) => &look.reports,
         }
     }

@@ -22,6 +22,7 @@ impl Work<'_> {
             .filter(|one| matches!(&one.seen, Some(seen) if one.is_open() && is_expected(seen)));
         let limit = self.args.timeout;
         if limit > Duration::ZERO
+            && !ended.is_due()
             && let many @ 1.. = expecting.count()
         {
             let what = match many {
