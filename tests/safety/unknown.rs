@@ -8,7 +8,7 @@ use crate::support::Treatment;
 
 #[test]
 fn what_a_job_promises_is_known_only_to_who_may_read_it() {
-    scene("job", |scene| {
+    scene("promise", |scene| {
         let job = json!({
             "apiVersion": "batch/v1", "kind": "Job",
             "metadata": {"name": "import"},
