@@ -14,6 +14,23 @@ impl Maintenance {
     /// the lock: it changes nothing for who has it, and stays when it is released. Where there is no
     /// Lease, or one of leader election, there is nothing to mark.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// maintenance.try_acquire("worker-1", &Acquire::new()).await?;
+    /// maintenance.mark_fenced("worker-1", true).await?;
+    /// let lease = maintenance.get("worker-1").await?.expect("it was just made");
+    /// assert!(lease.is_fenced());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Where it can't be read or written, or keeps changing.
     ///
