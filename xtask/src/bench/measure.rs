@@ -43,6 +43,16 @@ impl Tools {
         command
     }
 
+    /// The plugin, where it does nothing but say what is in the way: exit code 6.
+    pub(super) fn refused(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command("/bin/sh");
+        command
+            .args(["-c", r#""$0" "$@" 2>/dev/null; [ $? -eq 6 ]"#])
+            .arg(&self.plugin)
+            .args(arguments);
+        command
+    }
+
     pub(super) fn kubectl(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(&self.kubectl);
         command.args(arguments);

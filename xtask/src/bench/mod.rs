@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: the plugin beside kubectl, and waiting for and keeping locks by the library,
-//! on a real control plane that writes to disk.
+//! `cargo xtask bench`: the plugin beside kubectl, waiting for and keeping locks by the library, and the
+//! reports of force-delete, on a real control plane that writes to disk.
 
 mod figures;
 mod keeping;
@@ -8,6 +8,7 @@ pub(crate) mod measure;
 mod metrics;
 mod nodes;
 mod process;
+mod reports;
 mod scenarios;
 mod waiting;
 
@@ -19,7 +20,7 @@ use crate::cargo::{cargo, run};
 use crate::control_plane::ensure_built;
 use crate::say::say;
 
-/// Measure the plugin beside kubectl, and what waiting for and keeping locks costs
+/// Measure the plugin beside kubectl, and what waiting, keeping locks and reports cost
 ///
 /// Everything that is compared runs alternately, on the same real API server, whose etcd writes to
 /// disk. A ratio of 0.1 means a tenth of what kubectl takes. Figures depend on the machine and are
@@ -50,6 +51,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     kept: usize,
 
+    /// How many pods the node has that is reported on
+    #[arg(long, value_name = "N", default_value_t = 110)]
+    pods: usize,
+
     /// Measure only this
     #[arg(long)]
     only: Option<Part>,
@@ -64,6 +69,8 @@ enum Part {
     Waiting,
     /// Keeping locks
     Keeping,
+    /// Reports before a forced deletion
+    Reports,
 }
 
 impl Arguments {
@@ -92,6 +99,9 @@ impl Arguments {
         if is_wanted(Part::Keeping) {
             keeping::keepers(&plane, self.kept)?;
             keeping::with(&plane, &Tools::new(&plane)?)?;
+        }
+        if is_wanted(Part::Reports) {
+            reports::of_a_node(&plane, &Tools::new(&plane)?, self.pods, self.rounds)?;
         }
         Ok(())
     }

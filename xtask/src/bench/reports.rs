@@ -1,0 +1,134 @@
+//! What the report on a silent node costs.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use control_plane::{ControlPlane, NodeSpec, Readiness};
+use serde_json::{Value, json};
+
+use super::measure::{Tools, cost, median};
+use crate::say::say;
+
+const NODE: &str = "bench-silent";
+const NAMESPACES: [&str; 2] = ["bench-shop", "bench-bank"];
+
+/// What the pods of a real cluster take beside what is set here, in bytes.
+const WEIGHT: usize = 5_000;
+
+/// `force-delete` of a silent node with `count` pods, up to its report.
+pub(super) fn of_a_node(
+    plane: &ControlPlane,
+    tools: &Tools,
+    count: usize,
+    rounds: usize,
+) -> Result<()> {
+    plane.create_nodes(&[
+        NodeSpec {
+            ready: Readiness::Unknown,
+            heartbeat_age: Duration::from_secs(600),
+            ..NodeSpec::ready(NODE)
+        },
+        NodeSpec::ready("bench-well-1"),
+        NodeSpec::ready("bench-well-2"),
+    ])?;
+    for (index, namespace) in NAMESPACES.iter().enumerate() {
+        // The first has the odd one.
+        let share = (count + NAMESPACES.len() - 1 - index) / NAMESPACES.len();
+        make_pods(plane, namespace, share)?;
+    }
+    let node = format!("node/{NODE}");
+    let mut costs = Vec::new();
+    for _ in 0..rounds {
+        costs.push(cost(&tools.refused(&["force-delete", &node]))?);
+    }
+    let median = median(&costs);
+    say(format_args!(
+        "report on a silent node with {count} pods in {} namespaces: {:.1} ms, cpu {:.1} ms, {:.1} MiB\n  target: \
+         under 1 s",
+        NAMESPACES.len(),
+        median.wall.as_secs_f64() * 1000.0,
+        median.cpu.as_secs_f64() * 1000.0,
+        median.memory as f64 / 1024.0,
+    ));
+    Ok(())
+}
+
+/// Makes a namespace with so many pods on the node, members of a set with a claim each.
+fn make_pods(plane: &ControlPlane, namespace: &str, count: usize) -> Result<()> {
+    plane.kubectl(&["create", "namespace", namespace])?;
+    let container = json!({"name": "main", "image": "registry.example/web:1"});
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {
+            "replicas": count,
+            "serviceName": "web",
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [container]},
+            },
+        },
+    });
+    create(plane, &[set])?;
+    let uid = plane.kubectl(&[
+        "get",
+        "statefulset",
+        "web",
+        "-n",
+        namespace,
+        "-o",
+        "jsonpath={.metadata.uid}",
+    ])?;
+    let objects = (0..count).flat_map(|index| {
+        let claim = format!("data-{index}");
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": format!("web-{index}"),
+                "namespace": namespace,
+                "labels": {"app": "web"},
+                "annotations": {"weight": "x".repeat(WEIGHT)},
+                "ownerReferences": [{
+                    "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": uid.trim(),
+                    "controller": true,
+                }],
+            },
+            "spec": {
+                "nodeName": NODE,
+                "containers": [container],
+                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
+            },
+        });
+        let volume = format!("{namespace}-{index}");
+        let claim = json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": claim, "namespace": namespace},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+                "volumeName": volume,
+            },
+        });
+        let volume = json!({
+            "apiVersion": "v1", "kind": "PersistentVolume",
+            "metadata": {"name": volume},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "capacity": {"storage": "1Gi"},
+                "csi": {"driver": "csi.example.com", "volumeHandle": volume},
+            },
+        });
+        [volume, claim, pod]
+    });
+    create(plane, &objects.collect::<Vec<_>>())
+}
+
+fn create(plane: &ControlPlane, objects: &[Value]) -> Result<()> {
+    let file = tempfile::NamedTempFile::new().context("a file for objects")?;
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    fs::write(file.path(), list.to_string())?;
+    let path = file.path().display().to_string();
+    plane.kubectl(&["create", "-f", &path]).map(drop)
+}
