@@ -57,14 +57,14 @@ fn record(object: &Value) -> Record {
     }
 }
 
-/// The nonce of the acquisition that stands there. What an earlier one left behind, which another
-/// tool's takeover doesn't remove, is not it.
+/// The nonce of the acquisition that stands there. What an earlier one or its release left behind,
+/// which another tool's takeover doesn't remove, is not it.
 fn nonce(object: &Value, transitions: u32) -> Option<Arc<str>> {
     let annotation = format!("{ANNOTATION_PREFIX}acquisition");
     let (count, nonce) = object["metadata"]["annotations"][annotation]
         .as_str()?
         .split_once('-')?;
-    (count.parse() == Ok(transitions)).then(|| nonce.into())
+    (count.parse() == Ok(transitions) && !nonce.is_empty()).then(|| nonce.into())
 }
 
 fn text(value: &Value) -> Option<Arc<str>> {
@@ -74,4 +74,22 @@ fn text(value: &Value) -> Option<Arc<str>> {
 fn time(value: &Value) -> Option<i64> {
     let time = DateTime::parse_from_rfc3339(value.as_str()?).ok()?;
     Some(time.timestamp_micros())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_mark_is_the_nonce_of_its_own_acquisition_alone() {
+        let read = |mark: &str| {
+            let annotation = format!("{ANNOTATION_PREFIX}acquisition");
+            nonce(&json!({"metadata": {"annotations": {annotation: mark}}}), 2)
+        };
+        assert_eq!(read("2-a-b").as_deref(), Some("a-b"));
+        assert_eq!(read("1-a-b"), None, "of an earlier one");
+        assert_eq!(read("2-"), None, "of a release");
+    }
 }
