@@ -2,6 +2,8 @@
 //! and with stand-ins for the programs that reach a machine. Each runs to its end, and has a step
 //! killed half-way.
 
+#[path = "../support/inherited.rs"]
+mod inherited;
 mod investigation;
 mod nightly;
 mod own_update;

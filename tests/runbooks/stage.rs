@@ -10,6 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::inherited;
+
 /// Where the runbooks are.
 pub(crate) const RUNBOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/runbooks");
 const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/runbooks/stand-in.sh");
@@ -56,6 +58,7 @@ pub(crate) struct Run {
 
 impl Stage {
     pub(crate) fn new(name: &str) -> Self {
+        inherited::catch_what_is_ignored();
         let plane = shared();
         let directory = tempfile::tempdir().expect("a directory");
         let stage = Self {
@@ -113,6 +116,7 @@ impl Stage {
             .env("KUBECONFIG", self.plane.admin_kubeconfig())
             .env("KUBECTL", kubectl)
             .env("STAGE", self.directory.path())
+            .env("TESTS", std::process::id().to_string())
             .env("NODE", &self.node);
         Runbook {
             command,

@@ -2,7 +2,8 @@
 # Stands in for kubectl, ssh and other programs that a runbook calls, by the name that it is called by. It writes down
 # every step. At the step that STOP_AT means, by program and words, it stops without doing anything: its process id, and
 # the id of who called it, are then its last words on stderr. The first step that FAIL_ONCE_AT means fails. kubectl is otherwise the real one; a reboot, wherever it is
-# asked for, gives the node another boot ID and leaves it not ready. What ssh runs ends with the code NODE_SAYS.
+# asked for, gives the node another boot ID and leaves it not ready. What ssh runs ends with the code NODE_SAYS. What
+# has stopped ends with the process TESTS at the latest.
 set -euo pipefail
 
 step="${0##*/} $*"
@@ -10,8 +11,9 @@ echo "$step" >>"$STAGE/steps"
 words=" $* "
 is_at() { [[ -n $1 && ${0##*/} = "${1%% *}" && $words = *" ${1#* } "* ]]; }
 if is_at "${STOP_AT-}"; then
-    echo "stopped: $$ of $PPID" >&2
-    exec sleep 600
+    # The words are those of the program that stays: bash would take a signal that comes before it, and lose it.
+    echo "stopped: $$ of $PPID" >"$STAGE/stopped-$$"
+    exec tail --follow --pid="$TESTS" "$STAGE/stopped-$$" >&2
 fi
 if is_at "${FAIL_ONCE_AT-}" && mkdir "$STAGE/failed" 2>/dev/null; then
     echo "error: it fails this once" >&2

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod gate;
+#[path = "../../support/inherited.rs"]
 mod inherited;
 mod look;
 mod run;

@@ -5,8 +5,8 @@ use std::fmt;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{LazyLock, Once};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -199,8 +199,7 @@ impl Maint {
 
     /// Starts it, for tests that act while it works.
     pub(crate) fn start(mut self) -> Running {
-        static CAUGHT: Once = Once::new();
-        CAUGHT.call_once(inherited::catch_what_is_ignored);
+        inherited::catch_what_is_ignored();
         let mut child = self
             .command
             .stdin(Stdio::piped())

@@ -2,7 +2,7 @@
 
 pub(crate) mod database;
 mod heart;
-#[path = "../../cli/support/inherited.rs"]
+#[path = "../../support/inherited.rs"]
 mod inherited;
 #[allow(dead_code)]
 #[path = "../../cli/support/run.rs"]

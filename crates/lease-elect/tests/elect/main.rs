@@ -6,12 +6,15 @@
 mod client_go;
 mod container;
 mod hand_over;
+#[path = "../../../../tests/support/inherited.rs"]
+mod inherited;
 mod loss;
 mod startup;
 mod status;
 mod support;
 
 fn main() -> std::process::ExitCode {
+    inherited::catch_what_is_ignored();
     let arguments = libtest_mimic::Arguments::from_args();
     let tests = [
         client_go::tests(),

@@ -17,6 +17,7 @@ mod freeze;
 #[cfg(target_os = "linux")]
 mod harness;
 #[cfg(target_os = "linux")]
+#[path = "../../../../tests/support/inherited.rs"]
 mod inherited;
 #[cfg(target_os = "linux")]
 mod job;

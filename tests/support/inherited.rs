@@ -1,11 +1,18 @@
 //! Signals that whoever started the tests ignores, such as `nohup` or a shell for what it runs in
 //! the background, are not to be ignored by what the tests start.
 
+use std::sync::Once;
+
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Catches those of HUP, INT and QUIT that are ignored: what is caught has its default effect in a
 /// process that is started later.
 pub(crate) fn catch_what_is_ignored() {
+    static CAUGHT: Once = Once::new();
+    CAUGHT.call_once(catch);
+}
+
+fn catch() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status
         .lines()
