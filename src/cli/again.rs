@@ -20,7 +20,8 @@ const SWITCHES: [(&str, &str); 2] = [("reentry", "--reentry"), ("free_only", "--
 
 /// The options and switches beside those, as they stand before a value, of a line that is the same command
 /// word for word.
-const REST: [(&str, &str); 5] = [
+const REST: [(&str, &str); 6] = [
+    ("request_timeout", "--request-timeout "),
     ("timeout", "--timeout "),
     ("dry_run", "--dry-run="),
     ("field_manager", "--field-manager "),
@@ -207,11 +208,12 @@ mod tests {
 
     #[test]
     fn the_same_command_is_done_and_printed_as_before() {
-        let asked =
-            again("--token secret force-delete pod/a --dry-run -o yaml -q --timeout 0 --v=6");
+        let asked = again(
+            "--token secret force-delete pod/a --dry-run -o yaml -q --timeout 0 --v=6 --request-timeout 5s",
+        );
         assert_eq!(
             asked.rest(),
-            " --timeout 0 --dry-run=client -o yaml --v=6 -q --token TOKEN"
+            " --request-timeout 5s --timeout 0 --dry-run=client -o yaml --v=6 -q --token TOKEN"
         );
         assert_eq!(again("force-delete pod/a -m why").rest(), "");
     }

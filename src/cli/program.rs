@@ -12,7 +12,7 @@ use super::typed::for_shell;
 
 /// The flags that say where and who, as they stand before a value, and that a next command needs again
 /// where they were typed. kubectl has all of them.
-const PLACE: [(&str, &str); 15] = [
+const PLACE: [(&str, &str); 14] = [
     ("kubeconfig", "--kubeconfig "),
     ("context", "--context "),
     ("cluster", "--cluster "),
@@ -27,7 +27,6 @@ const PLACE: [(&str, &str); 15] = [
     ("client_key", "--client-key "),
     ("insecure_skip_tls_verify", "--insecure-skip-tls-verify="),
     ("tls_server_name", "--tls-server-name "),
-    ("request_timeout", "--request-timeout "),
 ];
 const HOLDER: (&str, &str) = ("holder", "--holder ");
 
@@ -187,12 +186,11 @@ mod tests {
             "--as-group",
             "other",
             "--insecure-skip-tls-verify",
-            "--request-timeout=5s",
         ];
         assert_eq!(
             run_with(&line).to_string(),
             "kubectl maint --as dev --as-group one --as-group other \
-             --insecure-skip-tls-verify=true --request-timeout 5s"
+             --insecure-skip-tls-verify=true"
         );
     }
 
