@@ -42,6 +42,12 @@ fn rounds(cluster: &Cluster, holders: &[String]) {
         let attempts = race(cluster, &node, holders);
         let mut codes = BTreeMap::new();
         for attempt in &attempts {
+            assert!(
+                matches!(attempt.code, 0 | 3),
+                "round {round}, code {}: {}",
+                attempt.code,
+                attempt.stderr
+            );
             *codes.entry(attempt.code).or_insert(0) += 1;
         }
         assert_eq!(
