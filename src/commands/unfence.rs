@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use maintenance_lease::{Acquire, NodeLease};
-use pod_safety::fencing::{Record, back, patch};
+use pod_safety::fencing::back::{self, Refusal};
+use pod_safety::fencing::{Record, patch};
 use tokio::time::Instant;
 
 use super::fencing::{Hook, Look, Site, Tries, Written, is_of_fencing};
@@ -14,7 +15,7 @@ use crate::cli::output::{Format, OutputArgs};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::report::fencing::{Fencing, fenced_anew, stays};
+use crate::report::fencing::{Fencing, awaited, fenced_anew, silent_after_hook, stays};
 use crate::report::refusal::{person, why};
 use crate::report::verb::Verb;
 use crate::report::with::command_line;
@@ -30,7 +31,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// since it was fenced (its boot ID has changed) or is a new one of that name. Then it takes record and
 /// taint away, and ends the hold that fence took. A lock that was there before fence stays.
 ///
-/// HOOK is run first; the node then has --timeout to come back. Where it was fenced with --isolated,
+/// HOOK is run first; the node then has --timeout to come back (else exit code 4). Where it was fenced with --isolated,
 /// HOOK is the opposite, and its success stands for the restart: it has to make sure that nothing of
 /// before goes on. Where it was powered off, HOOK powers it on, and the restart has to show.
 /// --override=boot-id goes on without a restart on your word. The hold of somebody else's fencing is
@@ -248,13 +249,24 @@ impl Course<'_> {
             true => (self.args.timeout, site.look().await?),
             false => (Duration::ZERO, first),
         };
+        let mut is_told = false;
         loop {
-            let Err(failure) = self.judge(&look, is_undone) else {
+            let Err(refusal) = self.may_return(&look, is_undone) else {
                 return Ok(look);
             };
             let rest = limit.saturating_sub(begun.elapsed());
             if rest.is_zero() {
-                return Err(failure);
+                return Err(match refusal {
+                    Refusal::Silent if !limit.is_zero() => {
+                        silent_after_hook(&site.node, limit, site.program())
+                    }
+                    refusal => stays(&site.node, &refusal, site.program()),
+                });
+            }
+            if !is_told {
+                let terminal = site.session.terminal;
+                terminal.remark(awaited(&site.node, limit));
+                is_told = true;
             }
             let pause = async {
                 tokio::time::sleep(PERIOD.min(rest)).await;
@@ -295,10 +307,14 @@ impl Course<'_> {
 
     fn judge(&self, look: &Look, is_undone: bool) -> Result<(), Failure> {
         let site = self.site;
+        self.may_return(look, is_undone)
+            .map_err(|refusal| stays(&site.node, &refusal, site.program()))
+    }
+
+    fn may_return(&self, look: &Look, is_undone: bool) -> Result<(), Refusal> {
         let insists = self.args.insist.contains(&Insist::BootId);
         self.sight(look, is_undone)
-            .may_return(site.now(), insists)
-            .map_err(|refusal| stays(&site.node, &refusal, site.program()))
+            .may_return(self.site.now(), insists)
     }
 
     fn sight(&self, look: &Look, is_undone: bool) -> back::Sight {

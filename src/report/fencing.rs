@@ -213,6 +213,24 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
     }
 }
 
+/// After a hook, `node` is waited for, for so long.
+pub(crate) fn awaited(node: &str, limit: Duration) -> String {
+    let limit = length(Span::from(limit));
+    format!("node/{node}: waiting up to {limit} until it is back")
+}
+
+/// A hook for `node` succeeded, and nobody heard of the node for as long as it was `waited` for.
+pub(crate) fn silent_after_hook(node: &str, waited: Duration, program: &Program) -> Failure {
+    let waited = length(Span::from(waited));
+    Failure::Hook {
+        message: format!(
+            "the hook succeeded, but node/{node} gave no sign of life within {waited}: it stays fenced"
+        ),
+        hint: format!("once it is back: {program} unfence {node}"),
+        code: Code::TIMED_OUT,
+    }
+}
+
 /// A node that was fenced, and how, in a line.
 pub(crate) fn fenced(node: &str, record: &Record, already: bool) -> String {
     let (who, how) = (escape(&record.who), escape(&record.how.to_string()));

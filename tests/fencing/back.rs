@@ -68,6 +68,14 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
 
     let (stage, node) = Stage::with_silent_node("no-undo");
     stage.maint(["fence", &node, "--", "true"]).succeeds();
+    assert_snapshot!(stage.maint(["unfence", &node, "--timeout=1s", "--", "true"]).run(), @"
+    $ kubectl maint unfence worker-1 --timeout=1s -- true
+    -- stderr
+    node/worker-1: waiting up to 1s until it is back
+    error: the hook succeeded, but node/worker-1 gave no sign of life within 1s: it stays fenced
+    hint: once it is back: kubectl maint unfence worker-1
+    -- exit code 4
+    ");
     stage.comes_back(&node, "boot-1");
     assert_snapshot!(stage.maint(["unfence", &node, "--timeout=0", "--", "true"]).run(), @"
     $ kubectl maint unfence worker-1 --timeout=0 -- true

@@ -159,6 +159,20 @@ fn a_lease_has_to_last_as_long_as_the_hook_may() {
 }
 
 /// Ctrl-C reaches the hook; what fence took it gives back.
+/// At a terminal, Ctrl-C goes to the hook alone.
+#[test]
+fn a_hook_that_ctrl_c_ends_was_interrupted() {
+    let (stage, node) = Stage::with_silent_node("ctrl-c-alone");
+    for script in ["kill -INT $$", "exit 130"] {
+        let run = stage
+            .maint(["fence", &node, "--", "sh", "-c", script])
+            .run();
+        assert_eq!(run.code, 130, "{run}");
+        assert!(run.stderr.contains("error: interrupted"), "{run}");
+        stage.is_untouched(&node);
+    }
+}
+
 #[test]
 fn an_interrupted_hook_changes_nothing() {
     let (stage, node) = Stage::with_silent_node("ctrl-c");

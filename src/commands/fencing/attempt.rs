@@ -112,7 +112,7 @@ impl<'a> Hook<'a> {
         let command = variables::tell(command, look, fencing);
         let terminal = site.session.terminal;
         let ended = hook::run(terminal, command, begun, self.args.hook_timeout).await?;
-        if site.is_interrupted() {
+        if site.is_interrupted() || ended.is_interrupted {
             return Err(hook_interrupted(&site.node, &ended.output));
         }
         match ended.failed {

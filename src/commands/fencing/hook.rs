@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use maintenance_lease::protocol::{BootInstant, Span};
-use supervisor::{Command, Event, Exit, Limits, Over, Signals};
+use supervisor::{Command, Event, Exit, Limits, Over, Signal, Signals};
 use tokio::net::unix::pipe::Receiver;
 
 use crate::failure::Failure;
@@ -23,6 +23,8 @@ const DRAIN: Duration = Duration::from_millis(500);
 pub(super) struct Ended {
     /// How it failed, behind "the hook".
     pub(super) failed: Option<String>,
+    /// Somebody interrupted it: at a terminal, Ctrl-C is its own.
+    pub(super) is_interrupted: bool,
     /// The end of what it printed.
     pub(super) output: String,
 }
@@ -79,6 +81,9 @@ pub(super) async fn run(
     if left > 0 {
         terminal.warn("processes of the hook could not be ended and may still run");
     }
+    // A shell says so of what it ran.
+    let interrupted = Exit::Signal(Signal::INT).code();
+    let is_interrupted = !is_late && exit.is_some_and(|exit| exit.code() == interrupted);
     let failed = match exit {
         _ if is_late => Some(format!("did not end within {}", length(Span::from(limit)))),
         Some(Exit::Code(0)) => None,
@@ -88,6 +93,7 @@ pub(super) async fn run(
     };
     Ok(Ended {
         failed,
+        is_interrupted,
         output: output.end(),
     })
 }

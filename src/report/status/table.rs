@@ -8,14 +8,15 @@ use crate::terminal::ALARM;
 
 /// What is cut where a terminal is too narrow, in this order, and to how much at the least: anybody's
 /// texts. Reasons come first, but an absurdly long holder of one node costs no other node its reason.
-const CUTS: [(Column, usize); 7] = [
+const CUTS: [(Column, usize); 8] = [
     (Column::Holder, 32),
     (Column::LastHolder, 32),
     (Column::Reason, 10),
     (Column::LastReason, 10),
     (Column::Holder, 12),
     (Column::LastHolder, 12),
-    (Column::Status, 24),
+    (Column::Reason, 6),
+    (Column::Status, 13),
 ];
 
 /// In a wide table nothing is cut to less: it is wider than most terminals anyway.
@@ -74,6 +75,7 @@ impl Table {
         let position = |wanted| columns.iter().position(|&column| column == wanted);
         let cuts = CUTS
             .iter()
+            .filter(|(column, _)| !wide || *column != Column::Status)
             .filter_map(|&(column, least)| Some((position(column)?, least.max(shortest))))
             .collect();
         let names: Vec<&str> = columns.iter().map(|column| column.header()).collect();

@@ -220,8 +220,8 @@ async fn a_terminal_cuts_reasons_first_then_holders_and_nothing_else() {
     worker-1   Held    alice@bastion.exa…   new kerne…   30m   60s    Ready
     ");
     assert_snapshot!(at(&leases, Some(20)), @"
-    NODE       STATE   HOLDER         REASON       AGE   LEFT   STATUS
-    worker-1   Held    alice@basti…   new kerne…   30m   60s    Ready
+    NODE       STATE   HOLDER         REASON   AGE   LEFT   STATUS
+    worker-1   Held    alice@basti…   new k…   30m   60s    Ready
     ");
     for fit in 72..100 {
         let widest = at(&leases, Some(fit))
