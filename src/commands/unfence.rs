@@ -15,7 +15,7 @@ use crate::cli::output::{Format, OutputArgs};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::report::fencing::{Fencing, awaited, fenced_anew, silent_after_hook, stays};
+use crate::report::fencing::{Fencing, awaited, fenced_anew, silent_after_hook, stays, was_fenced};
 use crate::report::refusal::{person, why};
 use crate::report::verb::Verb;
 use crate::report::with::command_line;
@@ -131,7 +131,8 @@ impl Course<'_> {
             return self.tell(&format!("node/{} is not fenced", site.node));
         }
         if let Some(hold) = &hold {
-            self.confirm(hold).await?;
+            self.confirm(hold, look.evidence.signs.record.as_ref())
+                .await?;
         }
         let is_undone = self.undo(&look).await?;
         let meant = look.evidence.signs.record.clone();
@@ -179,15 +180,20 @@ impl Course<'_> {
     }
 
     /// Asks before somebody else's hold is ended.
-    async fn confirm(&self, hold: &NodeLease) -> Result<(), Failure> {
+    async fn confirm(&self, hold: &NodeLease, record: Option<&Record>) -> Result<(), Failure> {
         let site = self.site;
         if site.session.locks.is_own(hold) || site.is_dry_run() {
             return Ok(());
         }
         let (node, person) = (&site.node, person(hold));
+        // The reason of a hold may be that of a run that was broken off before.
+        let fact = match record {
+            Some(record) => was_fenced(node, record),
+            None => format!("node/{node} is on hold by {person}{}", why(hold)),
+        };
         let facts = [
             format!("{}: 1 node", site.session.place()),
-            format!("  node/{node} is on hold by {person}{}", why(hold)),
+            format!("  {fact}"),
         ];
         let question =
             format!("End the hold of {person} on node/{node}, and take it into service?");

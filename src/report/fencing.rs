@@ -243,6 +243,15 @@ pub(crate) fn fenced(node: &str, record: &Record, already: bool) -> String {
     }
 }
 
+/// How a node was fenced, for who is to undo it.
+pub(crate) fn was_fenced(node: &str, record: &Record) -> String {
+    let (who, how) = (escape(&record.who), escape(&record.how.to_string()));
+    let when = escape(&record.when);
+    let why = record.why.as_deref();
+    let why = why.map_or_else(String::new, |why| format!(": \"{}\"", escape(why)));
+    format!("node/{node} was fenced by {who} at {when}, {how}{why}")
+}
+
 /// What is left of a node.
 pub(crate) fn left(node: &str, remains: &Remains) -> String {
     format!("node/{node}: waiting for {} to go", what(remains))

@@ -140,15 +140,15 @@ fn somebody_else_may_bring_it_back_after_a_confirmation() {
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
     let unfence = || stage.maint(["unfence", &node]).holder("bob@laptop");
-    assert_snapshot!(unfence().run(), @r#"
+    assert_snapshot!(unfence().run(), @"
     $ kubectl maint unfence worker-1
     -- stderr
     context [context], server [server], user [user]: 1 node
-      node/worker-1 is on hold by alice@bastion: "fencing: powered off: dark"
+      node/worker-1 was fenced by alice@bastion at [time], powered off: dark
     error: not confirmed: there is no terminal to ask on
     hint: --yes answers it
     -- exit code 6
-    "#);
+    ");
     assert!(stage.is_tainted(&node));
     unfence().args(["--yes"]).succeeds();
     stage.is_untouched(&node);
