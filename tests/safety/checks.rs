@@ -143,6 +143,21 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
             "bob@laptop fenced it: powered off: pulled the plug"
         );
         assert_eq!(levels.confirm(), "--confirm=nothing");
+        // It comes back, and was not restarted: the record is wrong, and lifts nothing.
+        scene.heartbeat();
+        let levels = scene.levels("web-0");
+        levels.are(&[
+            ("node-alive", Some("refuse")),
+            ("fenced", Some("warn")),
+            ("owner", Some("confirm")),
+        ]);
+        let words = levels.words("fenced");
+        assert!(words.starts_with("contradicted: bob@laptop "), "{words}");
+        let words = ["--override=node-alive", "--confirm=nothing", "-m", "why"];
+        let run = scene.force_delete("web-0", &words).run();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(run.stderr.contains("not confirmed: owner"), "{run}");
+        assert!(scene.is_there("web-0"));
     });
 }
 

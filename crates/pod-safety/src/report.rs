@@ -50,10 +50,10 @@ impl Report {
 
     /// The report on a pod whose Node is to be deleted.
     #[must_use]
-    pub fn on_pod_with_its_node(facts: &Facts) -> Self {
+    pub fn on_pod_with_its_node(facts: &Facts, now: Now) -> Self {
         Self {
             target: Target::pod(&facts.pod),
-            checks: checks::of_pod_with_its_node(facts),
+            checks: checks::of_pod_with_its_node(facts, now),
         }
     }
 

@@ -147,7 +147,7 @@ impl Work<'_> {
                 look.reports.push(report);
                 let pods = pods.iter().map(|pod| Facts::of(pod, &evidence));
                 look.reports
-                    .extend(pods.map(|facts| Report::on_pod_with_its_node(&facts)));
+                    .extend(pods.map(|facts| Report::on_pod_with_its_node(&facts, now)));
             }
         }
         Ok(look)

@@ -80,16 +80,16 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
     }
     verdicts.extend(on_workload(facts));
     verdicts.push(rights::check("delete pods", &facts.may_delete));
-    lowered_where_fenced(verdicts, &facts.node)
+    lowered_where_fenced(verdicts, &facts.node, now)
 }
 
 /// The verdicts on a pod whose Node is to be deleted, and which goes with it.
 #[must_use]
-pub fn of_pod_with_its_node(facts: &Facts) -> Vec<Verdict> {
+pub fn of_pod_with_its_node(facts: &Facts, now: Now) -> Vec<Verdict> {
     if facts.pod.mirror {
         return vec![mirror::goes_with_its_node()];
     }
-    lowered_where_fenced(on_workload(facts), &facts.node)
+    lowered_where_fenced(on_workload(facts), &facts.node, now)
 }
 
 /// The verdicts on a Node that is to be deleted. `first` is the uid that the report was about.
@@ -104,7 +104,7 @@ pub fn of_node(facts: &NodeFacts, first: Option<&str>, now: Now) -> Vec<Verdict>
         verdicts.push(finalizers::check(&there.finalizers));
     }
     verdicts.push(rights::check("delete nodes", &facts.may_delete));
-    lowered_where_fenced(verdicts, &facts.node)
+    lowered_where_fenced(verdicts, &facts.node, now)
 }
 
 /// All that the checks of a Node look at.
@@ -133,12 +133,16 @@ fn on_workload(facts: &Facts) -> Vec<Verdict> {
 }
 
 /// Where the node was fenced, nothing runs there any more: what would be given up elsewhere is only
-/// worth a warning.
-fn lowered_where_fenced(mut verdicts: Vec<Verdict>, node: &Known<NodeSight>) -> Vec<Verdict> {
+/// worth a warning. A record that a live kubelet contradicts lowers nothing.
+fn lowered_where_fenced(
+    mut verdicts: Vec<Verdict>,
+    node: &Known<NodeSight>,
+    now: Now,
+) -> Vec<Verdict> {
     let Known::Yes(NodeSight::There(there)) = node else {
         return verdicts;
     };
-    if matches!(there.fenced(), Fenced::Recorded { .. }) {
+    if matches!(there.fenced(now), Fenced::Recorded { .. }) {
         for verdict in &mut verdicts {
             verdict.lower();
         }

@@ -29,7 +29,7 @@ pub(super) fn check(node: &Known<NodeSight>, heard: Option<Heard<'_>>, now: Now)
     match node {
         Known::Yes(NodeSight::There(there)) => {
             let mut verdicts = of_there(there, now);
-            verdicts.extend(fenced(there));
+            verdicts.extend(fenced(there, now));
             verdicts
         }
         Known::Yes(NodeSight::Gone { heartbeat }) => of_gone(heartbeat, now),
@@ -94,8 +94,8 @@ fn alive(words: &str) -> Verdict {
     )
 }
 
-fn fenced(there: &There) -> Option<Verdict> {
-    match there.fenced() {
+fn fenced(there: &There, now: Now) -> Option<Verdict> {
+    match there.fenced(now) {
         Fenced::No => None,
         Fenced::Asserted => Some(Verdict::warn(
             FENCED,
@@ -103,6 +103,12 @@ fn fenced(there: &There) -> Option<Verdict> {
              and how",
         )),
         Fenced::Recorded { by, how } => Some(Verdict::ok(FENCED, format!("{by} fenced it: {how}"))),
+        Fenced::Contradicted { by, how } => Some(Verdict::warn(
+            FENCED,
+            format!(
+                "contradicted: {by} fenced it ({how}), but its kubelet is alive, and was not restarted"
+            ),
+        )),
     }
 }
 
@@ -247,10 +253,18 @@ mod tests {
             verdicts(&sight(fenced.clone()), None),
             [(SILENT, Warn), (FENCED, Ok)]
         );
-        fenced.boot_id = "another".to_owned();
-        assert_eq!(verdicts(&sight(fenced.clone()), None)[1], (FENCED, Warn));
+        let of_another_boot = There {
+            boot_id: "another".to_owned(),
+            ..fenced.clone()
+        };
+        assert_eq!(verdicts(&sight(of_another_boot), None)[1], (FENCED, Warn));
         fenced.signs.heartbeat = ago(5);
-        assert_eq!(verdicts(&sight(fenced), None)[0], (ALIVE, Refuse));
+        assert_eq!(
+            verdicts(&sight(fenced.clone()), None),
+            [(ALIVE, Refuse), (FENCED, Warn)]
+        );
+        let words = &check(&sight(fenced), None, Now::at(NOW))[1].words;
+        assert!(words.starts_with("contradicted: "), "{words}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use maintenance_lease::protocol::{Instant, Now};
 
 use crate::constants::{UNHEALTHY_ZONE_PERCENT, ZONE};
 use crate::known::Known;
-use crate::node::{Pulse, Signs, pulse};
+use crate::node::{Health, Pulse, Signs, pulse};
 
 /// What stands where the node should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,13 @@ pub enum Fenced {
         /// How they know.
         how: String,
     },
+    /// Our record says so, and its kubelet has given a sign of life since, without a restart.
+    Contradicted {
+        /// Who recorded it.
+        by: String,
+        /// How they knew.
+        how: String,
+    },
 }
 
 impl There {
@@ -69,17 +76,18 @@ impl There {
         }
     }
 
-    /// Whether it was fenced, and has not been restarted or replaced since.
+    /// Whether it was fenced, and at `now` has not been restarted or replaced since, nor come back to life.
     #[must_use]
-    pub fn fenced(&self) -> Fenced {
+    pub fn fenced(&self, now: Now) -> Fenced {
         if !self.signs.out_of_service {
             return Fenced::No;
         }
         match &self.signs.record {
             Some(record) if record.node_uid == self.uid && record.boot_id == self.boot_id => {
-                Fenced::Recorded {
-                    by: record.who.clone(),
-                    how: record.how.to_string(),
+                let (by, how) = (record.who.clone(), record.how.to_string());
+                match self.signs.health(now) {
+                    Health::MisFenced { .. } => Fenced::Contradicted { by, how },
+                    _ => Fenced::Recorded { by, how },
                 }
             }
             _ => Fenced::Asserted,
