@@ -281,6 +281,37 @@ fn whoever_works_on_the_node_is_not_disturbed() {
 }
 
 #[test]
+fn an_operator_that_says_by_a_taint_that_it_is_at_work_is_left_to_finish() {
+    scene("tainted", |scene| {
+        scene.harmless_pod("web-1");
+        let path = format!("/api/v1/nodes/{}", scene.node);
+        let tainted = |key: &str| {
+            let taint = json!({"key": key, "value": "yes", "effect": "NoSchedule"});
+            let taints = json!({"spec": {"taints": [taint]}});
+            scene.cluster.patch(&path, &taints);
+            scene.levels("web-1")
+        };
+        tainted("example.com/remediation").are(&[("remediation", None)]);
+        let levels = tainted("medik8s.io/remediation");
+        levels.are(&[("remediation", Some("refuse"))]);
+        let words = levels.words("remediation");
+        assert!(
+            words.contains("its taint medik8s.io/remediation=yes"),
+            "{words}"
+        );
+        let words = ["--confirm=nothing", "-m", "why"];
+        let run = scene.force_delete("web-1", &words).run();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(run.stderr.contains("refused: remediation"), "{run}");
+        assert!(scene.is_there("web-1"));
+        // Who knows better says so.
+        let run = scene.force_delete("web-1", &words);
+        run.arg("--override=remediation").succeeds();
+        assert!(!scene.is_there("web-1"));
+    });
+}
+
+#[test]
 fn a_spent_budget_and_finalizers_are_warned_of() {
     scene("warned", |scene| {
         scene.harmless_pod("web-1");

@@ -50,6 +50,10 @@ pub(super) fn check(
             REMEDIATION,
             format!("{holder} is at work on the node (its lease in medik8s-leases): let it finish"),
         )),
+        Known::Yes(Remediation::Tainted { taint }) => verdicts.push(Verdict::refuse(
+            REMEDIATION,
+            format!("an operator is at work on the node (its taint {taint}): let it finish"),
+        )),
         Known::Yes(Remediation::None) => {}
         Known::Unknown(why) => verdicts.push(Verdict::unknown(
             REMEDIATION_UNKNOWN,
@@ -94,6 +98,11 @@ mod tests {
                 holder: "node-maintenance".to_owned(),
             })
         };
+        let tainted = || {
+            Known::Yes(Remediation::Tainted {
+                taint: "medik8s.io/remediation".to_owned(),
+            })
+        };
         let idle = || Known::Yes(Remediation::None);
         let expired = Lock::Expired {
             holder: "bob@laptop".to_owned(),
@@ -103,7 +112,7 @@ mod tests {
             Known<Remediation>,
             &'static [(&'static str, Level)],
         );
-        let cases: [Case; 8] = [
+        let cases: [Case; 9] = [
             (Known::Yes(Lock::Free), idle(), &[(ID, Ok)]),
             (Known::Yes(Lock::Own), idle(), &[(ID, Ok)]),
             (Known::Yes(expired), idle(), &[(ID, Ok)]),
@@ -111,6 +120,11 @@ mod tests {
             (
                 Known::Yes(Lock::Free),
                 running(),
+                &[(ID, Ok), (REMEDIATION, Refuse)],
+            ),
+            (
+                Known::Yes(Lock::Free),
+                tainted(),
                 &[(ID, Ok), (REMEDIATION, Refuse)],
             ),
             (forbidden(), idle(), &[(UNKNOWN, Unknown)]),

@@ -114,7 +114,7 @@ pub struct NodeFacts {
     pub node: Known<NodeSight>,
     /// Its maintenance Lease.
     pub lock: Known<crate::facts::Lock>,
-    /// Its Lease of other operators.
+    /// Whether an operator is at work on it.
     pub remediation: Known<crate::facts::Remediation>,
     /// How many nodes of its zone are silent.
     pub zone: Known<crate::facts::Zone>,

@@ -97,16 +97,15 @@ impl Reader {
         let node =
             Node::deserialize(&raw).map_err(|error| ApiError::Unreadable(error.to_string()))?;
         let heartbeat = Known::of(heartbeat, || format!("get leases in {HEARTBEATS}"));
-        let remediation = remediation.map(|remediation| match remediation {
-            Remediation::Running { holder } => Some(holder),
+        let remediation = remediated(&node, remediation).map(|remediation| match remediation {
+            Remediation::Running { holder } | Remediation::Tainted { taint: holder } => {
+                Some(holder)
+            }
             Remediation::None => None,
         });
         Ok(Some(Evidence {
             signs: Signs::of(&node, heartbeat),
-            remediation: match by_taint(&node) {
-                Some(taint) => Known::Yes(Some(taint)),
-                None => remediation,
-            },
+            remediation,
             raw,
             node,
         }))
@@ -172,6 +171,14 @@ impl Reader {
             )),
         };
         self.requests().call(&call).await.map(drop)
+    }
+}
+
+/// Who is at work on `node`, by its taint or by its Lease.
+pub(super) fn remediated(node: &Node, by_lease: Known<Remediation>) -> Known<Remediation> {
+    match by_taint(node) {
+        Some(taint) => Known::Yes(Remediation::Tainted { taint }),
+        None => by_lease,
     }
 }
 

@@ -10,6 +10,7 @@ use maintenance_lease::{ApiError, Error, Maintenance, NodeRow, RowDetail, escape
 use serde::de::DeserializeOwned;
 
 use super::Reader;
+use super::fencing::remediated;
 use crate::constants::{HEARTBEATS, MEDIK8S_LEASES};
 use crate::facts::owner::{Kind, controller};
 use crate::facts::source::{Source, sources};
@@ -109,6 +110,11 @@ impl Reader {
                 let (verb, may_take) = match &lease {
                     Known::Yes(None) => ("create", &may_create),
                     _ => ("patch", &may_patch),
+                };
+                let remediation = match &node {
+                    Known::Yes(Some(node)) => remediated(node, remediation),
+                    Known::Yes(None) => remediation,
+                    Known::Unknown(why) => unless_running(remediation, why),
                 };
                 let evidence = NodeEvidence {
                     node,
@@ -240,6 +246,14 @@ fn takable(lock: Known<Lock>, verb: &str, may_take: &Known<bool>) -> Known<Lock>
             "{verb} {LEASES} to hold it meanwhile"
         ))),
         Known::Unknown(why) => Known::Unknown(why.clone()),
+    }
+}
+
+/// What an operator's Lease says of a node that can't be read, as its taint can't be then.
+fn unless_running(by_lease: Known<Remediation>, unread: &Why) -> Known<Remediation> {
+    match by_lease {
+        Known::Yes(Remediation::None) => Known::Unknown(unread.clone()),
+        told => told,
     }
 }
 

@@ -33,7 +33,7 @@ pub struct NodeEvidence {
     pub heartbeat: Known<Option<Instant>>,
     /// Its maintenance Lease.
     pub lock: Known<Lock>,
-    /// Its Lease of other operators.
+    /// Whether an operator is at work on it.
     pub remediation: Known<Remediation>,
     /// How many nodes of its zone are silent.
     pub zone: Known<Zone>,

@@ -52,15 +52,20 @@ impl Lock {
     }
 }
 
-/// The node's Lease of other operators, such as medik8s' remediation.
+/// Whether an operator is at work on the node, such as medik8s' remediation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remediation {
-    /// There is none, or it ran out.
+    /// None says so, or its Lease ran out.
     None,
-    /// An operator is at work.
+    /// One holds its Lease of the node.
     Running {
         /// Which.
         holder: String,
+    },
+    /// One put its taint on the node.
+    Tainted {
+        /// Which, with its value.
+        taint: String,
     },
 }
 

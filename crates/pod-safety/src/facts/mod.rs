@@ -35,7 +35,7 @@ pub struct Facts {
     pub heartbeat: Known<Option<Instant>>,
     /// The node's maintenance Lease.
     pub lock: Known<Lock>,
-    /// The node's Lease of other operators.
+    /// Whether an operator is at work on the node.
     pub remediation: Known<Remediation>,
     /// How many nodes of the node's zone are silent.
     pub zone: Known<Zone>,
