@@ -88,7 +88,9 @@ impl Code {
             Failure::TimedOut { .. } => Self::TIMED_OUT,
             Failure::OtherLease { .. } => Self::HELD,
             Failure::NotGivenBack { cause, .. } => Self::of(cause, verb),
-            Failure::Hook { code, .. } | Failure::Reported(code) => *code,
+            Failure::Hook { code, .. }
+            | Failure::OpenWrite { code, .. }
+            | Failure::Reported(code) => *code,
         }
     }
 

@@ -48,6 +48,15 @@ pub(crate) enum Failure {
         /// What that is to scripts.
         code: Code,
     },
+    /// A write got no answer, or was not waited for: it may have taken effect, or may yet.
+    OpenWrite {
+        /// What is not known.
+        message: String,
+        /// How to see.
+        hint: String,
+        /// Whether it failed or was interrupted, to scripts.
+        code: Code,
+    },
     /// A confirmation is needed and nobody can be asked.
     Unconfirmed(String),
     /// Somebody was asked and said no.
@@ -146,7 +155,9 @@ impl Failure {
     /// What is known of the node's lock after it.
     pub(crate) fn fate(&self) -> Fate {
         match self {
-            Self::InterruptedWrite { .. } | Self::Lock(Error::Unknown { .. }) => Fate::Open,
+            Self::InterruptedWrite { .. }
+            | Self::OpenWrite { .. }
+            | Self::Lock(Error::Unknown { .. }) => Fate::Open,
             Self::NotGivenBack { cause, .. } if cause.fate() == Fate::AsBefore => Fate::Kept,
             Self::NotGivenBack { cause, .. } => cause.fate(),
             _ => Fate::AsBefore,
@@ -172,6 +183,7 @@ impl fmt::Display for Failure {
             Self::Usage { message, .. }
             | Self::Unsafe { message, .. }
             | Self::Hook { message, .. }
+            | Self::OpenWrite { message, .. }
             | Self::Input(message)
             | Self::Unconfirmed(message) => f.write_str(message),
             Self::NothingFound { what, .. } => write!(f, "no matching resources found: {what}"),

@@ -189,7 +189,8 @@ fn words(
         (
             Failure::Usage { message, hint }
             | Failure::Unsafe { message, hint }
-            | Failure::Hook { message, hint, .. },
+            | Failure::Hook { message, hint, .. }
+            | Failure::OpenWrite { message, hint, .. },
             None,
         ) => (message.clone(), Some(hint.clone())),
         (Failure::Lock(Error::Refused(refused)), None) => {

@@ -26,6 +26,8 @@ pub(crate) enum Outcome {
     Unseen { error: String },
     /// It was deleted; what came then was not looked at any more, as somebody interrupted it.
     Unwatched,
+    /// The request got no answer: it may have taken effect, or may yet.
+    Unknown { error: String },
     /// The object remains for its finalizers.
     Held { finalizers: Vec<String> },
     /// The object remained for its finalizers before; nothing was done.
@@ -52,6 +54,9 @@ impl Outcome {
                 format!("{done}; what became of it is not known: {}", escape(error))
             }
             Self::Unwatched => format!("{done}; what became of it was not looked at any more"),
+            Self::Unknown { error } => {
+                format!("may have been {done}, or may yet be: {}", escape(error))
+            }
             Self::Held { finalizers } if is_node => format!(
                 "is marked for deletion, and held by {}: its pods stay until it goes",
                 held_by(finalizers)

@@ -1,5 +1,8 @@
 //! What happens between the report and the deletion.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use http::Method;
 use serde_json::json;
 
@@ -324,10 +327,226 @@ fn who_interrupts_a_deletion_is_told_that_it_may_land() {
         run.interrupt();
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
-        let line = "the deletion of pod/web-1 was under way: it may have taken effect";
+        let line =
+            "unknown whether pod/web-1 was force-deleted: it may still take effect (interrupted)";
         assert!(run.stderr.contains(line), "{run}");
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
         drop(kept);
         assert!(scene.is_there("web-1"));
     });
+}
+
+/// A server that takes a request and then answers nothing any more.
+#[test]
+fn a_deletion_that_gets_no_answer_may_still_take_effect() {
+    scene("silence", |scene| {
+        scene.harmless_pod("web-1");
+        let deleting = Arc::new(AtomicBool::new(false));
+        let is_hit = deleting.clone();
+        let gate = scene.cluster.gate(move |method, path| {
+            if *method == Method::DELETE {
+                is_hit.store(true, Ordering::SeqCst);
+                return Treatment::Keep;
+            }
+            match is_hit.load(Ordering::SeqCst) && path.contains("/pods/") {
+                true => Treatment::Answer(503, None),
+                false => Treatment::Pass,
+            }
+        });
+        let words = ["--confirm", "-m", "why", "--request-timeout=2s"];
+        let run = scene
+            .force_delete("web-1", &words)
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        let kept = gate.kept();
+        let run = run.ends();
+        assert_eq!(run.code, 1, "{run}");
+        assert!(deleting.load(Ordering::SeqCst));
+        let line = "error: unknown whether pod/web-1 was force-deleted: it may still take effect (";
+        assert!(run.stderr.contains(line), "{run}");
+        let hint = format!("hint: to see: kubectl get pod/web-1 -n {}", scene.namespace);
+        assert!(run.stderr.contains(&hint), "{run}");
+        let notes = notes(scene);
+        let [note] = &notes[..] else {
+            panic!("{notes:?}");
+        };
+        assert!(
+            note.contains("asked, and got no answer, to delete pod/web-1 "),
+            "{note}"
+        );
+        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+        assert!(scene.is_there("web-1"));
+        assert_eq!(kept.passes(), 200);
+        assert!(!scene.is_there("web-1"));
+    });
+}
+
+/// A lost answer of a request that can't take effect any more is no reason to stop.
+#[test]
+fn a_deletion_without_an_answer_is_tried_again_for_another_version() {
+    scene("outdated", |scene| {
+        scene.harmless_pod("web-1");
+        let tries = AtomicUsize::new(0);
+        let gate = scene.cluster.gate(move |method, _| {
+            let is_first = *method == Method::DELETE && tries.fetch_add(1, Ordering::SeqCst) == 0;
+            match is_first {
+                true => Treatment::Keep,
+                false => Treatment::Pass,
+            }
+        });
+        let words = ["--confirm", "-m", "why", "--request-timeout=2s"];
+        let run = scene
+            .force_delete("web-1", &words)
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        let kept = gate.kept();
+        let label = json!({"metadata": {"labels": {"touched": "yes"}}});
+        scene.cluster.patch(&scene.pod_path("web-1"), &label);
+        let run = run.ends();
+        assert_eq!(run.code, 0, "{run}");
+        assert!(!scene.is_there("web-1"));
+        drop(kept);
+    });
+}
+
+#[test]
+fn a_lock_that_is_taken_after_an_interrupt_is_given_back() {
+    scene("late", |scene| {
+        scene.harmless_pod("web-1");
+        scene.cluster.released(&scene.node);
+        let patches = AtomicUsize::new(0);
+        let gate = scene.cluster.gate(move |method, _| {
+            let is_first = *method == Method::PATCH && patches.fetch_add(1, Ordering::SeqCst) == 0;
+            match is_first {
+                true => Treatment::Keep,
+                false => Treatment::Pass,
+            }
+        });
+        let words = ["--confirm", "-m", "why"];
+        let run = scene
+            .force_delete("web-1", &words)
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        let kept = gate.kept();
+        run.interrupt();
+        assert_eq!(kept.passes(), 200);
+        let run = run.ends();
+        assert_eq!(run.code, 130, "{run}");
+        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+        assert!(scene.is_there("web-1"));
+    });
+}
+
+#[test]
+fn who_interrupts_the_locking_is_told_that_it_may_land() {
+    scene("locking", |scene| {
+        scene.harmless_pod("web-1");
+        scene.cluster.released(&scene.node);
+        let gate = scene.cluster.gate(|method, _| match *method {
+            Method::PATCH => Treatment::Keep,
+            _ => Treatment::Pass,
+        });
+        let words = ["--confirm", "-m", "why"];
+        let run = scene
+            .force_delete("web-1", &words)
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        let kept = gate.kept();
+        run.interrupt();
+        let run = run.ends();
+        assert_eq!(run.code, 130, "{run}");
+        let line = format!(
+            "interrupted: nothing was deleted, and node/{} may be locked for 60s now",
+            scene.node
+        );
+        assert!(run.stderr.contains(&line), "{run}");
+        assert!(scene.is_there("web-1"));
+        drop(kept);
+    });
+}
+
+/// The server hangs from the deletion on: nothing that comes behind it is waited for, and least of all
+/// by those who want to know what was deleted.
+#[test]
+fn after_an_interrupt_the_outcome_comes_before_the_locks_go_back() {
+    scene("hanging", |scene| {
+        scene.harmless_pod("web-1");
+        let gate = scene.cluster.gate(|method, path| {
+            let is_release = *method == Method::PATCH && path.contains("/leases/");
+            if (*method == Method::DELETE && path.contains("/pods/")) || is_release {
+                Treatment::Keep
+            } else {
+                Treatment::Pass
+            }
+        });
+        let words = ["--confirm", "-m", "why"];
+        let run = scene
+            .force_delete("web-1", &words)
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        let deletion = gate.kept();
+        run.interrupt();
+        assert_eq!(deletion.passes(), 200);
+        let mut run = run;
+        let told = "pod/web-1 force-deleted; what became of it was not looked at any more";
+        loop {
+            let line = run.line();
+            assert!(!line.is_empty(), "it never told");
+            if line == told {
+                break;
+            }
+        }
+        // Only now.
+        let release = gate.kept();
+        let run = run.ends();
+        assert_eq!(run.code, 130, "{run}");
+        let line = format!(
+            "the lease of node/{} may not have been given back",
+            scene.node
+        );
+        assert!(run.stderr.contains(&line), "{run}");
+        assert!(!scene.is_there("web-1"));
+        drop(release);
+    });
+}
+
+#[test]
+fn a_pod_that_no_longer_matches_is_left_and_told() {
+    scene("unlabelled", |scene| {
+        for pod in ["web-1", "web-2"] {
+            scene.harmless_pod(pod);
+        }
+        let gate = scene.cluster.gate(|method, path| {
+            if *method == Method::POST && path.contains("/leases") {
+                Treatment::Keep
+            } else {
+                Treatment::Pass
+            }
+        });
+        let run = scene
+            .cluster
+            .maint(["force-delete", "-l", "app=web", "-n", &scene.namespace])
+            .args(["--confirm", "-m", "why"])
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        let kept = gate.kept();
+        let label = json!({"metadata": {"labels": {"app": "quarantine"}}});
+        scene.cluster.patch(&scene.pod_path("web-1"), &label);
+        kept.passes();
+        let run = run.ends();
+        assert_eq!(run.code, 6, "{run}");
+        let line = "error: pod/web-1 no longer matches -l app=web: it was not deleted";
+        assert!(run.stderr.contains(line), "{run}");
+        assert!(!run.stdout.contains("gone already"), "{run}");
+        assert!(scene.is_there("web-1") && !scene.is_there("web-2"));
+    });
+}
+
+/// What the Events of the namespace keep.
+fn notes(scene: &Scene) -> Vec<String> {
+    let path = scene.at("/apis/events.k8s.io/v1", "events");
+    let events = scene.cluster.get(&path);
+    let events = events["items"].as_array().expect("a list");
+    let note = |event: &serde_json::Value| event["note"].as_str().map(ToOwned::to_owned);
+    events.iter().filter_map(note).collect()
 }

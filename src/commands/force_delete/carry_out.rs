@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use futures::future::join;
-use maintenance_lease::{ApiError, Error};
-use pod_safety::cluster::{Deletion, Exactly, Reader};
+use maintenance_lease::Error;
+use pod_safety::cluster::{Deletion, Reader};
 use pod_safety::consent::{Consent, Missing};
-use pod_safety::facts::PodSight;
-use pod_safety::report::{Report, Target};
+use pod_safety::report::Report;
 
 use super::ForceDeleteArgs;
 use super::asked::Asked;
 use super::ended::Ended;
 use super::locks::Locks;
 use super::look::{Key, Look, Seen, is_forbidden, key};
+use super::request::Answer;
 use crate::cli::writing::DryRunMode;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -82,9 +82,9 @@ impl Work<'_> {
         let real = self.args.write.dry_run == DryRunMode::None;
         let mut locks = Locks::default();
         if real {
-            let taken = ended.or(self.take(&look, &mut locks)).await;
+            let taken = self.take(&look, &mut locks, &ended).await;
             if let Err(failure) = taken {
-                self.give_back(locks).await;
+                self.give_back(locks, &ended).await;
                 return match failure {
                     Failure::Lock(Error::Refused(refused)) => Ok(self.taken(&refused)),
                     Failure::Lock(error) if is_forbidden(&error) => {
@@ -101,28 +101,48 @@ impl Work<'_> {
         let result = self
             .delete(&look, &consents, &locks, &ended, &mut deleted)
             .await;
-        if real {
-            // What was done is written down, and the nodes are free for others, before it is waited.
-            join(
-                self.leave_events(&deleted),
-                self.settle_locks(locks, &deleted),
-            )
-            .await;
-            self.see_what_became(&mut deleted, &ended).await;
-        }
-        self.tell_all(&look.reports, &deleted)?;
+        // What is not known is told at once: behind it, other requests may hang too.
+        let result = match result {
+            Err(failure @ Failure::OpenWrite { .. }) => Err(self.tell_at_once(&failure)),
+            result => result,
+        };
+        let told = match (real, ended.is_due()) {
+            (false, _) => self.tell_all(&look.reports, &deleted),
+            (true, false) => {
+                // What was done is written down, and the nodes are free for others, before it is waited.
+                self.wind_up(locks, &deleted, &ended).await;
+                self.see_what_became(&mut deleted, &ended).await;
+                self.tell_all(&look.reports, &deleted)
+            }
+            (true, true) => {
+                self.see_what_became(&mut deleted, &ended).await;
+                let told = self.tell_all(&look.reports, &deleted);
+                self.wind_up(locks, &deleted, &ended).await;
+                told
+            }
+        };
+        told?;
         match deleted.iter().any(|one| one.outcome == Outcome::Unwatched) {
             true => result.and(Err(Failure::Interrupted)),
             false => result,
         }
     }
 
+    /// Leaves the evidence of what was `deleted`, and frees the nodes.
+    async fn wind_up(&self, locks: Locks, deleted: &[Deleted], ended: &Ended) {
+        join(
+            self.leave_events(deleted),
+            self.settle_locks(locks, deleted, ended),
+        )
+        .await;
+    }
+
     /// The lease of a Node that is gone goes with it; others are given back.
-    async fn settle_locks(&self, locks: Locks, deleted: &[Deleted]) {
+    async fn settle_locks(&self, locks: Locks, deleted: &[Deleted], ended: &Ended) {
         let is_gone = |one: &Deleted| matches!(one.outcome, Outcome::Deleted | Outcome::WasGone);
         match self.asked {
             Asked::Node(_) if deleted.iter().any(is_gone) => locks.leave(),
-            _ => self.give_back(locks).await,
+            _ => self.give_back(locks, ended).await,
         }
     }
 
@@ -137,8 +157,15 @@ impl Work<'_> {
         deleted: &mut Vec<Deleted>,
     ) -> Result<Code, Failure> {
         let mut first = seen.first();
+        let mut code = Code::DONE;
         for _ in 0..TRIES {
             let look = ended.or(self.look(Some(&first))).await?;
+            for key in &look.unmatched {
+                if first.remove(key).is_some() {
+                    self.tell_unmatched(key);
+                    code = Code::UNSAFE;
+                }
+            }
             self.tell_gone(&mut first, &look);
             for held in &look.held {
                 if first.remove(&key(&held.report.target)).is_some() {
@@ -158,32 +185,23 @@ impl Work<'_> {
                 if ended.is_due() {
                     return Err(Failure::Interrupted);
                 }
-                let sent = ended.or_soon(self.delete_one(&report.target)).await;
-                if let Err(Failure::Interrupted) = sent {
-                    self.session.terminal.warn(format!(
-                        "the deletion of {} was under way: it may have taken effect",
-                        report.target
-                    ));
-                }
-                let sent = sent?;
-                if sent == Deletion::Changed {
+                let answer = self.request(&report.target, ended).await?;
+                if answer == Answer::Is(Deletion::Changed) {
                     changed = true;
                     continue;
                 }
                 first.remove(&key(&report.target));
                 deleted.push(Deleted {
                     seen: look.pods.get(index).cloned(),
-                    outcome: match (sent, self.args.write.dry_run) {
-                        (Deletion::AlreadyGone, _) => Outcome::WasGone,
-                        (_, DryRunMode::Client | DryRunMode::Server) => Outcome::WouldBeDeleted,
-                        (Deletion::Held { finalizers }, _) => Outcome::Held { finalizers },
-                        (Deletion::Done | Deletion::Changed, _) => Outcome::Deleted,
-                    },
+                    outcome: self.outcome(&answer),
                     report: report.clone(),
                 });
+                if let Answer::Lost { why, code } = answer {
+                    return Err(self.open(&report.target, &why, code));
+                }
             }
             if !changed {
-                return Ok(Code::DONE);
+                return Ok(code);
             }
         }
         Err(Failure::input(format!(
@@ -213,74 +231,6 @@ impl Work<'_> {
             // Those of its pods come behind its own.
             Asked::Node(_) => look.reports.get(..1).unwrap_or_default(),
             Asked::Pods(_) | Asked::Labelled(_) => &look.reports,
-        }
-    }
-
-    async fn delete_one(&self, target: &Target) -> Result<Deletion, Failure> {
-        if self.args.write.dry_run == DryRunMode::Client {
-            return Ok(Deletion::Done);
-        }
-        let dry_run = self.args.write.dry_run == DryRunMode::Server;
-        let sent = match &target.namespace {
-            Some(namespace) => {
-                let exactly = Exactly {
-                    uid: &target.uid,
-                    version: Some(&target.resource_version),
-                    grace: Some(0),
-                    dry_run,
-                };
-                self.reader
-                    .delete_pod(namespace, &target.name, exactly)
-                    .await
-            }
-            // What moves the version of a silent Node may be its kubelet, back again; that of a live one
-            // moves it all the time.
-            None => {
-                let lives = self.args.overrides.iter().any(|id| id == "node-alive");
-                let exactly = Exactly {
-                    uid: &target.uid,
-                    version: (!lives).then_some(&*target.resource_version),
-                    grace: None,
-                    dry_run,
-                };
-                self.reader.delete_node(&target.name, exactly).await
-            }
-        };
-        match sent {
-            Err(error) if error.leaves_writes_unknown() => self.settle(target, error).await,
-            sent => Ok(sent?),
-        }
-    }
-
-    /// A deletion whose answer was lost: whether it took effect.
-    async fn settle(&self, target: &Target, error: ApiError) -> Result<Deletion, Failure> {
-        let (metadata, is_deleted) = match &target.namespace {
-            Some(namespace) => {
-                let pod = self.reader.pod(namespace, &target.name).await?;
-                let forced = pod.as_ref().map(|pod| PodSight::of(pod).was_forced());
-                (pod.map(|pod| pod.metadata), forced)
-            }
-            None => {
-                let node = self.reader.node(&target.name).await?;
-                let metadata = node.map(|node| node.metadata);
-                let deleted = metadata
-                    .as_ref()
-                    .map(|metadata| metadata.deletion_timestamp.is_some());
-                (metadata, deleted)
-            }
-        };
-        match metadata {
-            Some(metadata) if metadata.uid.as_ref() == Some(&target.uid) => {
-                if is_deleted == Some(true) {
-                    let finalizers = metadata.finalizers.unwrap_or_default();
-                    return Ok(Deletion::Held { finalizers });
-                }
-                Err(Failure::input(format!(
-                    "unknown whether {target} was deleted: it is still there, and the request may still \
-                     take effect ({error})"
-                )))
-            }
-            _ => Ok(Deletion::Done),
         }
     }
 }

@@ -42,6 +42,10 @@ impl Work<'_> {
     fn note(&self, one: &Deleted) -> String {
         let target = &one.report.target;
         let caller = self.session.locks.identity();
+        let did = match one.outcome {
+            Outcome::Unknown { .. } => "asked, and got no answer, to delete",
+            _ => "deleted",
+        };
         let why = self.args.message.as_deref().unwrap_or_default();
         let known: Vec<String> = one
             .report
@@ -55,14 +59,14 @@ impl Work<'_> {
             known => known.join("; "),
         };
         escape(&format!(
-            "{caller} deleted {target} (uid {}) by force. Why: {why}. Known then: {known}",
+            "{caller} {did} {target} (uid {}) by force. Why: {why}. Known then: {known}",
             target.uid,
         ))
     }
 }
 
 impl Deleted {
-    /// It was this command that did it.
+    /// It was this command that did it, or may have been.
     fn was_deleted(&self) -> bool {
         !matches!(
             self.outcome,

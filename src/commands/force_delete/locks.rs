@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use maintenance_lease::{Acquire, Error, HeldLease, Keep};
 use pod_safety::Known;
 use pod_safety::facts::Lock;
 
 use super::carry_out::Work;
+use super::ended::Ended;
 use super::look::{Look, is_forbidden};
-use crate::failure::Failure;
+use crate::exit::Code;
+use crate::failure::{Failure, Fate};
 use crate::terminal::escape;
 
 /// How long they last without a renewal: as long as a crash keeps others away.
@@ -27,12 +30,24 @@ impl Work<'_> {
     ///
     /// # Errors
     /// Where somebody else took one meanwhile, or the server refuses it although the report did not say
-    /// so and `lease-unknown` was not named.
-    pub(super) async fn take(&self, look: &Look, taken: &mut Locks) -> Result<(), Failure> {
+    /// so and `lease-unknown` was not named; and where it was interrupted: an answer that comes soon is
+    /// waited for, so that what was taken is given back.
+    pub(super) async fn take(
+        &self,
+        look: &Look,
+        taken: &mut Locks,
+        ended: &Ended,
+    ) -> Result<(), Failure> {
         for (node, lock) in &look.locks {
             let free = matches!(lock, Known::Yes(Lock::Free | Lock::Expired { .. }));
             if free && look.nodes.contains(node) {
-                self.take_one(node, taken).await?;
+                if ended.is_due() {
+                    return Err(Failure::Interrupted);
+                }
+                match ended.or_soon(self.take_one(node, taken)).await {
+                    Err(Failure::Interrupted) => return Err(self.taking(node)),
+                    done => done?,
+                }
             }
         }
         Ok(())
@@ -61,18 +76,40 @@ impl Work<'_> {
         }
     }
 
-    /// Gives back what was taken. A lease that went with its Node needs nothing more.
-    pub(super) async fn give_back(&self, locks: Locks) {
-        for held in locks.held {
-            let node = held.node().to_owned();
-            if let Err(error) = held.release().await {
-                self.session.terminal.warn(format!(
-                    "the lease of node/{node} was not given back, and runs out within {}s: {}",
-                    DURATION.as_secs(),
-                    escape(&error.to_string())
-                ));
-            }
+    /// The lease of `node` was asked for, and the answer not waited for.
+    fn taking(&self, node: &str) -> Failure {
+        Failure::OpenWrite {
+            message: format!(
+                "interrupted: nothing was deleted, and node/{node} may be locked for {}s now",
+                DURATION.as_secs()
+            ),
+            hint: format!("to see: {} status {node}", self.session.program),
+            code: Code::INTERRUPTED,
         }
+    }
+
+    /// Gives back what was taken, all at once; after Ctrl-C that has a moment. A lease that went with its
+    /// Node needs nothing more.
+    pub(super) async fn give_back(&self, locks: Locks, ended: &Ended) {
+        let giving = locks.held.into_iter().map(|held| async {
+            let node = held.node().to_owned();
+            let released = ended.or_soon(async { Ok(held.release().await?) }).await;
+            let Err(failure) = released else {
+                return;
+            };
+            let is_open = failure.fate() == Fate::Open || matches!(failure, Failure::Interrupted);
+            let was = if is_open {
+                "may not have been"
+            } else {
+                "was not"
+            };
+            self.session.terminal.warn(format!(
+                "the lease of node/{node} {was} given back, and runs out within {}s: {}",
+                DURATION.as_secs(),
+                escape(&failure.to_string())
+            ));
+        });
+        join_all(giving).await;
     }
 }
 

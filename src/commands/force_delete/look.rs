@@ -23,6 +23,8 @@ pub(super) struct Look {
     pub(super) pods: Vec<Seen>,
     /// What was deleted before, and stays for its finalizers: for it there is nothing to do.
     pub(super) held: Vec<Deleted>,
+    /// What was seen before, and doesn't match the selector any more.
+    pub(super) unmatched: Vec<Key>,
     /// The locks of the nodes involved, where they are known.
     pub(super) locks: BTreeMap<String, Known<Lock>>,
     /// The nodes that are there.
@@ -64,19 +66,33 @@ impl Work<'_> {
             }
             Asked::Labelled(selector) => {
                 let mut pods = self.reader.pods(self.namespace(), selector).await?;
-                if let Some(first) = first {
-                    pods.retain(|pod| {
-                        let name = pod.metadata.name.as_deref().unwrap_or_default();
-                        first.contains_key(&self.pod_key(name))
-                    });
-                } else if pods.is_empty() {
-                    let what = format!("pods with {selector} in namespace {}", self.namespace());
-                    return Err(Failure::nothing_found(what));
-                }
-                Ok(self.at_pods(&pods, first).await)
+                let Some(first) = first else {
+                    if pods.is_empty() {
+                        let namespace = self.namespace();
+                        let what = format!("pods with {selector} in namespace {namespace}");
+                        return Err(Failure::nothing_found(what));
+                    }
+                    return Ok(self.at_pods(&pods, None).await);
+                };
+                pods.retain(|pod| first.contains_key(&self.key_of(pod)));
+                let unmatched = self.unmatched(first, &pods).await?;
+                let look = self.at_pods(&pods, Some(first)).await;
+                Ok(Look { unmatched, ..look })
             }
             Asked::Node(node) => self.at_node(node, first).await,
         }
+    }
+
+    /// The pods of `first` that are there, and not among those that match.
+    async fn unmatched(&self, first: &First, matching: &[Pod]) -> Result<Vec<Key>, Failure> {
+        let matching: BTreeSet<Key> = matching.iter().map(|pod| self.key_of(pod)).collect();
+        let missing = first.iter().filter(|(key, _)| !matching.contains(key));
+        let read = try_join_all(missing.map(|(key, uid)| async move {
+            let pod = self.reader.pod(self.namespace(), &key.2).await?;
+            let is_there = pod.is_some_and(|pod| pod.metadata.uid.as_ref() == Some(uid));
+            Ok::<_, ApiError>(is_there.then(|| key.clone()))
+        }));
+        Ok(read.await?.into_iter().flatten().collect())
     }
 
     async fn at_pods(&self, pods: &[Pod], first: Option<&First>) -> Look {
@@ -153,6 +169,10 @@ impl Work<'_> {
         Ok(look)
     }
 
+    fn key_of(&self, pod: &Pod) -> Key {
+        self.pod_key(pod.metadata.name.as_deref().unwrap_or_default())
+    }
+
     fn pod_key(&self, name: &str) -> Key {
         ("pod", Some(self.namespace().to_owned()), name.to_owned())
     }
@@ -169,6 +189,7 @@ impl Look {
             reports: Vec::new(),
             pods: Vec::new(),
             held: Vec::new(),
+            unmatched: Vec::new(),
             locks: locks(evidence),
             nodes: there(evidence),
         }

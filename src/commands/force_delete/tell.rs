@@ -6,8 +6,9 @@ use pod_safety::report::{Report, Target};
 
 use super::asked::Asked;
 use super::carry_out::{Deleted, Work};
-use super::look::{First, Look};
+use super::look::{First, Key, Look};
 use crate::cli::output::Format;
+use crate::commands::problems;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::safety::{self, Outcome};
@@ -116,6 +117,19 @@ impl Work<'_> {
         Code::UNSAFE
     }
 
+    /// Tells what is left alone, since it doesn't match the selector any more.
+    pub(super) fn tell_unmatched(&self, key: &Key) {
+        let (kind, _, name) = key;
+        let selector = match self.asked {
+            Asked::Labelled(selector) => format!("-l {selector}"),
+            Asked::Pods(_) | Asked::Node(_) => "what was asked for".to_owned(),
+        };
+        self.session.terminal.error(&format!(
+            "{kind}/{name} no longer matches {}: it was not deleted",
+            escape(&selector)
+        ));
+    }
+
     /// Tells what went by itself before it was deleted.
     pub(super) fn tell_gone(&self, first: &mut First, look: &Look) {
         let there = look.first();
@@ -133,6 +147,12 @@ impl Work<'_> {
             }
             is_there
         });
+    }
+
+    /// Tells a problem before the command's end.
+    pub(super) fn tell_at_once(&self, failure: &Failure) -> Failure {
+        problems::tell(self.session.terminal, failure);
+        Failure::Reported(Code::of(failure, None))
     }
 
     /// Tells what became of each, in words or as data.
@@ -156,7 +176,8 @@ impl Work<'_> {
                     .terminal
                     .result(format!("{target} {words}{suffix}"));
             }
-            Format::Name if matches!(outcome, Outcome::StillHeld { .. }) => {}
+            Format::Name
+                if matches!(outcome, Outcome::StillHeld { .. } | Outcome::Unknown { .. }) => {}
             Format::Name => self.session.terminal.data(target),
             Format::Json | Format::Yaml | Format::Token => {}
         }

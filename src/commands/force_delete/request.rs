@@ -1,0 +1,148 @@
+//! The request to delete one target, and what is known of it afterwards.
+
+use maintenance_lease::ApiError;
+use pod_safety::cluster::{Deletion, Exactly};
+use pod_safety::facts::PodSight;
+use pod_safety::report::Target;
+
+use super::carry_out::Work;
+use super::ended::Ended;
+use crate::cli::typed::for_shell;
+use crate::cli::writing::DryRunMode;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::safety::Outcome;
+use crate::terminal::escape;
+
+/// What came of a request to delete.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// What the server did.
+    Is(Deletion),
+    /// No answer: it may have taken effect, or may yet.
+    Lost {
+        /// Why there is none.
+        why: String,
+        /// What that is to scripts.
+        code: Code,
+    },
+}
+
+impl Work<'_> {
+    /// Deletes `target`, if it is the one that was looked at. Ctrl-C leaves it a moment.
+    ///
+    /// # Errors
+    /// Where the server refuses it, and where a dry run was interrupted.
+    pub(super) async fn request(&self, target: &Target, ended: &Ended) -> Result<Answer, Failure> {
+        match ended.or_soon(self.delete_one(target)).await {
+            Err(Failure::Interrupted) if self.args.write.dry_run == DryRunMode::None => {
+                Ok(Answer::Lost {
+                    why: "interrupted".to_owned(),
+                    code: Code::INTERRUPTED,
+                })
+            }
+            answer => answer,
+        }
+    }
+
+    /// The outcome so far.
+    pub(super) fn outcome(&self, answer: &Answer) -> Outcome {
+        match (answer, self.args.write.dry_run) {
+            (Answer::Lost { why, .. }, _) => Outcome::Unknown { error: why.clone() },
+            (Answer::Is(Deletion::AlreadyGone), _) => Outcome::WasGone,
+            (_, DryRunMode::Client | DryRunMode::Server) => Outcome::WouldBeDeleted,
+            (Answer::Is(Deletion::Held { finalizers }), _) => Outcome::Held {
+                finalizers: finalizers.clone(),
+            },
+            (Answer::Is(Deletion::Done | Deletion::Changed), _) => Outcome::Deleted,
+        }
+    }
+
+    /// Says of a request without an answer that it may take effect still.
+    pub(super) fn open(&self, target: &Target, why: &str, code: Code) -> Failure {
+        let namespace = target.namespace.as_deref();
+        let within = namespace.map(|namespace| format!(" -n {}", for_shell(namespace)));
+        Failure::OpenWrite {
+            message: format!(
+                "unknown whether {target} was force-deleted: it may still take effect ({})",
+                escape(why)
+            ),
+            hint: format!("to see: kubectl get {target}{}", within.unwrap_or_default()),
+            code,
+        }
+    }
+
+    async fn delete_one(&self, target: &Target) -> Result<Answer, Failure> {
+        if self.args.write.dry_run == DryRunMode::Client {
+            return Ok(Answer::Is(Deletion::Done));
+        }
+        let dry_run = self.args.write.dry_run == DryRunMode::Server;
+        // What moves the version of a silent Node may be its kubelet, back again; that of a live one
+        // moves it all the time.
+        let lives = self.args.overrides.iter().any(|id| id == "node-alive");
+        let is_any = target.namespace.is_none() && lives;
+        let exactly = Exactly {
+            uid: &target.uid,
+            version: (!is_any).then_some(&*target.resource_version),
+            grace: target.namespace.as_ref().map(|_| 0),
+            dry_run,
+        };
+        let sent = match &target.namespace {
+            Some(namespace) => {
+                self.reader
+                    .delete_pod(namespace, &target.name, exactly)
+                    .await
+            }
+            None => self.reader.delete_node(&target.name, exactly).await,
+        };
+        match sent {
+            Err(error) if error.leaves_writes_unknown() && !dry_run => {
+                Ok(self.settle(target, exactly, &error).await)
+            }
+            sent => Ok(Answer::Is(sent?)),
+        }
+    }
+
+    /// A deletion whose answer was lost: whether it took effect.
+    async fn settle(&self, target: &Target, exactly: Exactly<'_>, error: &ApiError) -> Answer {
+        let lost = Answer::Lost {
+            why: error.to_string(),
+            code: Code::ERROR,
+        };
+        let read = match &target.namespace {
+            Some(namespace) => {
+                let pod = self.reader.pod(namespace, &target.name).await;
+                pod.map(|pod| {
+                    pod.map(|pod| {
+                        let is_deleted = PodSight::of(&pod).was_forced();
+                        (pod.metadata, is_deleted)
+                    })
+                })
+            }
+            None => {
+                let node = self.reader.node(&target.name).await;
+                node.map(|node| {
+                    node.map(|node| {
+                        let is_deleted = node.metadata.deletion_timestamp.is_some();
+                        (node.metadata, is_deleted)
+                    })
+                })
+            }
+        };
+        match read {
+            Err(_) => lost,
+            Ok(Some((metadata, is_deleted))) if metadata.uid.as_ref() == Some(&target.uid) => {
+                let version = metadata.resource_version.as_deref();
+                match (is_deleted, exactly.version) {
+                    (true, _) => Answer::Is(Deletion::Held {
+                        finalizers: metadata.finalizers.unwrap_or_default(),
+                    }),
+                    // Too late for it: it was for another version.
+                    (false, Some(_)) if version != exactly.version => Answer::Is(Deletion::Changed),
+                    (false, _) => lost,
+                }
+            }
+            Ok(_) => Answer::Is(Deletion::Done),
+        }
+    }
+}
