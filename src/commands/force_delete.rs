@@ -36,8 +36,8 @@ use crate::session::Start;
 ///
 /// A check ends as ok, WARN, CONFIRM (a guarantee is given up), UNKNOWN (you may not read it, or it did
 /// not answer: as CONFIRM) or REFUSE, which takes an --override of its own. The report ends with the
-/// line to type next. What appears between the report and the deletion was not confirmed: nothing is
-/// deleted then, with exit code 6, as without --confirm. docs/pod-safety.md says what each check means.
+/// line to type next. What appears or gets worse between the report and the deletion was not confirmed:
+/// nothing is deleted then, with exit code 6, as without --confirm. docs/pod-safety.md says what each check means.
 ///
 /// The node's maintenance lease is held meanwhile, where you may take it; one of your own is left as
 /// found. Finalizers are never touched. An Event on the owner, or on the node, keeps the evidence.
@@ -141,10 +141,10 @@ fn confirmable(id: &str) -> Result<String, String> {
 
 impl ForceDeleteArgs {
     fn consent(&self) -> Consent {
-        Consent {
-            confirmed: self.confirm.clone().unwrap_or_default(),
-            overridden: self.overrides.iter().cloned().collect(),
-        }
+        Consent::new(
+            self.confirm.clone().unwrap_or_default(),
+            self.overrides.iter().cloned().collect(),
+        )
     }
 
     /// Whether `--confirm` names this id.

@@ -1,8 +1,11 @@
 //! What keeps two pods from writing to the same data, both ways.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, scene};
+use crate::support::Treatment;
 
 /// A claim bound to a volume of this source.
 fn claim(scene: &Scene, name: &str, source: &Value) {
@@ -242,5 +245,39 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
             pod_with(scene, name, &volume);
             scene.levels(name).are(&expected);
         }
+    });
+}
+
+#[test]
+fn who_confirmed_what_is_not_known_is_asked_again_once_it_is() {
+    scene("worse", |scene| {
+        let nfs = json!({"server": "nfs.example.com", "path": "/export"});
+        claim(scene, "share", &json!({"nfs": nfs}));
+        let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "share"}});
+        pod_with(scene, "web-1", &volume);
+        for confirm in ["--confirm", "--confirm=volume-unguarded,volume-attached"] {
+            let failed = AtomicBool::new(false);
+            let gate = scene.cluster.gate(move |_, path| {
+                let is_first = path.contains("/persistentvolumeclaims")
+                    && !failed.swap(true, Ordering::Relaxed);
+                match is_first {
+                    true => Treatment::Answer(500, None),
+                    false => Treatment::Pass,
+                }
+            });
+            let run = scene
+                .force_delete("web-1", &[confirm, "-m", "why", "--timeout=0"])
+                .kubeconfig(&gate.kubeconfig)
+                .run();
+            assert_eq!(run.code, 6, "{run}");
+            assert!(run.stdout.contains("UNKNOWN"), "{run}");
+            assert!(run.stderr.contains("NOTHING STOPS TWO WRITERS"), "{run}");
+            let told = "not confirmed: volume-unguarded; nothing was deleted";
+            assert!(run.stderr.contains(told), "{run}");
+            assert!(scene.is_there("web-1"));
+        }
+        let words = ["--confirm=volume-unguarded", "-m", "why", "--timeout=0"];
+        scene.force_delete("web-1", &words).succeeds();
+        assert!(!scene.is_there("web-1"));
     });
 }

@@ -1,8 +1,8 @@
 //! What a person gave up, against what a report says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::checks::Level;
+use crate::checks::{Level, Verdict};
 use crate::report::Report;
 
 /// What stands in place of ids where nothing has to be given up.
@@ -24,9 +24,11 @@ pub enum Confirmed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Consent {
     /// By `--confirm`.
-    pub confirmed: Confirmed,
+    confirmed: Confirmed,
     /// By `--override`.
-    pub overridden: BTreeSet<String>,
+    overridden: BTreeSet<String>,
+    /// The worst that was shown of each check; empty: nothing was shown yet.
+    shown: BTreeMap<&'static str, Level>,
 }
 
 /// What keeps a deletion from going on.
@@ -41,6 +43,16 @@ pub struct Missing {
 }
 
 impl Consent {
+    /// What was typed, before a report was shown.
+    #[must_use]
+    pub fn new(confirmed: Confirmed, overridden: BTreeSet<String>) -> Self {
+        Self {
+            confirmed,
+            overridden,
+            shown: BTreeMap::new(),
+        }
+    }
+
     /// What is missing for all of `reports`; `None`: go on.
     #[must_use]
     pub fn missing<'a>(&self, reports: impl IntoIterator<Item = &'a Report>) -> Option<Missing> {
@@ -53,11 +65,7 @@ impl Consent {
                 Level::Ok | Level::Warn => continue,
                 Level::Confirm | Level::Unknown => (
                     &mut missing.unconfirmed,
-                    match &self.confirmed {
-                        Confirmed::Nothing => false,
-                        Confirmed::All => true,
-                        Confirmed::These(ids) => ids.contains(verdict.id),
-                    },
+                    self.names(verdict.id) && !self.is_worse(verdict),
                 ),
                 Level::Refuse => (
                     &mut missing.refused,
@@ -73,6 +81,20 @@ impl Consent {
         (!goes_on).then_some(missing)
     }
 
+    fn names(&self, id: &str) -> bool {
+        match &self.confirmed {
+            Confirmed::Nothing => false,
+            Confirmed::All => true,
+            Confirmed::These(ids) => ids.contains(id),
+        }
+    }
+
+    /// What was shown of the check was not as bad as this: nobody has agreed to it yet.
+    fn is_worse(&self, verdict: &Verdict) -> bool {
+        let shown = self.shown.get(verdict.id);
+        shown.is_some_and(|shown| *shown < verdict.level)
+    }
+
     /// The same where nothing was shown: whatever appears was not confirmed, unless it was named.
     #[must_use]
     pub fn bound_to_nothing(&self) -> Self {
@@ -86,15 +108,19 @@ impl Consent {
         };
         Self {
             confirmed,
-            overridden: self.overridden.clone(),
+            ..self.clone()
         }
     }
 
-    /// The same, bound to what `report` shows: whatever appears later was not confirmed.
+    /// The same, bound to what `report` shows: whatever appears later was not confirmed, nor what is
+    /// worse by then, such as a guarantee that is given up for sure where that was not known.
     #[must_use]
     pub fn bound_to(&self, report: &Report) -> Self {
-        let shown = report.to_confirm().into_iter().map(ToOwned::to_owned);
-        self.bound_to_ids(shown.collect())
+        let ids = report.to_confirm().into_iter().map(ToOwned::to_owned);
+        Self {
+            shown: report.worst(),
+            ..self.bound_to_ids(ids.collect())
+        }
     }
 }
 
@@ -120,7 +146,6 @@ pub fn flag<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::Verdict;
     use crate::report::Target;
 
     fn report(verdicts: &[(&'static str, Level, bool)]) -> Report {
@@ -151,11 +176,7 @@ mod tests {
 
     fn missing(confirmed: Confirmed, overridden: &[&str], report: &Report) -> Option<Missing> {
         let overridden = overridden.iter().map(|&id| id.to_owned()).collect();
-        let consent = Consent {
-            confirmed,
-            overridden,
-        };
-        consent.missing([report])
+        Consent::new(confirmed, overridden).missing([report])
     }
 
     #[test]
@@ -205,10 +226,7 @@ mod tests {
 
     #[test]
     fn what_appears_after_the_report_was_not_confirmed() {
-        let all = Consent {
-            confirmed: Confirmed::All,
-            ..Consent::default()
-        };
+        let all = Consent::new(Confirmed::All, BTreeSet::new());
         let shown = report(&[("owner", Level::Confirm, false)]);
         let later = report(&[
             ("owner", Level::Confirm, false),
@@ -218,6 +236,53 @@ mod tests {
         assert_eq!(bound.missing([&shown]), None);
         let missing = bound.missing([&later]).expect("something appeared");
         assert_eq!(missing.unconfirmed, ["volume-attached"]);
+    }
+
+    #[test]
+    fn what_gets_worse_after_the_report_was_not_confirmed() {
+        use Level::{Confirm, Ok, Unknown, Warn};
+        let one = |level| report(&[("volume-unguarded", level, false)]);
+        for (shown, later, goes_on) in [
+            (Unknown, Confirm, false),
+            (Warn, Confirm, false),
+            (Warn, Unknown, false),
+            (Ok, Confirm, false),
+            (Confirm, Confirm, true),
+            (Confirm, Unknown, true),
+            (Unknown, Unknown, true),
+            (Confirm, Warn, true),
+        ] {
+            for confirmed in [Confirmed::All, these(&["volume-unguarded"])] {
+                let consent = Consent::new(confirmed, BTreeSet::new()).bound_to(&one(shown));
+                let missing = consent.missing([&one(later)]);
+                assert_eq!(
+                    missing.is_none(),
+                    goes_on,
+                    "{shown:?}, {later:?}: {missing:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn of_several_findings_of_a_check_the_worst_is_what_was_shown() {
+        let consent = Consent::new(these(&["volume-attached"]), BTreeSet::new());
+        let mixed = report(&[
+            ("volume-attached", Level::Confirm, false),
+            ("volume-attached", Level::Unknown, false),
+        ]);
+        assert_eq!(consent.bound_to(&mixed).missing([&mixed]), None);
+    }
+
+    #[test]
+    fn what_no_report_was_about_is_given_up_by_name_alone() {
+        let owner = report(&[("owner", Level::Confirm, false)]);
+        let missing = |confirmed| {
+            let consent = Consent::new(confirmed, BTreeSet::new());
+            consent.bound_to_nothing().missing([&owner])
+        };
+        assert_eq!(missing(these(&["owner"])), None);
+        assert!(missing(Confirmed::All).is_some());
     }
 
     #[test]

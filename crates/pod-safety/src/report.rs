@@ -1,5 +1,7 @@
 //! All verdicts on one target.
 
+use std::collections::BTreeMap;
+
 use maintenance_lease::protocol::Now;
 use serde::Serialize;
 
@@ -77,6 +79,16 @@ impl Report {
             }
         }
         ids
+    }
+
+    /// The worst that is found by each check.
+    pub(crate) fn worst(&self) -> BTreeMap<&'static str, Level> {
+        let mut worst = BTreeMap::new();
+        for verdict in &self.checks {
+            let level = worst.entry(verdict.id).or_insert(verdict.level);
+            *level = verdict.level.max(*level);
+        }
+        worst
     }
 }
 
