@@ -127,8 +127,7 @@ impl Course<'_> {
                 self.hook.clear_other(&site.look().await?).await?;
                 site.unhold(hold).await?;
             }
-            site.mark(look.lease.as_ref(), false).await;
-            return self.tell(&format!("node/{} is not fenced", site.node));
+            return self.leave(&look).await;
         }
         if let Some(hold) = &hold {
             self.confirm(hold, look.evidence.signs.record.as_ref())
@@ -141,6 +140,16 @@ impl Course<'_> {
             true => look,
             false => self.await_fit(look, is_undone).await?,
         };
+        if !self.sight(&look, is_undone).is_fenced() {
+            // The Node was replaced by a new one, or somebody else was faster.
+            self.hook.withdraw().await;
+            if let (Some(hold), Some(lease)) = (&hold, &look.lease)
+                && hold.token() == lease.token()
+            {
+                site.unhold(hold).await?;
+            }
+            return self.leave(&look).await;
+        }
         self.expect(meant.as_ref(), &look)?;
         let look = self.clear(look, is_undone).await?;
         if let Some(hold) = &hold {
@@ -153,6 +162,13 @@ impl Course<'_> {
             self.post(&look).await;
         }
         Ok(())
+    }
+
+    /// Leaves a node alone of which there is nothing to take away.
+    async fn leave(&self, look: &Look) -> Result<(), Failure> {
+        let site = self.site;
+        site.mark(look.lease.as_ref(), false).await;
+        self.tell(&format!("node/{} is not fenced", site.node))
     }
 
     /// The hold that fencing took, whoever did it.
@@ -247,7 +263,7 @@ impl Course<'_> {
         Ok(true)
     }
 
-    /// Looks until the node may go back: once, or for some time after a hook.
+    /// Looks until the node may go back, or is not fenced any more: once, or for some time after a hook.
     async fn await_fit(&self, first: Look, is_undone: bool) -> Result<Look, Failure> {
         let site = self.site;
         let begun = Instant::now();
@@ -257,6 +273,9 @@ impl Course<'_> {
         };
         let mut is_told = false;
         loop {
+            if !self.sight(&look, is_undone).is_fenced() {
+                return Ok(look);
+            }
             let Err(refusal) = self.may_return(&look, is_undone) else {
                 return Ok(look);
             };

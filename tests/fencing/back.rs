@@ -227,3 +227,28 @@ fn pods_that_tolerate_the_taint_are_named() {
     assert_eq!(outcome["tolerating"], json!(["stay/proxy"]));
     assert_eq!(outcome["record"]["who"], "alice@bastion");
 }
+
+/// The machine is installed anew by the hook: its Node is another one, of which nobody said anything.
+#[test]
+fn a_node_that_its_hook_replaces_is_not_fenced_any_more() {
+    let (stage, node) = Stage::with_silent_node("replaced");
+    stage.fence(&node);
+    let gate = stage.directory().join("gate");
+    let script = format!(
+        "echo begun; until [ -e '{}' ]; do sleep 0.1; done",
+        gate.display()
+    );
+    let mut unfence = stage
+        .maint(["unfence", &node, "--", "sh", "-c", &script])
+        .start();
+    unfence.says("begun");
+    stage.kubectl(&["delete", "node", &node]);
+    stage.create(&[json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})]);
+    stage.beats(&node);
+    std::fs::write(&gate, "").expect("a file");
+    let run = unfence.ends();
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(run.stdout, format!("node/{node} is not fenced\n"));
+    eventually("the hold is gone", || stage.holder(&node).is_none());
+    stage.is_untouched(&node);
+}

@@ -339,7 +339,7 @@ fn who_interrupts_a_deletion_is_told_that_it_may_land() {
 /// A server that takes a request and then answers nothing any more.
 #[test]
 fn a_deletion_that_gets_no_answer_may_still_take_effect() {
-    scene("silence", |scene| {
+    scene("no-answer", |scene| {
         scene.harmless_pod("web-1");
         let deleting = Arc::new(AtomicBool::new(false));
         let is_hit = deleting.clone();
