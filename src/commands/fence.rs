@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use maintenance_lease::NodeLease;
 use pod_safety::Known;
-use pod_safety::fencing::steps::{Insistence, Sight, Step};
+use pod_safety::fencing::steps::{Insistence, Lock, Sight, Step};
 use pod_safety::fencing::{How, Record, patch};
 use pod_safety::wire::rfc3339;
 use serde_json::Value;
@@ -17,7 +17,8 @@ use crate::cli::output::{Format, OutputArgs};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::report::fencing::{Fencing, fenced, hold_stays, refusal, stuck};
+use crate::report::fencing::{Fencing, fenced, hold_lost, hold_stays, refusal, stuck};
+use crate::report::refusal::person;
 use crate::report::verb::Verb;
 use crate::report::with::command_line;
 use crate::session::Start;
@@ -183,6 +184,10 @@ impl Course<'_> {
                     self.number = change.fencing;
                     self.taken = change.lease;
                 }
+                (Step::HoldAgain, _) => {
+                    // It rests on the record from the beginning, and so is never given back.
+                    self.site.hold(&self.why()).await?;
+                }
                 (Step::Fence, _) | (Step::Record, None) => {
                     let (_, patch) = self.record(&look, self.by_hook(String::new()));
                     self.site.may_patch(&patch).await?;
@@ -246,8 +251,9 @@ impl Course<'_> {
             boot_id: look.evidence.boot_id().to_owned(),
             zone: site.or_interrupted(reading).await?,
             remediation: look.evidence.remediation.clone(),
-            is_locked: site.is_locked(look.lease.as_ref()),
+            lock: site.lock(look.lease.as_ref()),
             is_proven: self.how.is_some(),
+            is_recorded: self.has_written,
         };
         let insists = |doubt| self.args.insist.contains(&doubt);
         let insistence = Insistence {
@@ -270,17 +276,34 @@ impl Course<'_> {
         }
     }
 
+    /// The hold of the fencing was ended, and somebody else has the node now.
+    fn warn_of_lost_hold(&self, look: &Look) {
+        let site = self.site;
+        let record = look.evidence.signs.record.as_ref();
+        let took_hold = record.is_some_and(|record| record.hold.is_some());
+        if let Some(lease) = &look.lease
+            && took_hold
+            && site.lock(Some(lease)) == Lock::Others
+            && !is_of_fencing(lease, site.now())
+        {
+            site.session
+                .terminal
+                .warn(hold_lost(&site.node, &person(lease)));
+        }
+    }
+
     /// Says what would be done, and does nothing of it.
     async fn rehearse(&self) -> Result<(), Failure> {
         let site = self.site;
         let terminal = site.session.terminal;
         let mut look = site.look().await?;
-        if self.next(&look).await? == Step::Follow {
+        let step = self.next(&look).await?;
+        if matches!(step, Step::Hold | Step::HoldAgain) {
+            site.hold(&self.why()).await?;
+        }
+        if matches!(step, Step::HoldAgain | Step::Follow) {
             self.tell(&look, true).await;
             return Ok(());
-        }
-        if !site.is_locked(look.lease.as_ref()) {
-            site.hold(&self.why()).await?;
         }
         let how = match self.how.clone() {
             Some(how) => how,
@@ -308,10 +331,11 @@ impl Course<'_> {
 
     async fn follow(&self, look: &Look) -> Result<(), Failure> {
         self.tell(look, !self.has_written).await;
+        self.warn_of_lost_hold(look);
         let site = self.site;
         site.mark(look.lease.as_ref(), true).await;
         let remains = site
-            .follow(look.evidence.out_of_service(), self.args.timeout)
+            .follow(&look.evidence.signs.out_of_service, self.args.timeout)
             .await?;
         fencing::over();
         if remains.is_over() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use maintenance_lease::{Acquire, NodeLease};
 use pod_safety::fencing::back::{self, Refusal};
+use pod_safety::fencing::steps::Lock;
 use pod_safety::fencing::{Record, patch};
 use tokio::time::Instant;
 
@@ -184,7 +185,7 @@ impl Course<'_> {
     /// What somebody else has is left alone.
     fn check_lock(&self, look: &Look) -> Result<(), Failure> {
         let site = self.site;
-        if site.is_locked(look.lease.as_ref()) {
+        if site.lock(look.lease.as_ref()) == Lock::Callers {
             return Ok(());
         }
         let seen = maintenance_lease::Seen {

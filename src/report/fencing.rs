@@ -151,6 +151,11 @@ pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
     )
 }
 
+/// The hold of the fencing of `node` was ended, and `person` has it now.
+pub(crate) fn hold_lost(node: &str, person: &str) -> String {
+    format!("the hold of the fencing of node/{node} was ended: {person} has the node now")
+}
+
 /// A hook for `node` did not succeed: `how`, behind "the hook".
 pub(crate) fn hook_failed(node: &str, how: &str, output: &str) -> Failure {
     no_proof(node, &format!("the hook {how}"), output, Code::ERROR)

@@ -13,6 +13,7 @@ mod node_gone;
 mod races;
 mod shown;
 mod staying;
+mod taints;
 mod whole;
 
 /// Every file beside this one is a module of this binary: none is forgotten.

@@ -124,6 +124,8 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
         let taint = json!({"spec": {"taints": [
             {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"},
         ]}});
+        let booted = json!({"status": {"nodeInfo": {"bootID": "boot-1"}}});
+        scene.cluster.patch(&format!("{path}/status"), &booted);
         let node = scene.cluster.patch(&path, &taint);
         scene
             .levels("web-0")

@@ -3,9 +3,10 @@
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now};
 
-use crate::constants::{HEARTBEAT_FRESH, OUT_OF_SERVICE};
-use crate::fencing::record::{ANNOTATION, Record};
+use crate::constants::HEARTBEAT_FRESH;
+use crate::fencing::record::{ANNOTATION, Record, Since};
 use crate::known::Known;
+use crate::taint::{OutOfService, taints};
 use crate::wire::instant;
 
 /// How a node is.
@@ -46,8 +47,8 @@ pub struct Signs {
     pub heartbeat: Known<Option<Instant>>,
     /// When its kubelet last reported a condition, which it does every few minutes only.
     pub reported: Option<Instant>,
-    /// It carries the out-of-service taint.
-    pub out_of_service: bool,
+    /// Its out-of-service taints.
+    pub out_of_service: OutOfService,
     /// Our record of its fencing.
     pub record: Option<Record>,
 }
@@ -92,7 +93,6 @@ impl Signs {
                 },
                 since: condition.last_transition_time.as_ref().map(instant),
             });
-        let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
         let reports = conditions
             .iter()
             .filter_map(|condition| condition.last_heartbeat_time.as_ref().map(instant));
@@ -100,16 +100,22 @@ impl Signs {
             ready,
             heartbeat,
             reported: reports.max(),
-            out_of_service: taints
-                .unwrap_or_default()
-                .iter()
-                .any(|taint| taint.key == OUT_OF_SERVICE),
+            out_of_service: OutOfService::of(taints(node)),
             record: node
                 .metadata
                 .annotations
                 .as_ref()
                 .and_then(|annotations| Record::parse(annotations.get(ANNOTATION)?)),
         }
+    }
+
+    /// The record of a fencing that stands: Kubernetes is told of it, and the Node, which has this `uid`
+    /// and `boot_id`, is known to be the one that was fenced, not restarted since.
+    #[must_use]
+    pub fn fencing(&self, uid: &str, boot_id: &str) -> Option<&Record> {
+        let stands = |record: &&Record| record.since(uid, boot_id) == Since::SameBoot;
+        let record = self.record.as_ref().filter(stands);
+        record.filter(|_| self.out_of_service.is_asserted())
     }
 
     /// Whether the kubelet gave a sign of life just now; `None` where that is not known: a report of a
@@ -142,7 +148,7 @@ impl Signs {
     #[must_use]
     pub fn health(&self, now: Now) -> Health {
         let pulse = self.pulse(now);
-        if self.out_of_service {
+        if self.out_of_service.is_asserted() {
             let by = self.record.as_ref().map(|record| record.who.clone());
             return match pulse {
                 Some(Pulse::Alive | Pulse::Fading) => Health::MisFenced { by },
@@ -199,6 +205,8 @@ mod tests {
     use maintenance_lease::protocol::Span;
 
     use super::*;
+    use crate::constants::OUT_OF_SERVICE;
+    use crate::fencing::record::How;
     use crate::known::Why;
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
@@ -215,7 +223,7 @@ mod tests {
             }),
             heartbeat,
             reported: None,
-            out_of_service: false,
+            out_of_service: OutOfService::No,
             record: None,
         }
     }
@@ -304,7 +312,7 @@ mod tests {
     fn a_taint_on_a_live_node_is_a_mistake() {
         let fenced = |ready, heartbeat| {
             let signs = Signs {
-                out_of_service: true,
+                out_of_service: OutOfService::Asserted,
                 ..signs(Some(ready), heartbeat)
             };
             signs.health(Now::at(NOW))
@@ -317,6 +325,33 @@ mod tests {
         assert_eq!(fenced(Status::Unknown, Known::Yes(Some(ago(9)))), live);
         assert_eq!(fenced(Status::False, unread()), live);
         assert_eq!(fenced(Status::True, Known::Yes(Some(ago(90)))), live);
+    }
+
+    #[test]
+    fn a_record_stands_for_its_own_node_and_boot_while_kubernetes_is_told() {
+        let record = Record {
+            who: "alice".to_owned(),
+            why: None,
+            when: String::new(),
+            how: How::PoweredOff("dark".to_owned()),
+            boot_id: "b".to_owned(),
+            node_uid: "u".to_owned(),
+            hold: None,
+        };
+        let fenced = Signs {
+            out_of_service: OutOfService::Asserted,
+            record: Some(record.clone()),
+            ..signs(Some(Status::Unknown), Known::Yes(None))
+        };
+        assert_eq!(fenced.fencing("u", "b"), Some(&record));
+        for (uid, boot_id) in [("new", "b"), ("u", "later"), ("u", "")] {
+            assert_eq!(fenced.fencing(uid, boot_id), None, "{uid} {boot_id}");
+        }
+        let untold = Signs {
+            out_of_service: OutOfService::No,
+            ..fenced
+        };
+        assert_eq!(untold.fencing("u", "b"), None);
     }
 
     #[test]

@@ -3,10 +3,71 @@
 use k8s_openapi::api::core::v1::{Node, Taint, Toleration};
 use maintenance_lease::protocol::Instant;
 
+use crate::constants::OUT_OF_SERVICE;
 use crate::wire::instant;
 
 /// The effect of a taint that evicts pods which run already.
-const NO_EXECUTE: &str = "NoExecute";
+pub(crate) const NO_EXECUTE: &str = "NoExecute";
+
+/// What the out-of-service taints of a Node come to; there may be one of each effect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OutOfService {
+    /// There is none.
+    #[default]
+    No,
+    /// Somebody asserts that nothing runs there any more. Kubernetes believes that, whatever the value
+    /// and effect: volumes are detached, and pods that are ending are deleted. But no pod is evicted.
+    Asserted,
+    /// The same, and pods are evicted that don't tolerate this.
+    Evicting(NoExecute),
+}
+
+impl OutOfService {
+    /// Those among `taints`.
+    pub fn of<'a>(taints: impl IntoIterator<Item = &'a Taint>) -> Self {
+        let mut worst = Self::No;
+        for taint in taints.into_iter().filter(|taint| says_so(&taint.key)) {
+            match NoExecute::read(taint) {
+                Some(evicting) => return Self::Evicting(evicting),
+                None => worst = Self::Asserted,
+            }
+        }
+        worst
+    }
+
+    /// Somebody asserts that nothing runs there any more.
+    #[must_use]
+    pub fn is_asserted(&self) -> bool {
+        *self != Self::No
+    }
+
+    /// Pods are evicted.
+    #[must_use]
+    pub fn is_evicting(&self) -> bool {
+        matches!(self, Self::Evicting(_))
+    }
+
+    /// Whether a pod with `tolerations` is left where it is, be it for a time.
+    #[must_use]
+    pub fn spares(&self, tolerations: &[Toleration]) -> bool {
+        match self {
+            Self::No | Self::Asserted => true,
+            Self::Evicting(taint) => tolerations.iter().any(|it| taint.is_tolerated_by(it)),
+        }
+    }
+}
+
+/// Whether a taint with this key asserts that nothing runs on its node any more.
+pub(crate) fn says_so(key: &str) -> bool {
+    key == OUT_OF_SERVICE
+}
+
+/// The taints of `node`.
+pub(crate) fn taints(node: &Node) -> &[Taint] {
+    let spec = node.spec.as_ref();
+    spec.and_then(|spec| spec.taints.as_deref())
+        .unwrap_or_default()
+}
 
 /// A taint that evicts pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,16 +84,16 @@ impl NoExecute {
     /// Those of `node`.
     #[must_use]
     pub fn of(node: &Node) -> Vec<Self> {
-        let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
-        let evicting = |taint: &&Taint| taint.effect == NO_EXECUTE;
-        let taints = taints.unwrap_or_default().iter().filter(evicting);
-        taints
-            .map(|taint| Self {
-                key: taint.key.clone(),
-                value: taint.value.clone().unwrap_or_default(),
-                added: taint.time_added.as_ref().map(instant),
-            })
-            .collect()
+        taints(node).iter().filter_map(Self::read).collect()
+    }
+
+    /// `taint`, if it is one.
+    fn read(taint: &Taint) -> Option<Self> {
+        (taint.effect == NO_EXECUTE).then(|| Self {
+            key: taint.key.clone(),
+            value: taint.value.clone().unwrap_or_default(),
+            added: taint.time_added.as_ref().map(instant),
+        })
     }
 
     /// Whether `toleration` keeps a pod there, be it for a time, as `Toleration.ToleratesTaint` of
@@ -59,6 +120,34 @@ impl NoExecute {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_taint_of_one_effect_evicts_and_any_asserts() {
+        let taint = |key: &str, effect: &str| Taint {
+            key: key.to_owned(),
+            effect: effect.to_owned(),
+            value: Some("x".to_owned()),
+            time_added: None,
+        };
+        let other = taint("gpu", NO_EXECUTE);
+        let asserted = taint(OUT_OF_SERVICE, "NoSchedule");
+        let evicting = taint(OUT_OF_SERVICE, NO_EXECUTE);
+        let of = |taints: &[&Taint]| OutOfService::of(taints.iter().copied());
+        assert_eq!(of(&[&other]), OutOfService::No);
+        assert_eq!(of(&[&asserted, &other]), OutOfService::Asserted);
+        let is_tolerated = Toleration {
+            key: Some(OUT_OF_SERVICE.to_owned()),
+            value: Some("x".to_owned()),
+            ..Toleration::default()
+        };
+        for both in [[&asserted, &evicting], [&evicting, &asserted]] {
+            let both = of(&both);
+            assert!(both.is_evicting() && both.is_asserted());
+            assert!(both.spares(std::slice::from_ref(&is_tolerated)));
+            assert!(!both.spares(&[]));
+        }
+        assert!(of(&[&asserted]).spares(&[]));
+    }
 
     #[test]
     fn a_toleration_is_of_one_value_and_effect() {

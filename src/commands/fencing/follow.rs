@@ -5,6 +5,7 @@ use std::time::Duration;
 use maintenance_lease::env::{Env as _, Machine};
 use pod_safety::fencing::Remains;
 use pod_safety::node::is_fresh;
+use pod_safety::taint::OutOfService;
 use tokio::time::Instant;
 
 use super::Site;
@@ -17,17 +18,21 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 impl Site<'_> {
     /// Waits up to `limit` until nothing is left of the node that will go, telling what is left
-    /// whenever that changes. `value` is that of its taint. Returns what is left then.
+    /// whenever that changes. Returns what is left then.
     ///
     /// # Errors
     /// Where it can't be read, the node is alive again, or it was interrupted.
-    pub(crate) async fn follow(&self, value: &str, limit: Duration) -> Result<Remains, Failure> {
+    pub(crate) async fn follow(
+        &self,
+        taint: &OutOfService,
+        limit: Duration,
+    ) -> Result<Remains, Failure> {
         let terminal = self.session.terminal;
         let begun = Instant::now();
         let mut is_unheard = false;
         let mut told = Remains::default();
         loop {
-            let (remains, unheard) = self.or_interrupted(self.remains(value)).await?;
+            let (remains, unheard) = self.or_interrupted(self.remains(taint)).await?;
             if let Some(why) = unheard
                 && !is_unheard
             {
@@ -67,10 +72,10 @@ impl Site<'_> {
     }
 
     /// What is left, and why the heartbeat could not be read, if so.
-    async fn remains(&self, value: &str) -> Result<(Remains, Option<String>), Failure> {
+    async fn remains(&self, taint: &OutOfService) -> Result<(Remains, Option<String>), Failure> {
         let begun = Machine.boot();
         let (remains, heartbeat) = futures::join!(
-            self.reader.remains(&self.node, value),
+            self.reader.remains(&self.node, taint),
             self.reader.heartbeat(&self.node)
         );
         let now = self.as_of(begun);

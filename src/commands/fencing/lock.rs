@@ -3,6 +3,7 @@
 
 use maintenance_lease::protocol::{Now, Span, State};
 use maintenance_lease::{Change, Done, Hold, NodeLease};
+use pod_safety::fencing::steps::Lock;
 
 use super::{Site, hook};
 use crate::failure::Failure;
@@ -21,17 +22,22 @@ const PURPOSE: &str = "fencing";
 const LONGEST_REASON: usize = 1000;
 
 impl Site<'_> {
-    /// Whether the caller has the node's lock: by a lease that has not run out, by a hold, or by the
+    /// Whose the node's lock is. It is the caller's by a lease that has not run out, by a hold, or by the
     /// `with` that this runs under, for as long as that very acquisition stands.
-    pub(crate) fn is_locked(&self, lease: Option<&NodeLease>) -> bool {
+    pub(crate) fn lock(&self, lease: Option<&NodeLease>) -> Lock {
         let now = self.now();
-        lease.is_some_and(|lease| {
-            let is_callers = self.session.locks.is_own(lease)
-                || (self.outer.is_some()
-                    && lease.holder() == self.outer
-                    && is_acquired_by(lease, &self.node, self.inherited));
-            is_callers && matches!(lease.state(now), State::Held { .. } | State::AdminHold)
-        })
+        let standing =
+            |lease: &&NodeLease| matches!(lease.state(now), State::Held { .. } | State::AdminHold);
+        let Some(lease) = lease.filter(standing) else {
+            return Lock::Nobodys;
+        };
+        let is_of_outer = self.outer.is_some()
+            && lease.holder() == self.outer
+            && is_acquired_by(lease, &self.node, self.inherited);
+        match is_of_outer || self.session.locks.is_own(lease) {
+            true => Lock::Callers,
+            false => Lock::Others,
+        }
     }
 
     /// Holds the node for as long as it is fenced.

@@ -186,6 +186,7 @@ mod tests {
     use crate::checks::Level::{self, Ok, Refuse, Unknown, Warn};
     use crate::checks::testing::{NOW, forbidden, record, there};
     use crate::node::{Ready, Status};
+    use crate::taint::OutOfService;
 
     fn ago(seconds: u32) -> Known<Option<Instant>> {
         Known::Yes(Some(NOW - Span::seconds(seconds)))
@@ -243,7 +244,7 @@ mod tests {
     #[test]
     fn a_fencing_counts_with_a_record_of_this_node_and_this_boot() {
         let mut fenced = node(Status::Unknown, ago(90));
-        fenced.signs.out_of_service = true;
+        fenced.signs.out_of_service = OutOfService::Asserted;
         assert_eq!(
             verdicts(&sight(fenced.clone()), None),
             [(SILENT, Warn), (FENCED, Warn)]

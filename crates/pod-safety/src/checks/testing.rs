@@ -7,6 +7,7 @@ use crate::facts::{Owner, PodSight, Promise, Siblings, There, Told};
 use crate::fencing::Record;
 use crate::known::{Known, Why};
 use crate::node::Signs;
+use crate::taint::OutOfService;
 
 /// The present.
 pub(super) const NOW: Instant = Instant::from_micros(1_000_000_000);
@@ -44,7 +45,7 @@ pub(super) fn there() -> There {
             ready: None,
             heartbeat: Known::Yes(None),
             reported: None,
-            out_of_service: false,
+            out_of_service: OutOfService::No,
             record: None,
         },
     }

@@ -8,13 +8,14 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Reader;
-use crate::constants::{HEARTBEATS, MEDIK8S, OUT_OF_SERVICE};
+use crate::constants::{HEARTBEATS, MEDIK8S};
 use crate::facts::Remediation;
 use crate::fencing::Remains;
 use crate::fencing::attempt::{self, Attempt};
 use crate::fencing::record::ANNOTATION;
 use crate::known::Known;
 use crate::node::Signs;
+use crate::taint::{OutOfService, taints};
 
 /// A Node, with what is seen of it elsewhere.
 #[derive(Clone, Debug)]
@@ -42,23 +43,6 @@ impl Evidence {
         let status = self.node.status.as_ref();
         let info = status.and_then(|status| status.node_info.as_ref());
         info.map_or("", |info| info.boot_id.as_str())
-    }
-
-    /// The value of its out-of-service taint; empty where it has none.
-    #[must_use]
-    pub fn out_of_service(&self) -> &str {
-        let taints = self
-            .node
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.taints.as_deref());
-        let taint = taints
-            .unwrap_or_default()
-            .iter()
-            .find(|taint| taint.key == OUT_OF_SERVICE && taint.effect == "NoExecute");
-        taint
-            .and_then(|taint| taint.value.as_deref())
-            .unwrap_or_default()
     }
 
     /// It carries our annotation, be it a record or not.
@@ -111,12 +95,12 @@ impl Reader {
         }))
     }
 
-    /// What is left of a node whose out-of-service taint has this `value`.
+    /// What is left of a node that has this out-of-service `taint`.
     ///
     /// # Errors
     /// Where pods or volume attachments can't be listed. Of volumes that can't be read it is told that they
     /// may stay.
-    pub async fn remains(&self, node: &str, value: &str) -> Result<Remains, ApiError> {
+    pub async fn remains(&self, node: &str, taint: &OutOfService) -> Result<Remains, ApiError> {
         let on_node = format!("fieldSelector=spec.nodeName%3D{}", escape(node));
         let (pods, attachments) = join(
             self.list("/api/v1/pods", &on_node),
@@ -124,10 +108,10 @@ impl Reader {
         )
         .await;
         let (pods, attachments) = (pods?, attachments?);
-        let open = Remains::open(node, value, &pods, &attachments);
+        let open = Remains::open(node, taint, &pods, &attachments);
         let claims = join_all(open.into_iter().map(|volume| self.claim_of(volume))).await;
         let claims = claims.into_iter().collect();
-        Ok(Remains::of(node, value, &pods, &attachments, &claims))
+        Ok(Remains::of(node, taint, &pods, &attachments, &claims))
     }
 
     /// The volume's name, and the claim that it is of.
@@ -184,8 +168,7 @@ pub(super) fn remediated(node: &Node, by_lease: Known<Remediation>) -> Known<Rem
 
 /// The taint by which one of medik8s' operators says that it is at work.
 fn by_taint(node: &Node) -> Option<String> {
-    let taints = node.spec.as_ref()?.taints.as_deref()?;
-    let taint = taints.iter().find(|taint| is_medik8s(&taint.key))?;
+    let taint = taints(node).iter().find(|taint| is_medik8s(&taint.key))?;
     Some(match &taint.value {
         Some(value) => format!("{}={value}", taint.key),
         None => taint.key.clone(),

@@ -79,18 +79,16 @@ impl There {
     /// Whether it was fenced, and at `now` has not been restarted or replaced since, nor come back to life.
     #[must_use]
     pub fn fenced(&self, now: Now) -> Fenced {
-        if !self.signs.out_of_service {
+        if !self.signs.out_of_service.is_asserted() {
             return Fenced::No;
         }
-        match &self.signs.record {
-            Some(record) if record.node_uid == self.uid && record.boot_id == self.boot_id => {
-                let (by, how) = (record.who.clone(), record.how.to_string());
-                match self.signs.health(now) {
-                    Health::MisFenced { .. } => Fenced::Contradicted { by, how },
-                    _ => Fenced::Recorded { by, how },
-                }
-            }
-            _ => Fenced::Asserted,
+        let Some(record) = self.signs.fencing(&self.uid, &self.boot_id) else {
+            return Fenced::Asserted;
+        };
+        let (by, how) = (record.who.clone(), record.how.to_string());
+        match self.signs.health(now) {
+            Health::MisFenced { .. } => Fenced::Contradicted { by, how },
+            _ => Fenced::Recorded { by, how },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use maintenance_lease::protocol::Now;
 
-use super::record::{How, Record};
+use super::record::{How, Record, Since};
 use crate::known::{Known, Why};
 use crate::node::Signs;
 
@@ -38,7 +38,7 @@ impl Sight {
     /// There is something to take away.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
-        self.signs.out_of_service || self.is_annotated
+        self.signs.out_of_service.is_asserted() || self.is_annotated
     }
 
     /// Whether it may go back at `now`; `insist`: though it may not have been restarted.
@@ -57,14 +57,14 @@ impl Sight {
         let Some(record) = &self.signs.record else {
             return Err(Refusal::Unrecorded);
         };
-        let is_new = record.node_uid != self.uid;
-        let is_known = !record.boot_id.is_empty() && !self.boot_id.is_empty();
-        let is_restarted = is_known && record.boot_id != self.boot_id;
         // What was powered off was restarted or was not off: that no hook makes good.
         let is_undone = self.is_undone && matches!(record.how, How::Hook { isolated: true, .. });
-        match is_new || is_restarted || is_undone {
-            true => Ok(()),
-            false => Err(Refusal::NotRestarted(Box::new(record.clone()))),
+        match record.since(&self.uid, &self.boot_id) {
+            Since::NewNode | Since::Restarted => Ok(()),
+            Since::SameBoot | Since::Unknown if is_undone => Ok(()),
+            Since::SameBoot | Since::Unknown => {
+                Err(Refusal::NotRestarted(Box::new(record.clone())))
+            }
         }
     }
 }
@@ -74,6 +74,7 @@ mod tests {
     use maintenance_lease::protocol::{Instant, Span};
 
     use super::*;
+    use crate::taint::OutOfService;
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
 
@@ -108,7 +109,7 @@ mod tests {
                 ready: None,
                 heartbeat: Known::Yes(Some(NOW - Span::seconds(9))),
                 reported: None,
-                out_of_service: true,
+                out_of_service: OutOfService::Asserted,
                 record: Some(record(how)),
             },
             uid: "u".to_owned(),
@@ -182,7 +183,7 @@ mod tests {
         assert!(sight.is_fenced());
         assert_eq!(verdict(&sight), Err(Refusal::Unrecorded));
         assert_eq!(sight.may_return(Now::at(NOW), true), Ok(()));
-        sight.signs.out_of_service = false;
+        sight.signs.out_of_service = OutOfService::No;
         assert!(!sight.is_fenced());
     }
 }

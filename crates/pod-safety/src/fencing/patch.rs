@@ -1,16 +1,19 @@
-//! Record and taint of a Node in one write: neither is there without the other. And before them the
-//! announcement of a hook, which goes with either.
+//! Record and taint of a Node, which come and go in one write. And before them the announcement of a
+//! hook, which goes with either.
 //!
 //! Each is a JSON merge patch on the version that was read, so that it is refused where the Node has
 //! changed since, as it does when its kubelet comes back. Other people's taints and the fields of a
 //! taint that we don't know survive.
 
+use k8s_openapi::api::core::v1::Taint;
 use maintenance_lease::protocol::Instant;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::attempt::{self, Attempt};
 use super::record::{ANNOTATION, Record};
 use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
+use crate::taint::{NO_EXECUTE, OutOfService, says_so};
 use crate::wire::rfc3339;
 
 /// The patch that announces a hook on `node`, as it was read.
@@ -26,26 +29,27 @@ pub fn withdrawn(node: &Value) -> Value {
 }
 
 /// The patch that records a fencing on `node`, as it was read, and taints it from `now` on. A taint
-/// that is there already stays as it is.
+/// that is there already stays as it is, and is enough where it evicts pods.
 #[must_use]
 pub fn fenced(node: &Value, record: &Record, now: Instant) -> Value {
     let mut taints = taints(node);
-    if !taints.iter().any(is_ours) {
+    let typed: Vec<Taint> = taints.iter().filter_map(typed).collect();
+    if !OutOfService::of(&typed).is_evicting() {
         taints.push(json!({
             "key": OUT_OF_SERVICE,
             "value": OUT_OF_SERVICE_VALUE,
-            "effect": "NoExecute",
+            "effect": NO_EXECUTE,
             "timeAdded": rfc3339(now),
         }));
     }
     patch(node, &json!(record.print()), taints)
 }
 
-/// The patch that takes record and taint away from `node`, as it was read.
+/// The patch that takes the record and all out-of-service taints away from `node`, as it was read.
 #[must_use]
 pub fn unfenced(node: &Value) -> Value {
     let mut taints = taints(node);
-    taints.retain(|taint| !is_ours(taint));
+    taints.retain(|taint| !typed(taint).is_some_and(|taint| says_so(&taint.key)));
     patch(node, &Value::Null, taints)
 }
 
@@ -73,9 +77,9 @@ fn taints(node: &Value) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-/// Of any value and effect: Kubernetes looks at the key alone.
-fn is_ours(taint: &Value) -> bool {
-    taint["key"] == OUT_OF_SERVICE
+/// A taint, as far as its type knows it.
+fn typed(taint: &Value) -> Option<Taint> {
+    Taint::deserialize(taint).ok()
 }
 
 #[cfg(test)]
@@ -120,10 +124,21 @@ mod tests {
     }
 
     #[test]
-    fn a_taint_of_somebody_else_is_recorded_and_left_as_it_is() {
-        let theirs = json!({"key": OUT_OF_SERVICE, "effect": "NoExecute"});
-        let patch = fenced(&node(&json!([theirs])), &record(), NOW);
-        assert_eq!(patch["spec"]["taints"], json!([theirs]));
+    fn a_taint_of_somebody_else_is_left_as_it_is_and_is_enough_where_it_evicts() {
+        let theirs = |effect: &str| json!({"key": OUT_OF_SERVICE, "value": "x", "effect": effect});
+        let taints_beside = |theirs: &Value| {
+            let patch = fenced(&node(&json!([theirs])), &record(), NOW);
+            patch["spec"]["taints"].as_array().cloned()
+        };
+        let evicting = theirs("NoExecute");
+        assert_eq!(taints_beside(&evicting), Some(vec![evicting]));
+        for effect in ["NoSchedule", "PreferNoSchedule"] {
+            let theirs = theirs(effect);
+            let both = taints_beside(&theirs).expect("taints");
+            assert_eq!((both.len(), &both[0]), (2, &theirs));
+            assert_eq!(both[1]["value"], "nodeshutdown");
+            assert_eq!(both[1]["effect"], "NoExecute");
+        }
     }
 
     #[test]
@@ -152,7 +167,8 @@ mod tests {
     fn unfencing_leaves_the_others() {
         let other = json!({"key": "gpu", "effect": "NoSchedule"});
         let ours = json!({"key": OUT_OF_SERVICE, "effect": "NoExecute"});
-        let patch = unfenced(&node(&json!([ours, other])));
+        let theirs = json!({"key": OUT_OF_SERVICE, "value": "x", "effect": "NoSchedule"});
+        let patch = unfenced(&node(&json!([ours, other, theirs])));
         assert_eq!(patch["spec"]["taints"], json!([other]));
         let none = json!({ANNOTATION: null, attempt::ANNOTATION: null});
         assert_eq!(patch["metadata"]["annotations"], none);

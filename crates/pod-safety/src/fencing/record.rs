@@ -51,7 +51,33 @@ pub enum How {
     },
 }
 
+/// What became of a node since it was fenced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// It is a new Node of that name.
+    NewNode,
+    /// It was restarted.
+    Restarted,
+    /// The kernel of then is the last that it told of.
+    SameBoot,
+    /// Its kubelet did not say which kernel runs, then or now.
+    Unknown,
+}
+
 impl Record {
+    /// What became of the node since, which has this `uid` and `boot_id` now.
+    #[must_use]
+    pub fn since(&self, uid: &str, boot_id: &str) -> Since {
+        if self.node_uid != uid {
+            return Since::NewNode;
+        }
+        match (&*self.boot_id, boot_id) {
+            ("", _) | (_, "") => Since::Unknown,
+            (then, now) if then == now => Since::SameBoot,
+            _ => Since::Restarted,
+        }
+    }
+
     /// Reads the annotation's text; `None` where it is no record of ours.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -85,6 +111,30 @@ impl fmt::Display for How {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_boot_id_that_was_not_said_tells_nothing() {
+        let record = |boot_id: &str| Record {
+            who: "alice".to_owned(),
+            why: None,
+            when: String::new(),
+            how: How::PoweredOff(String::new()),
+            boot_id: boot_id.to_owned(),
+            node_uid: "u".to_owned(),
+            hold: None,
+        };
+        for (then, uid, now, since) in [
+            ("b", "u", "b", Since::SameBoot),
+            ("b", "u", "c", Since::Restarted),
+            ("b", "u", "", Since::Unknown),
+            ("", "u", "b", Since::Unknown),
+            ("", "u", "", Since::Unknown),
+            ("", "v", "", Since::NewNode),
+            ("b", "v", "b", Since::NewNode),
+        ] {
+            assert_eq!(record(then).since(uid, now), since, "{then} {uid} {now}");
+        }
+    }
 
     #[test]
     fn a_record_is_read_as_it_was_written() {

@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
-use crate::constants::OUT_OF_SERVICE;
 use crate::facts::pod::is_static;
 use crate::facts::source::{Source, claims, sources};
 use crate::known::{Known, Why};
-use crate::taint::NoExecute;
+use crate::taint::OutOfService;
 
 /// What is left of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,11 +44,11 @@ impl Remains {
     #[must_use]
     pub fn open<'a>(
         node: &str,
-        value: &str,
+        taint: &OutOfService,
         pods: &[Pod],
         attachments: &'a [VolumeAttachment],
     ) -> Vec<&'a str> {
-        if Needs::of(value, pods).claims.is_empty() {
+        if Needs::of(taint, pods).claims.is_empty() {
             return Vec::new();
         }
         of_node(node, attachments)
@@ -58,12 +57,12 @@ impl Remains {
     }
 
     /// What `pods`, which are all of the node's, and `attachments`, which may be others' too, leave,
-    /// where the out-of-service taint has this `value`: tolerations name it. `claims` are those of the
+    /// under the out-of-service `taint`, which tolerations name. `claims` are those of the
     /// volumes that are [`open`](Self::open).
     #[must_use]
     pub fn of(
         node: &str,
-        value: &str,
+        taint: &OutOfService,
         pods: &[Pod],
         attachments: &[VolumeAttachment],
         claims: &Claims,
@@ -76,7 +75,7 @@ impl Remains {
                 namespace(pod),
                 meta.name.as_deref().unwrap_or_default()
             );
-            if stays(pod, value) {
+            if stays(pod, taint) {
                 remains.tolerating.push(name);
                 continue;
             }
@@ -86,7 +85,7 @@ impl Remains {
             }
             remains.pods.push(name);
         }
-        let needs = Needs::of(value, pods);
+        let needs = Needs::of(taint, pods);
         for attachment in of_node(node, attachments) {
             let name = attachment.metadata.name.clone().unwrap_or_default();
             match needs.have(attachment, claims) {
@@ -109,9 +108,9 @@ impl Remains {
 }
 
 impl Needs {
-    fn of(value: &str, pods: &[Pod]) -> Self {
+    fn of(taint: &OutOfService, pods: &[Pod]) -> Self {
         let mut needs = Self::default();
-        for pod in pods.iter().filter(|pod| stays(pod, value)) {
+        for pod in pods.iter().filter(|pod| stays(pod, taint)) {
             let named = claims(pod).map(|claim| (namespace(pod).to_owned(), claim));
             needs.claims.extend(named);
             needs
@@ -145,19 +144,11 @@ impl Needs {
 
 /// Static pods are pictures of what runs from files: nothing takes them away. Nor does anything end a
 /// pod that tolerates the taint, unless it was ending before.
-fn stays(pod: &Pod, value: &str) -> bool {
+fn stays(pod: &Pod, taint: &OutOfService) -> bool {
     let spec = pod.spec.as_ref();
     let tolerations = spec.and_then(|spec| spec.tolerations.as_deref());
-    let taint = NoExecute {
-        key: OUT_OF_SERVICE.to_owned(),
-        value: value.to_owned(),
-        added: None,
-    };
-    let is_tolerated = || {
-        let mut tolerations = tolerations.unwrap_or_default().iter();
-        tolerations.any(|toleration| taint.is_tolerated_by(toleration))
-    };
-    pod.metadata.deletion_timestamp.is_none() && (is_static(&pod.metadata) || is_tolerated())
+    let is_spared = is_static(&pod.metadata) || taint.spares(tolerations.unwrap_or_default());
+    pod.metadata.deletion_timestamp.is_none() && is_spared
 }
 
 fn of_node<'a>(
@@ -177,7 +168,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::constants::{MIRROR, OUT_OF_SERVICE_VALUE};
+    use crate::constants::{MIRROR, OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
+    use crate::taint::NoExecute;
 
     fn pod(name: &str, meta: &Value, spec: &Value) -> Pod {
         let mut pod =
@@ -202,12 +194,20 @@ mod tests {
         .expect("an attachment")
     }
 
+    fn taint() -> OutOfService {
+        OutOfService::Evicting(NoExecute {
+            key: OUT_OF_SERVICE.to_owned(),
+            value: OUT_OF_SERVICE_VALUE.to_owned(),
+            added: None,
+        })
+    }
+
     fn remains(pods: &[Pod], attachments: &[VolumeAttachment], claims: &Claims) -> Remains {
-        Remains::of("worker-1", OUT_OF_SERVICE_VALUE, pods, attachments, claims)
+        Remains::of("worker-1", &taint(), pods, attachments, claims)
     }
 
     fn open<'a>(pods: &[Pod], attachments: &'a [VolumeAttachment]) -> Vec<&'a str> {
-        Remains::open("worker-1", OUT_OF_SERVICE_VALUE, pods, attachments)
+        Remains::open("worker-1", &taint(), pods, attachments)
     }
 
     #[test]

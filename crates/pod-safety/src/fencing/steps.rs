@@ -5,6 +5,7 @@
 
 use maintenance_lease::protocol::{Now, Span};
 
+use super::record::Since;
 use crate::facts::Zone;
 use crate::known::{Known, Why};
 use crate::node::{Pulse, Signs};
@@ -22,10 +23,23 @@ pub struct Sight {
     pub zone: Known<Zone>,
     /// Who remediates it by themselves, if anybody.
     pub remediation: Known<Option<String>>,
-    /// The caller has its lock.
-    pub is_locked: bool,
+    /// Whose its lock is.
+    pub lock: Lock,
     /// It is known that nothing runs there any more: the operator says so, or the hook did it.
     pub is_proven: bool,
+    /// The record was written by this very run.
+    pub is_recorded: bool,
+}
+
+/// Whose the lock of a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// The caller's.
+    Callers,
+    /// Somebody else's.
+    Others,
+    /// Nobody's: it is free, or ran out.
+    Nobodys,
 }
 
 /// What is to be done next.
@@ -37,6 +51,8 @@ pub enum Step {
     Fence,
     /// Record it, and taint the Node.
     Record,
+    /// Take the hold again that this fencing took and that somebody ended: all else is done.
+    HoldAgain,
     /// Follow until nothing of the node is left: all else is done.
     Follow,
 }
@@ -75,17 +91,35 @@ pub struct Insistence {
 
 impl Sight {
     /// It was fenced, and has not been restarted or replaced since: this very Node's record and taint
-    /// say so.
+    /// say so. Where its kubelet never said what it booted, only the run that wrote the record knows.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
-        let record = self.signs.record.as_ref();
-        self.was_fenced() && record.is_some_and(|record| record.boot_id == self.boot_id)
+        let signs = &self.signs;
+        let stands = signs.fencing(&self.uid, &self.boot_id).is_some()
+            || (self.is_recorded && self.since() == Some(Since::Unknown));
+        stands && signs.out_of_service.is_evicting()
     }
 
     /// It was fenced, and may have been restarted since.
     fn was_fenced(&self) -> bool {
+        self.signs.out_of_service.is_asserted()
+            && self.since().is_some_and(|since| since != Since::NewNode)
+    }
+
+    /// What became of it since the fencing that is recorded.
+    fn since(&self) -> Option<Since> {
+        let record = self.signs.record.as_ref()?;
+        Some(record.since(&self.uid, &self.boot_id))
+    }
+
+    /// The next step of what is fenced.
+    fn go_on(&self) -> Step {
         let record = self.signs.record.as_ref();
-        self.signs.out_of_service && record.is_some_and(|record| record.node_uid == self.uid)
+        let took_hold = record.is_some_and(|record| record.hold.is_some());
+        match self.lock {
+            Lock::Nobodys if took_hold => Step::HoldAgain,
+            Lock::Nobodys | Lock::Callers | Lock::Others => Step::Follow,
+        }
     }
 
     /// The next step at `now`.
@@ -95,7 +129,7 @@ impl Sight {
     pub fn next(&self, now: Now, insistence: Insistence) -> Result<Step, Refusal> {
         let heartbeat = match &self.signs.heartbeat {
             Known::Yes(heartbeat) => *heartbeat,
-            Known::Unknown(_) if self.is_fenced() => return Ok(Step::Follow),
+            Known::Unknown(_) if self.is_fenced() => return Ok(self.go_on()),
             Known::Unknown(why) => return Err(Refusal::HeartbeatUnknown(why.clone())),
         };
         if self.signs.is_fresh(now) == Some(true) {
@@ -106,7 +140,7 @@ impl Sight {
             });
         }
         if self.is_fenced() {
-            return Ok(Step::Follow);
+            return Ok(self.go_on());
         }
         // Of what its kubelet never said a word, the control plane says nothing either.
         if self.signs.ready.is_none() || self.signs.pulse(now) != Some(Pulse::Silent) {
@@ -126,10 +160,10 @@ impl Sight {
             Known::Unknown(_) if insistence.zone_unknown => {}
             Known::Unknown(why) => return Err(Refusal::ZoneUnknown(why.clone())),
         }
-        Ok(match (self.is_locked, self.is_proven) {
-            (false, _) => Step::Hold,
-            (true, false) => Step::Fence,
-            (true, true) => Step::Record,
+        Ok(match (self.lock, self.is_proven) {
+            (Lock::Others | Lock::Nobodys, _) => Step::Hold,
+            (Lock::Callers, false) => Step::Fence,
+            (Lock::Callers, true) => Step::Record,
         })
     }
 }
@@ -141,6 +175,7 @@ mod tests {
     use super::*;
     use crate::fencing::record::{How, Record};
     use crate::node::{Ready, Status};
+    use crate::taint::{NoExecute, OutOfService};
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
 
@@ -166,21 +201,30 @@ mod tests {
                 }),
                 heartbeat: ago(90),
                 reported: None,
-                out_of_service: false,
+                out_of_service: OutOfService::No,
                 record: None,
             },
             uid: "u".to_owned(),
             boot_id: "b".to_owned(),
             zone: Known::Yes(zone(1, 3)),
             remediation: Known::Yes(None),
-            is_locked: true,
+            lock: Lock::Callers,
             is_proven: true,
+            is_recorded: false,
         }
+    }
+
+    fn evicting() -> OutOfService {
+        OutOfService::Evicting(NoExecute {
+            key: String::new(),
+            value: String::new(),
+            added: None,
+        })
     }
 
     fn fenced() -> Sight {
         let mut sight = silent();
-        sight.signs.out_of_service = true;
+        sight.signs.out_of_service = evicting();
         sight.signs.record = Some(Record {
             who: "alice".to_owned(),
             why: None,
@@ -202,11 +246,13 @@ mod tests {
     #[test]
     fn each_step_follows_from_what_was_done() {
         let undone = |sight: &mut Sight| {
-            sight.is_locked = false;
+            sight.lock = Lock::Nobodys;
             sight.is_proven = false;
         };
         assert_eq!(next(undone), Ok(Step::Hold));
-        assert_eq!(next(|sight| sight.is_locked = false), Ok(Step::Hold));
+        for lock in [Lock::Nobodys, Lock::Others] {
+            assert_eq!(next(|sight| sight.lock = lock), Ok(Step::Hold));
+        }
         assert_eq!(next(|sight| sight.is_proven = false), Ok(Step::Fence));
         assert_eq!(next(|_| ()), Ok(Step::Record));
         assert_eq!(next(|sight| *sight = fenced()), Ok(Step::Follow));
@@ -216,7 +262,7 @@ mod tests {
     fn what_was_fenced_is_followed_whoever_did_it_and_whatever_else_is_so() {
         let followed = next(|sight| {
             *sight = fenced();
-            sight.is_locked = false;
+            sight.lock = Lock::Others;
             sight.is_proven = false;
             sight.zone = Known::Yes(zone(3, 3));
             sight.signs.heartbeat = Known::Unknown(Why::NotRead);
@@ -236,13 +282,54 @@ mod tests {
             sight.boot_id = "that of a later kernel".to_owned();
         });
         assert_eq!(before_a_restart, Ok(Step::Record));
-        let without_record = next(|sight| sight.signs.out_of_service = true);
+        let without_record = next(|sight| sight.signs.out_of_service = evicting());
         assert_eq!(without_record, Ok(Step::Record));
         let without_taint = next(|sight| {
             *sight = fenced();
-            sight.signs.out_of_service = false;
+            sight.signs.out_of_service = OutOfService::No;
         });
         assert_eq!(without_taint, Ok(Step::Record));
+        let without_eviction = next(|sight| {
+            *sight = fenced();
+            sight.signs.out_of_service = OutOfService::Asserted;
+        });
+        assert_eq!(without_eviction, Ok(Step::Record));
+    }
+
+    /// What booted, nobody knows: only the run that has just recorded it need not do so again.
+    #[test]
+    fn a_fencing_without_a_boot_id_is_known_to_who_recorded_it() {
+        for (is_recorded, expected) in [(false, Step::Record), (true, Step::Follow)] {
+            let step = next(|sight| {
+                *sight = fenced();
+                sight.boot_id = String::new();
+                if let Some(record) = &mut sight.signs.record {
+                    record.boot_id = String::new();
+                }
+                sight.is_recorded = is_recorded;
+            });
+            assert_eq!(step, Ok(expected));
+        }
+    }
+
+    #[test]
+    fn the_hold_of_a_fencing_is_taken_again_where_it_was_ended() {
+        for (lock, hold, expected) in [
+            (Lock::Nobodys, Some("u.1.n"), Step::HoldAgain),
+            (Lock::Callers, Some("u.1.n"), Step::Follow),
+            (Lock::Others, Some("u.1.n"), Step::Follow),
+            // The lock was none of the fencing's.
+            (Lock::Nobodys, None, Step::Follow),
+        ] {
+            let step = next(|sight| {
+                *sight = fenced();
+                sight.lock = lock;
+                if let Some(record) = &mut sight.signs.record {
+                    record.hold = hold.map(ToOwned::to_owned);
+                }
+            });
+            assert_eq!(step, Ok(expected), "{lock:?} {hold:?}");
+        }
     }
 
     #[test]

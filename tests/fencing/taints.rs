@@ -1,0 +1,50 @@
+//! Out-of-service taints that others set: whether they are enough.
+
+use serde_json::Value;
+
+use crate::support::Stage;
+
+const KEY: &str = "node.kubernetes.io/out-of-service";
+
+/// The values and effects of the node's out-of-service taints.
+fn taints(stage: &Stage, node: &str) -> Vec<(Value, Value)> {
+    let node = stage.node(node);
+    let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+    let ours = taints.filter(|taint| taint["key"] == KEY);
+    ours.map(|taint| (taint["value"].clone(), taint["effect"].clone()))
+        .collect()
+}
+
+/// Only one of effect NoExecute evicts pods.
+#[test]
+fn a_taint_that_evicts_nothing_is_not_enough() {
+    let (stage, node) = Stage::with_silent_node("no-eviction");
+    stage.kubectl(&["taint", "node", &node, &format!("{KEY}=x:NoSchedule")]);
+    let both = [
+        ("x".into(), "NoSchedule".into()),
+        ("nodeshutdown".into(), "NoExecute".into()),
+    ];
+    stage.fence(&node);
+    assert_eq!(taints(&stage, &node), both);
+    // Where it is taken away, the next run sets it anew.
+    stage.kubectl(&["taint", "node", &node, &format!("{KEY}:NoExecute-")]);
+    assert_eq!(taints(&stage, &node), both[..1]);
+    stage.fence(&node);
+    assert_eq!(taints(&stage, &node), both);
+    stage.comes_back(&node, "boot-2");
+    stage.maint(["unfence", &node]).succeeds();
+    assert_eq!(taints(&stage, &node), []);
+}
+
+/// One that evicts is as good as ours.
+#[test]
+fn a_taint_that_evicts_is_left_as_it_is() {
+    let (stage, node) = Stage::with_silent_node("eviction");
+    stage.kubectl(&["taint", "node", &node, &format!("{KEY}=x:NoExecute")]);
+    stage.fence(&node);
+    assert_eq!(taints(&stage, &node), [("x".into(), "NoExecute".into())]);
+    let again = stage
+        .maint(["fence", &node, "--powered-off=dark"])
+        .succeeds();
+    assert!(again.stdout.contains("was fenced already"), "{again}");
+}
