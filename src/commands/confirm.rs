@@ -6,6 +6,7 @@ use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::protocol::{self, Caller, Instant, Names, Now, State, breaks};
 
+use super::fencing::is_of_fencing;
 use super::targets::Targets;
 use crate::cli::changing::ChangingArgs;
 use crate::cli::nodes::Selection;
@@ -99,6 +100,7 @@ fn broken<'a>(identity: &str, verb: Verb, targets: &'a Targets, now: Now) -> Vec
         identity: names.id(identity),
         hold_identity: names.id(&hold_identity(identity)),
     };
+    let is_unhold = verb == Verb::Unhold;
     let verb = match verb {
         Verb::Release => protocol::Verb::ForceRelease,
         Verb::Hold => protocol::Verb::Hold {
@@ -106,13 +108,19 @@ fn broken<'a>(identity: &str, verb: Verb, targets: &'a Targets, now: Now) -> Vec
             take_over: true,
         },
         Verb::Unhold => protocol::Verb::Unhold { another: true },
-        Verb::Acquire | Verb::Renew | Verb::With | Verb::Verify | Verb::Wait | Verb::Fence => {
-            return Vec::new();
-        }
+        Verb::Acquire
+        | Verb::Renew
+        | Verb::With
+        | Verb::Verify
+        | Verb::Wait
+        | Verb::Fence
+        | Verb::Unfence => return Vec::new(),
     };
     targets
         .leases()
         .filter(|lease| breaks(verb, caller, &lease.reduced(&mut names), now))
+        // It is refused whatever somebody answers.
+        .filter(|lease| !(is_unhold && is_of_fencing(lease, now)))
         .collect()
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use maintenance_lease::NodeLease;
 use pod_safety::Known;
 use pod_safety::fencing::steps::{Insistence, Lock, Sight, Step};
-use pod_safety::fencing::{How, Record, patch};
+use pod_safety::fencing::{How, Record, Remains, patch};
 use pod_safety::wire::rfc3339;
 use serde_json::Value;
 
@@ -17,7 +17,9 @@ use crate::cli::output::{Format, OutputArgs};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::report::fencing::{Fencing, fenced, hold_lost, hold_stays, refusal, stuck};
+use crate::report::fencing::{
+    Fencing, fenced, hold_lost, hold_not_ended, hold_stays, refusal, stuck, unrecorded,
+};
 use crate::report::refusal::person;
 use crate::report::verb::Verb;
 use crate::report::with::command_line;
@@ -230,15 +232,15 @@ impl Course<'_> {
         self.hook.withdraw().await;
         if let Some(hold) = self.taken.take() {
             if let Err(failure) = site.unhold(&hold).await {
-                terminal.warn(format!(
-                    "node/{node} stays on hold: {}; to end that: {} unhold {node}",
-                    escape(&failure.to_string()),
-                    site.program(),
-                    node = site.node,
-                ));
+                terminal.warn(hold_not_ended(&site.node, &failure, site.program()));
             }
         } else if self.has_found_hold && !self.has_written {
             terminal.warn(hold_stays(&site.node, site.program()));
+        }
+        if let Some(How::Hook { isolated, .. }) = self.how
+            && !self.has_written
+        {
+            terminal.warn(unrecorded(&site.node, isolated));
         }
     }
 
@@ -303,7 +305,12 @@ impl Course<'_> {
         }
         if matches!(step, Step::HoldAgain | Step::Follow) {
             self.tell(&look, true).await;
-            return Ok(());
+            return match &look.evidence.signs.record {
+                Some(record) => {
+                    self.print(Fencing::fenced(&site.node, record, &Remains::default()))
+                }
+                None => Ok(()),
+            };
         }
         let how = match self.how.clone() {
             Some(how) => how,
@@ -326,7 +333,7 @@ impl Course<'_> {
         };
         let line = fenced(&site.node, &record, false);
         self.result(line + site.suffix());
-        Ok(())
+        self.print(Fencing::fenced(&site.node, &record, &Remains::default()))
     }
 
     async fn follow(&self, look: &Look) -> Result<(), Failure> {
@@ -345,10 +352,7 @@ impl Course<'_> {
             ));
         }
         if let Some(record) = &look.evidence.signs.record {
-            let outcome = Fencing::fenced(&site.node, record, &remains);
-            if let Some(text) = outcome.print(self.args.output.format())? {
-                site.session.terminal.data(text);
-            }
+            self.print(Fencing::fenced(&site.node, record, &remains))?;
         }
         match remains.is_over() {
             true => Ok(()),
@@ -369,6 +373,15 @@ impl Course<'_> {
             let message = line + &escape(&why.unwrap_or_default());
             site.post(&look.evidence, "NodeFenced", message, true).await;
         }
+    }
+
+    /// The outcome, where it was asked for as data.
+    fn print(&self, outcome: Fencing<'_>) -> Result<(), Failure> {
+        let outcome = outcome.in_dry_run(self.site.is_dry_run());
+        if let Some(text) = outcome.print(self.args.output.format())? {
+            self.site.session.terminal.data(text);
+        }
+        Ok(())
     }
 
     fn result(&self, line: String) {

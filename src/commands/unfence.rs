@@ -101,7 +101,7 @@ pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, F
     if result.is_err() {
         course.hook.withdraw().await;
     }
-    Ok(site.end(Verb::Unhold, result).await)
+    Ok(site.end(Verb::Unfence, result).await)
 }
 
 /// A node on its way back.
@@ -357,7 +357,8 @@ impl Course<'_> {
     fn tell(&self, line: &str) -> Result<(), Failure> {
         let terminal = self.site.session.terminal;
         let format = self.args.output.format();
-        match Fencing::unfenced(&self.site.node).print(format)? {
+        let outcome = Fencing::unfenced(&self.site.node).in_dry_run(self.site.is_dry_run());
+        match outcome.print(format)? {
             Some(text) => terminal.data(text),
             None if matches!(format, Format::Text | Format::Wide) => terminal.result(line),
             None => {}

@@ -3,11 +3,13 @@
 use clap::Args;
 use maintenance_lease::Done;
 
+use super::fencing::is_of_fencing;
 use super::targets::Target;
 use super::work::{Report, Work, must_exist};
 use crate::cli::changing::ChangingArgs;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::report::fencing::hold_of_fencing;
 use crate::report::verb::Verb;
 use crate::session::Start;
 
@@ -15,7 +17,7 @@ use crate::session::Start;
 ///
 /// A node that nobody has is no error. The hold of somebody else, also one made by hand with plain
 /// kubectl, is ended after a confirmation that names them. A lease is not a hold: release is for
-/// leases.
+/// leases. The hold that fence took is refused (exit code 6): unfence ends it.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint unhold worker-1
@@ -42,6 +44,11 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
     let confirmed = &confirmed;
     work.each(targets, report, |target| async move {
         let Target { node, seen } = target;
+        let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
+        let now = session.locks.server_time().now();
+        if let Some(lease) = lease.filter(|lease| is_of_fencing(lease, now)) {
+            return Err(hold_of_fencing(lease, session.program));
+        }
         let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
         let change = session
             .locks

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use maintenance_lease::protocol::{Instant, Span};
+use maintenance_lease::protocol::{Instant, Refusal, Span};
+use maintenance_lease::{Error, NodeLease};
 use pod_safety::Why;
 use pod_safety::fencing::record::How;
 use pod_safety::fencing::{Attempt, Record, Remains, back, steps};
 use serde::Serialize;
 
 use super::item::API_VERSION;
+use super::refusal::{person, why};
 use super::time::{clock, length};
 use crate::cli::output::Format;
 use crate::cli::program::Program;
@@ -154,6 +156,41 @@ pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
 /// The hold of the fencing of `node` was ended, and `person` has it now.
 pub(crate) fn hold_lost(node: &str, person: &str) -> String {
     format!("the hold of the fencing of node/{node} was ended: {person} has the node now")
+}
+
+/// The hold that a fencing took is not to be ended by itself: `lease`.
+pub(crate) fn hold_of_fencing(lease: &NodeLease, program: &Program) -> Failure {
+    let node = lease.node();
+    unsafe_(
+        format!(
+            "node/{node} is on hold by {} until it is unfenced{}",
+            person(lease),
+            why(lease)
+        ),
+        format!(
+            "to take the node back into service, which ends the hold: {program} unfence {node}"
+        ),
+    )
+}
+
+/// The hold that a run took on `node` could not be given back.
+pub(crate) fn hold_not_ended(node: &str, failure: &Failure, program: &Program) -> String {
+    if let Failure::Lock(Error::Refused(refused)) = failure
+        && refused.refusal == Refusal::ChangedHands
+        && let Some(lease) = &refused.lease
+    {
+        return hold_lost(node, &person(lease));
+    }
+    format!(
+        "node/{node} stays on hold: {}; to end that: {program} unfence {node}",
+        escape(&failure.to_string())
+    )
+}
+
+/// A hook for `node` succeeded, and the run ended before that was recorded.
+pub(crate) fn unrecorded(node: &str, isolated: bool) -> String {
+    let state = if isolated { "cut off" } else { "off" };
+    format!("the hook succeeded and was not recorded: by its word node/{node} is {state}")
 }
 
 /// A hook for `node` did not succeed: `how`, behind "the hook".
@@ -349,6 +386,9 @@ pub(crate) struct Fencing<'a> {
     api_version: &'static str,
     kind: &'static str,
     node: &'a str,
+    /// Nothing was done: so it would be.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dry_run: bool,
     /// It is out of service by our record.
     fenced: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -397,11 +437,17 @@ impl<'a> Fencing<'a> {
             api_version: API_VERSION,
             kind: "Fencing",
             node,
+            dry_run: false,
             fenced: false,
             record: None,
             tolerating: &[],
             left: None,
         }
+    }
+
+    /// The same, as it would be after what a dry run only says.
+    pub(crate) fn in_dry_run(self, dry_run: bool) -> Self {
+        Self { dry_run, ..self }
     }
 
     /// It in the form that was asked for; `None` where that is words.

@@ -122,7 +122,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
                 program.as_holder(identity::person(holder)).again(node, "")
             );
         }
-        if verb == Verb::Fence {
+        if matches!(verb, Verb::Fence | Verb::Unfence) {
             let person = for_shell(identity::person(holder));
             return format!("if that is you on another host, say so: --holder {person}");
         }
@@ -144,7 +144,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
             "ask them{or_wait}, or take it over: {}",
             program.again(node, "--take-over")
         ),
-        (Refusal::Held | Refusal::AdminHold, Verb::Fence) => {
+        (Refusal::Held | Refusal::AdminHold, Verb::Fence | Verb::Unfence) => {
             format!("ask them, or take it over first: {program} hold {node} --take-over -m {why}")
         }
         (Refusal::AdminHold, Verb::Acquire | Verb::With) => {

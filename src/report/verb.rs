@@ -11,6 +11,7 @@ pub(crate) enum Verb {
     With,
     Verify,
     Fence,
+    Unfence,
     Wait,
 }
 
@@ -40,6 +41,7 @@ impl Verb {
             Self::With => "with",
             Self::Verify => "verify",
             Self::Fence => "fence",
+            Self::Unfence => "unfence",
             Self::Wait => "wait",
         }
     }
@@ -51,7 +53,7 @@ impl Verb {
             Self::Renew => "renewed",
             Self::Release => "released",
             Self::Hold => "put on hold",
-            Self::Unhold => "taken off hold",
+            Self::Unhold | Self::Unfence => "taken off hold",
             Self::With => "locked",
             Self::Verify => "verified",
             Self::Fence => "put on hold",
@@ -64,7 +66,7 @@ impl Verb {
         match self {
             Self::Acquire | Self::Renew | Self::With | Self::Verify => "held",
             Self::Hold | Self::Fence => "on hold",
-            Self::Release | Self::Unhold | Self::Wait => "free",
+            Self::Release | Self::Unhold | Self::Unfence | Self::Wait => "free",
         }
     }
 

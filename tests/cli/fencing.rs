@@ -2,6 +2,7 @@
 //! one is under way. All else is in tests/fencing.
 
 use http::Method;
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::{Cluster, Treatment, ago, holder_of, on_real};
@@ -114,6 +115,54 @@ fn a_node_that_reports_while_its_record_is_under_way_is_not_fenced() {
         assert!(run.stderr.contains(&format!("{node} is alive")), "{run}");
         assert!(!is_recorded(cluster, &node));
         assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+/// A node that comes back between the first look and the hold is found alive, and its hold is given back.
+#[test]
+fn a_node_that_comes_back_while_it_is_put_on_hold_is_not_fenced() {
+    on_real("fence-late", |cluster| {
+        let node = silent(cluster);
+        cluster.lease(&node, &json!({}));
+        let gate = cluster.gate_for_writes(&[Treatment::Keep]);
+        let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
+        let running = fence.kubeconfig(&gate.kubeconfig).start();
+        let kept = gate.kept();
+        beats(cluster, &node, 0);
+        assert_eq!(kept.passes(), 200);
+        let run = running.ends();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(run.stderr.contains(&format!("{node} is alive")), "{run}");
+        assert!(!is_recorded(cluster, &node));
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+/// Killed between hold and record, it knows its hold again, and goes on.
+#[test]
+fn after_a_crash_behind_the_hold_it_goes_on() {
+    on_real("fence-killed", |cluster| {
+        let node = silent(cluster);
+        let gate = cluster.gate(keeps);
+        let fence = || cluster.maint(["fence", &node, "--powered-off=dark"]);
+        let running = fence().kubeconfig(&gate.kubeconfig).start();
+        // Dropped, it is never written.
+        drop(gate.kept());
+        running.is_sent(Signal::KILL);
+        running.ends_killed();
+        assert!(!is_recorded(cluster, &node));
+        let holder = || holder_of(cluster, &node);
+        assert_eq!(holder().as_deref(), Some("kubeadm:alice@bastion"));
+        let run = fence().succeeds();
+        assert!(!run.stderr.contains("on hold"), "it is already: {run}");
+        let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
+        let record = &seen["metadata"]["annotations"]["kubectl-maint.dev/fenced"];
+        let record = record.as_str().expect("a record");
+        assert!(
+            record.contains(r#""hold":""#),
+            "it is the fencing's: {record}"
+        );
+        assert_eq!(holder().as_deref(), Some("kubeadm:alice@bastion"));
     });
 }
 

@@ -1,5 +1,6 @@
 //! What keeps a node from being fenced.
 
+use control_plane::Rule;
 use insta::assert_snapshot;
 use serde_json::json;
 
@@ -55,6 +56,44 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
     );
     assert_eq!(run.code, 0, "{run}");
     assert!(stage.is_tainted(&node));
+}
+
+/// Who may not see the other nodes knows better or goes no further.
+#[test]
+fn a_zone_that_nobody_may_read_is_a_doubt_of_its_own() {
+    let (stage, node) = Stage::with_silent_node("unseen");
+    let rules = [
+        Rule::new("", &["nodes"], &["get", "patch"]),
+        Rule::new("", &["pods"], &["list"]),
+        Rule::new("storage.k8s.io", &["volumeattachments"], &["list"]),
+        Rule::new("", &["namespaces", "events"], &["create"]),
+        Rule::new(
+            "coordination.k8s.io",
+            &["leases"],
+            &["get", "create", "patch"],
+        ),
+    ];
+    let name = stage.name("zoe");
+    let user = stage.plane.user(&name, &[]).expect("a kubeconfig");
+    stage.plane.grant(&name, &rules).expect("rights");
+    let fence = |more: &[&str]| {
+        let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
+        fence.args(more).kubeconfig(&user).run()
+    };
+    assert_snapshot!(fence(&[]), @"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    -- stderr
+    error: unknown how many other nodes are silent: you may not list nodes
+    hint: where you know that they are well: --override=zone-unknown -m WHY
+    -- exit code 6
+    ");
+    let another = fence(&["--override=mass-loss", "-m", "I see them"]);
+    assert_eq!(another.code, 6, "{another}");
+    stage.is_untouched(&node);
+    let run = fence(&["--override=zone-unknown", "-m", "I see them"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(stage.is_tainted(&node));
+    assert_eq!(stage.record(&node).expect("a record")["why"], "I see them");
 }
 
 /// Who has the lock is named.

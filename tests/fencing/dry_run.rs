@@ -1,7 +1,7 @@
 //! Dry runs: nothing is written, nothing is run.
 
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::Stage;
 
@@ -65,7 +65,27 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
     "#
     );
 
+    let rehearsed = |verb: &[&str]| {
+        let run = stage.maint(verb).args(["--dry-run=server", "-o", "json"]);
+        serde_json::from_str::<Value>(&run.succeeds().stdout).expect("JSON")
+    };
+    let fence = ["fence", &node, "--powered-off=dark"];
+    let told = rehearsed(&fence);
+    assert_eq!(
+        (&told["fenced"], &told["dryRun"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(told["record"]["how"], json!({"poweredOff": "dark"}));
+    let name = ["--dry-run=client", "-o", "name"];
+    let run = stage.maint(fence).args(name).succeeds();
+    assert_eq!(run.stdout, format!("node/{node}\n"));
     stage.fence(&node);
+    let told = rehearsed(&fence);
+    assert_eq!(
+        (&told["fenced"], &told["dryRun"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(told["record"], stage.record(&node).expect("a record"));
     stage.comes_back(&node, "boot-2");
     let before = written(&stage, &node);
     assert!(before.record.is_some() && before.taint.is_some());
@@ -78,6 +98,11 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
         assert_eq!(written(&stage, &node), before, "{mode}");
     }
     assert!(!ran.exists());
+    let told = rehearsed(&["unfence", &node]);
+    assert_eq!(
+        (&told["fenced"], &told["dryRun"]),
+        (&json!(false), &json!(true))
+    );
     assert_snapshot!(stage.maint(["unfence", &node, "--dry-run"]).run(), @"
     $ kubectl maint unfence worker-1 --dry-run
     node/worker-1 unfenced (dry run)

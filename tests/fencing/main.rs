@@ -8,6 +8,7 @@ mod documented;
 mod doubts;
 mod dry_run;
 mod force_delete;
+mod holds;
 mod hooks;
 mod node_gone;
 mod races;
