@@ -7,6 +7,7 @@ mod evidence;
 mod locks;
 mod look;
 mod next;
+mod note;
 mod request;
 mod sequel;
 mod tell;

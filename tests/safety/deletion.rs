@@ -90,13 +90,12 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
             "{note}"
         );
         assert!(
-            note.contains("by force. Why: why. Known then: node-silent: "),
+            note.contains(
+                "by force. Given up: owner, quorum. Why: why. Known then: owner: Stateful"
+            ),
             "{note}"
         );
-        assert!(
-            note.contains("owner: StatefulSet/web promises one web-0"),
-            "{note}"
-        );
+        assert!(note.contains("; node-silent: nobody hears"), "{note}");
         // The node's lease was taken and given back.
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
         let lease = scene.cluster.lease_of(&scene.node);
@@ -396,6 +395,32 @@ fn of_several_pods_all_or_none_go() {
         let run = force_delete(&["--confirm=owner", "-m", "why", "--timeout=0", "-o", "name"]);
         assert_eq!(run.succeeds().stdout, "pod/web-0\npod/web-1\n");
         assert!(!scene.is_there("web-0") && !scene.is_there("web-1"));
+    });
+}
+
+#[test]
+fn evidence_that_is_too_long_for_the_server_is_cut_where_it_says_so() {
+    scene("long", |scene| {
+        let set = scene.stateful_set("web", 3, 1);
+        let finalizers: Vec<String> = (0..10)
+            .map(|n| format!("example.com/{}-{n}", "k".repeat(60)))
+            .collect();
+        let kept = json!({"metadata": {"finalizers": finalizers}});
+        scene.ended_pod("web-0", Some(&set), &kept);
+        let words = ["--confirm=owner,quorum", "-m", &"w".repeat(1000)];
+        scene.force_delete("web-0", &words).succeeds();
+        let notes = evidence(scene, "StatefulSet", "web");
+        let [note] = &notes[..] else {
+            panic!("{notes:?}");
+        };
+        assert!(
+            note.contains(" Given up: owner, quorum. Why: www"),
+            "{note}"
+        );
+        assert!(note.contains("; finalizers: "), "{note}");
+        assert!(note.ends_with('…') && note.len() <= 1024, "{note}");
+        let free = json!({"metadata": {"finalizers": null}});
+        scene.cluster.patch(&scene.pod_path("web-0"), &free);
     });
 }
 

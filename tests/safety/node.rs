@@ -71,15 +71,22 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         let events = scene
             .cluster
             .get("/apis/events.k8s.io/v1/namespaces/default/events");
-        let noted = events["items"]
+        let event = events["items"]
             .as_array()
             .expect("a list")
             .iter()
-            .any(|event| {
+            .find(|event| {
                 event["regarding"]["name"] == scene.node.as_str()
                     && event["reason"] == "ForceDeleted"
             });
-        assert!(noted, "{events:#}");
+        let note = event.map(|event| event["note"].as_str().expect("a note"));
+        let note = note.unwrap_or_else(|| panic!("{events:#}"));
+        let given_up = format!(
+            "by force. Given up: owner. Why: scrapped. Given up on pods: {}/db-0 (owner). \
+             Known then: owner of db-0: StatefulSet/db promises one db-0",
+            scene.namespace
+        );
+        assert!(note.contains(&given_up), "{note}");
     });
 }
 

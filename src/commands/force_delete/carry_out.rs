@@ -35,6 +35,8 @@ pub(super) struct Work<'a> {
 #[derive(Clone)]
 pub(super) struct Deleted {
     pub(super) report: Report,
+    /// Of a Node: those on the pods that go along.
+    pub(super) along: Vec<Report>,
     /// The pod; `None`: it is a Node, or was deleted before.
     pub(super) seen: Option<Seen>,
     pub(super) outcome: Outcome,
@@ -45,6 +47,7 @@ impl Deleted {
     pub(super) fn before(report: Report, finalizers: Vec<String>) -> Self {
         Self {
             report,
+            along: Vec::new(),
             seen: None,
             outcome: Outcome::StillHeld { finalizers },
         }
@@ -195,6 +198,7 @@ impl Work<'_> {
                     seen: look.pods.get(index).cloned(),
                     outcome: self.outcome(&answer),
                     report: report.clone(),
+                    along: self.along(&look).to_vec(),
                 });
                 if let Answer::Lost { why, code } = answer {
                     return Err(self.open(&report.target, &why, code));
@@ -231,6 +235,14 @@ impl Work<'_> {
             // Those of its pods come behind its own.
             Asked::Node(_) => look.reports.get(..1).unwrap_or_default(),
             Asked::Pods(_) | Asked::Labelled(_) => &look.reports,
+        }
+    }
+
+    /// Those of the pods that go along with what a request to delete is sent for.
+    fn along<'l>(&self, look: &'l Look) -> &'l [Report] {
+        match self.asked {
+            Asked::Node(_) => look.reports.get(1..).unwrap_or_default(),
+            Asked::Pods(_) | Asked::Labelled(_) => &[],
         }
     }
 }

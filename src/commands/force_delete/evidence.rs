@@ -6,10 +6,10 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::ObjectReference;
 use maintenance_lease::ApiError;
 use pod_safety::Known;
-use pod_safety::checks::Level;
 use pod_safety::facts::{NodeSight, Owner};
 
 use super::carry_out::{Deleted, Work};
+use super::note::note;
 use crate::report::safety::Outcome;
 use crate::terminal::escape;
 
@@ -20,9 +20,10 @@ impl Work<'_> {
     /// Leaves the evidence of what was deleted, all at once: on what recreates the pod, else on the node.
     pub(super) async fn leave_events(&self, deleted: &[Deleted]) {
         let caller = self.session.locks.identity();
+        let why = self.args.message.as_deref().unwrap_or_default();
         let deleted = deleted.iter().filter(|one| one.was_deleted());
         let posting = join_all(deleted.map(|one| async {
-            let (regarding, note) = (regarding(one), self.note(one));
+            let (regarding, note) = (regarding(one), note(caller, why, one));
             self.reader
                 .post_event(&regarding, caller, "ForceDeleted", &note)
                 .await
@@ -37,31 +38,6 @@ impl Work<'_> {
                 escape(&error.to_string())
             ));
         }
-    }
-
-    fn note(&self, one: &Deleted) -> String {
-        let target = &one.report.target;
-        let caller = self.session.locks.identity();
-        let did = match one.outcome {
-            Outcome::Unknown { .. } => "asked, and got no answer, to delete",
-            _ => "deleted",
-        };
-        let why = self.args.message.as_deref().unwrap_or_default();
-        let known: Vec<String> = one
-            .report
-            .checks
-            .iter()
-            .filter(|verdict| verdict.level != Level::Ok)
-            .map(|verdict| format!("{}: {}", verdict.id, verdict.words))
-            .collect();
-        let known = match &known[..] {
-            [] => "nothing that speaks against it".to_owned(),
-            known => known.join("; "),
-        };
-        escape(&format!(
-            "{caller} {did} {target} (uid {}) by force. Why: {why}. Known then: {known}",
-            target.uid,
-        ))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Events on Nodes: what happened to a lock, for those who look at the node later.
 
+use std::borrow::Cow;
+
 use http::Method;
 use serde_json::json;
 
@@ -26,6 +28,12 @@ pub struct NodeEvent {
 /// The longest note that the server takes, in bytes.
 const LONGEST_NOTE: usize = 1024;
 
+/// The longest name of a reporter that the server takes, in bytes.
+const LONGEST_INSTANCE: usize = 128;
+
+/// What stands for what was cut off.
+const CUT: &str = "…";
+
 impl Api {
     /// Posts `event`. Events about Nodes live in namespace `default`: the server takes them nowhere
     /// else.
@@ -47,10 +55,10 @@ impl Api {
             "eventTime": now,
             "action": event.reason,
             "reason": event.reason,
-            "note": truncated(&event.message, LONGEST_NOTE),
+            "note": shortened(&event.message, LONGEST_NOTE),
             "type": if event.warning { "Warning" } else { "Normal" },
             "reportingController": format!("kubectl-maint.dev/{}", escape(reporter)),
-            "reportingInstance": truncated(instance, 128),
+            "reportingInstance": shortened(instance, LONGEST_INSTANCE),
             "regarding": {
                 "apiVersion": "v1",
                 "kind": "Node",
@@ -68,16 +76,18 @@ impl Api {
     }
 }
 
-/// `text`, cut to at most `limit` bytes at a character's border.
-fn truncated(text: &str, limit: usize) -> &str {
+/// `text` in at most `limit` bytes, three or more: where it is longer, it is cut between characters and
+/// ends in an ellipsis.
+#[must_use]
+pub fn shortened(text: &str, limit: usize) -> Cow<'_, str> {
     if text.len() <= limit {
-        return text;
+        return Cow::Borrowed(text);
     }
-    let end = (0..=limit)
+    let end = (0..=limit.saturating_sub(CUT.len()))
         .rev()
         .find(|&index| text.is_char_boundary(index))
         .unwrap_or(0);
-    &text[..end]
+    Cow::Owned(format!("{}{CUT}", &text[..end]))
 }
 
 #[cfg(test)]
@@ -85,9 +95,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_notes_are_cut_at_a_character() {
-        assert_eq!(truncated("grün", 4), "grü");
-        assert_eq!(truncated("grün", 3), "gr");
-        assert_eq!(truncated("grün", 9), "grün");
+    fn long_notes_are_cut_between_characters_and_say_so() {
+        for (limit, expected) in [
+            (13, "grün ist gut"),
+            (12, "grün ist…"),
+            (11, "grün is…"),
+            (7, "grü…"),
+            (6, "gr…"),
+            (5, "gr…"),
+            (3, "…"),
+        ] {
+            assert_eq!(shortened("grün ist gut", limit), expected, "{limit}");
+        }
     }
 }

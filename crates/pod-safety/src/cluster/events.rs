@@ -4,13 +4,16 @@ use http::Method;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
-use maintenance_lease::{Accept, ApiError, Call, escape};
+use maintenance_lease::{Accept, ApiError, Call, escape, shortened};
 use serde_json::json;
 
 use super::Reader;
 
 /// The longest note that the server takes, in bytes.
 const LONGEST_NOTE: usize = 1024;
+
+/// The longest name of a reporter that the server takes, in bytes.
+const LONGEST_INSTANCE: usize = 128;
 
 impl Reader {
     /// Posts a Warning about `regarding` in its namespace, by `caller`.
@@ -37,10 +40,10 @@ impl Reader {
             "eventTime": MicroTime(time),
             "action": reason,
             "reason": reason,
-            "note": beginning(note, LONGEST_NOTE),
+            "note": shortened(note, LONGEST_NOTE),
             "type": "Warning",
             "reportingController": "kubectl-maint.dev/force-delete",
-            "reportingInstance": beginning(caller, 128),
+            "reportingInstance": shortened(caller, LONGEST_INSTANCE),
             "regarding": regarding,
         });
         let call = Call {
@@ -53,25 +56,5 @@ impl Reader {
             body: Some(("application/json", event.to_string().into_bytes())),
         };
         self.requests().call(&call).await.map(drop)
-    }
-}
-
-/// As much of `text` as has at most `limit` bytes.
-fn beginning(text: &str, limit: usize) -> &str {
-    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
-    let end = ends.take_while(|&end| end <= limit).last();
-    &text[..end.unwrap_or(0)]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_notes_are_cut_at_a_character() {
-        assert_eq!(beginning("grün", 4), "grü");
-        assert_eq!(beginning("grün", 3), "gr");
-        assert_eq!(beginning("grün", 9), "grün");
-        assert_eq!(beginning("", 9), "");
     }
 }

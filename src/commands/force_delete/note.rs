@@ -1,0 +1,222 @@
+//! The note of the Event that keeps the evidence. The server takes a kibibyte, and what is longer is cut:
+//! first comes what was given up, by its ids, then the reason, and words last.
+
+use std::iter::once;
+
+use maintenance_lease::shortened;
+use pod_safety::checks::{Level, Verdict};
+use pod_safety::report::Report;
+
+use super::carry_out::Deleted;
+use crate::report::safety::Outcome;
+use crate::terminal::escape;
+
+/// The longest that a person's name becomes in it, in bytes.
+const LONGEST_CALLER: usize = 128;
+
+/// The longest that a reason becomes in it, in bytes: what is behind it is worth as much.
+const LONGEST_WHY: usize = 256;
+
+/// What `caller` did, and why.
+pub(super) fn note(caller: &str, why: &str, done: &Deleted) -> String {
+    let Deleted {
+        report,
+        along,
+        outcome,
+        ..
+    } = done;
+    let did = match outcome {
+        Outcome::Unknown { .. } => "asked, and got no answer, to delete",
+        _ => "deleted",
+    };
+    let target = &report.target;
+    let (caller, why) = (escape(caller), escape(why));
+    let (caller, why) = (
+        shortened(&caller, LONGEST_CALLER),
+        shortened(&why, LONGEST_WHY),
+    );
+    let mut note = format!("{caller} {did} {target} (uid {}) by force.", target.uid);
+    for (what, ids) in [
+        ("Overridden", ids(once(report).chain(along), is_overridden)),
+        ("Given up", ids(once(report).chain(along), is_given_up)),
+    ] {
+        if !ids.is_empty() {
+            note.push_str(&format!(" {what}: {}.", ids.join(", ")));
+        }
+    }
+    note.push_str(&format!(" Why: {why}."));
+    let pods: Vec<String> = along.iter().filter_map(of_pod).collect();
+    if !pods.is_empty() {
+        note.push_str(&format!(" Given up on pods: {}.", pods.join("; ")));
+    }
+    note.push_str(&format!(" Known then: {}", known(report, along)));
+    note
+}
+
+/// It had to be confirmed, and was.
+fn is_given_up(level: Level) -> bool {
+    matches!(level, Level::Confirm | Level::Unknown)
+}
+
+fn is_overridden(level: Level) -> bool {
+    level == Level::Refuse
+}
+
+/// The ids of the verdicts of such a level, once each.
+fn ids<'a>(
+    reports: impl IntoIterator<Item = &'a Report>,
+    is_such: fn(Level) -> bool,
+) -> Vec<&'static str> {
+    let mut ids = Vec::new();
+    for verdict in reports.into_iter().flat_map(|report| &report.checks) {
+        if is_such(verdict.level) && !ids.contains(&verdict.id) {
+            ids.push(verdict.id);
+        }
+    }
+    ids
+}
+
+/// A pod that goes along, with what is given up on it; `None` where that is nothing.
+fn of_pod(report: &Report) -> Option<String> {
+    let ids = ids(once(report), is_given_up);
+    let target = &report.target;
+    let namespace = target.namespace.as_deref().unwrap_or_default();
+    (!ids.is_empty()).then(|| format!("{namespace}/{} ({})", target.name, ids.join(", ")))
+}
+
+/// What spoke against it, the worst first.
+fn known(report: &Report, along: &[Report]) -> String {
+    let own = report.checks.iter().map(|verdict| (verdict, None));
+    let of_pods = along.iter().flat_map(|report| {
+        let name = &report.target.name;
+        report
+            .checks
+            .iter()
+            .map(move |verdict| (verdict, Some(name)))
+    });
+    let mut known: Vec<(&Verdict, Option<&String>)> = own
+        .chain(of_pods)
+        .filter(|(verdict, _)| verdict.level != Level::Ok)
+        .collect();
+    known.sort_by_key(|(verdict, _)| std::cmp::Reverse(verdict.level));
+    let known: Vec<String> = known
+        .into_iter()
+        .map(|(verdict, pod)| {
+            let words = escape(&verdict.words);
+            match pod {
+                Some(pod) => format!("{} of {pod}: {words}", verdict.id),
+                None => format!("{}: {words}", verdict.id),
+            }
+        })
+        .collect();
+    match &known[..] {
+        [] => "nothing that speaks against it".to_owned(),
+        known => known.join("; "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pod_safety::report::Target;
+
+    use super::*;
+
+    fn report(kind: &'static str, name: &str, verdicts: &[(&'static str, Level)]) -> Report {
+        Report {
+            target: Target {
+                kind,
+                namespace: (kind == "pod").then(|| "shop".to_owned()),
+                name: name.to_owned(),
+                uid: "u-1".to_owned(),
+                resource_version: "7".to_owned(),
+                node: None,
+            },
+            checks: verdicts
+                .iter()
+                .map(|&(id, level)| Verdict {
+                    id,
+                    level,
+                    words: format!("so it is with {id}"),
+                    is_final: false,
+                })
+                .collect(),
+        }
+    }
+
+    fn deleted(report: Report, along: Vec<Report>) -> Deleted {
+        Deleted {
+            report,
+            along,
+            seen: None,
+            outcome: Outcome::Deleted,
+        }
+    }
+
+    #[test]
+    fn the_worst_comes_first_and_ids_before_words() {
+        let report = report(
+            "pod",
+            "web-0",
+            &[
+                ("target", Level::Ok),
+                ("node-silent", Level::Warn),
+                ("lease-unknown", Level::Unknown),
+                ("owner", Level::Confirm),
+                ("in-grace", Level::Refuse),
+            ],
+        );
+        assert_eq!(
+            note("alice@bastion", "unplugged", &deleted(report, Vec::new())),
+            "alice@bastion deleted pod/web-0 (uid u-1) by force. Overridden: in-grace. \
+             Given up: lease-unknown, owner. Why: unplugged. Known then: \
+             in-grace: so it is with in-grace; owner: so it is with owner; \
+             lease-unknown: so it is with lease-unknown; node-silent: so it is with node-silent"
+        );
+    }
+
+    #[test]
+    fn of_a_node_each_pod_is_named_on_which_something_is_given_up() {
+        let node = report("node", "worker-1", &[("node-silent", Level::Warn)]);
+        let pods = vec![
+            report("pod", "db-0", &[("owner", Level::Confirm)]),
+            report("pod", "web-1", &[("owner", Level::Ok)]),
+            report("pod", "alone", &[("no-owner", Level::Confirm)]),
+        ];
+        assert_eq!(
+            note("alice@bastion", "scrapped", &deleted(node, pods)),
+            "alice@bastion deleted node/worker-1 (uid u-1) by force. Given up: owner, no-owner. \
+             Why: scrapped. Given up on pods: shop/db-0 (owner); shop/alone (no-owner). Known then: \
+             owner of db-0: so it is with owner; no-owner of alone: so it is with no-owner; \
+             node-silent: so it is with node-silent"
+        );
+    }
+
+    #[test]
+    fn a_long_reason_leaves_room_for_what_was_given_up() {
+        let report = report("pod", "web-0", &[("owner", Level::Confirm)]);
+        let note = note(
+            &"a".repeat(900),
+            &"w".repeat(1024),
+            &deleted(report, Vec::new()),
+        );
+        let given_up = note.find(" Given up: owner.").expect("it is told");
+        assert!(given_up < 300, "{note}");
+        let words = note.find("so it is with owner").expect("it is told");
+        assert!(words < 600, "{note}");
+        assert!(note.contains("w…. Known then"), "{note}");
+    }
+
+    #[test]
+    fn what_got_no_answer_is_not_told_as_done() {
+        let report = report("pod", "web-0", &[]);
+        let asked = Deleted {
+            outcome: Outcome::Unknown {
+                error: "no answer within 10s".to_owned(),
+            },
+            ..deleted(report, Vec::new())
+        };
+        let note = note("alice@bastion", "why", &asked);
+        let told = "alice@bastion asked, and got no answer, to delete pod/web-0 ";
+        assert!(note.starts_with(told), "{note}");
+    }
+}
