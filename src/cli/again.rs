@@ -4,6 +4,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use super::typed::for_shell;
+use super::writing::NO_REASON;
 use crate::terminal::escape;
 
 /// The options of verbs that a next command of the same kind needs again where they were typed.
@@ -120,7 +121,7 @@ impl Again {
 
     /// The reason that was given, else a word that stands for one.
     pub(crate) fn why(&self) -> &str {
-        self.why.as_deref().unwrap_or("WHY")
+        self.why.as_deref().unwrap_or(NO_REASON)
     }
 
     /// Waiting was asked for already.

@@ -61,9 +61,33 @@ impl From<DryRunMode> for maintenance_lease::DryRun {
     }
 }
 
-/// Reads a reason: at most a kibibyte, since every client of the Lease carries it around.
+/// What stands for the reason in a command to be typed next, where none was given.
+pub(crate) const NO_REASON: &str = "WHY";
+
+/// Reads a reason: at most a kibibyte, since every client of the Lease carries it around. Whoever pastes a
+/// command has to give one of their own.
 pub(crate) fn reason(typed: &str) -> Result<String, String> {
+    if typed.trim() == NO_REASON {
+        return Err(format!(
+            "{NO_REASON} stands for your reason: give it instead"
+        ));
+    }
     maintenance_lease::check_reason(typed)
         .map(|()| typed.to_owned())
         .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_for_a_reason_is_none() {
+        assert_eq!(reason("unplugged"), Ok("unplugged".to_owned()));
+        assert_eq!(reason("WHY not"), Ok("WHY not".to_owned()));
+        for placeholder in ["WHY", " WHY"] {
+            let error = reason(placeholder).expect_err(placeholder);
+            assert!(error.contains("stands for your reason"), "{error}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use super::verb::Verb;
 use crate::cli::holder::whose_process;
 use crate::cli::program::Program;
 use crate::cli::typed::for_shell;
+use crate::cli::writing::NO_REASON;
 use crate::terminal::escape;
 
 /// Who asked for what, and when.
@@ -92,13 +93,13 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     let holder = refused.lease.as_ref().and_then(NodeLease::holder);
     let why = match verb {
         Verb::Release | Verb::Renew => program.asked().why(),
-        _ => "WHY",
+        _ => NO_REASON,
     };
     let by_force = format!("{program} release {node} --force -m {why}");
     let waits = asked.waited || program.asked().waits();
     // A reason to acquire with, where one was given.
     let reason = match program.asked().why() {
-        "WHY" => String::new(),
+        NO_REASON => String::new(),
         why => format!(" -m {why}"),
     };
     let or_wait = if waits { "" } else { ", wait for it (--wait)" };

@@ -25,6 +25,7 @@ fn arguments_that_cannot_be_meant() {
             "-m",
             "why",
         ],
+        &["force-delete", "pod/a", "--confirm=owner", "-m", "WHY"],
         &["force-delete", "pod/a", "--override=mirror"],
         &["force-delete", "-l", "", "--confirm", "-m", "why"],
         &["force-delete", "pod/a", "-o", "token"],
@@ -97,6 +98,13 @@ fn arguments_that_cannot_be_meant() {
     -- stderr
     error: "owner,pdb" names neither a pod nor a node
     hint: if it is to be confirmed, without a space: --confirm=owner,pdb
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/a --confirm=owner -m WHY
+    -- stderr
+    error: invalid value 'WHY' for '--message <WHY>': WHY stands for your reason: give it instead
+
+    For more information, try '--help'.
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --override=mirror
