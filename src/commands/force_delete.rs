@@ -37,8 +37,10 @@ use crate::session::Start;
 ///
 /// A check ends as ok, WARN, CONFIRM (a guarantee is given up), UNKNOWN (you may not read it, or it did
 /// not answer: as CONFIRM) or REFUSE, which takes an --override of its own. The report ends with the
-/// line to type next. What appears or gets worse between the report and the deletion was not confirmed:
-/// nothing is deleted then, with exit code 6, as without --confirm. docs/pod-safety.md says what each check means.
+/// line to type next: it names the pods that were shown and the ids that they need. What has another id
+/// by then, or gets worse before the deletion, was not confirmed: nothing is deleted, with exit code 6, as
+/// without --confirm. With node/NAME an id is given up for every pod of the node, also one that came
+/// since. docs/pod-safety.md says what each check means.
 ///
 /// The node's maintenance lease is held meanwhile, where you may take it; one of your own is left as
 /// found. Finalizers are never touched. An Event on the owner, or on the node, keeps the evidence.

@@ -1,10 +1,12 @@
 //! Reports on what a deletion gives up: lines for people, data for programs.
 
 use pod_safety::checks::{Level, Verdict};
+use pod_safety::constants::POD_GC;
 use pod_safety::report::{Report, Target};
 use serde::Serialize;
 
 use super::item::API_VERSION;
+use super::time::length;
 use super::wrap::hanging;
 use crate::cli::output::Format;
 use crate::failure::Failure;
@@ -48,6 +50,10 @@ impl Outcome {
         let is_node = target.kind == "node";
         match self {
             Self::WasGone => "was gone already".to_owned(),
+            Self::Deleted if is_node => format!(
+                "{done}: its maintenance lease goes with it, and its pods within about {}",
+                length(POD_GC)
+            ),
             Self::Deleted | Self::WouldBeDeleted => done.to_owned(),
             Self::Unreplaced => format!("{done}, and not replaced yet"),
             Self::Unseen { error } => {
@@ -91,8 +97,29 @@ fn held_by(finalizers: &[String]) -> String {
     format!("finalizer {}", escape(&finalizers.join(", ")))
 }
 
-/// The reports in lines of at most `columns`; with `brief`, what is ok is left out of all but the first.
-pub(crate) fn text(reports: &[Report], brief: bool, columns: Option<usize>) -> String {
+/// Which lines of reports are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lines {
+    /// All of them.
+    All,
+    /// All of the first report; of the others those that are not ok.
+    Brief,
+    /// Those that are not ok, and only the reports that have any.
+    NotOk,
+}
+
+impl Lines {
+    fn shows(self, verdict: &Verdict, index: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::Brief => index == 0 || verdict.level != Level::Ok,
+            Self::NotOk => verdict.level != Level::Ok,
+        }
+    }
+}
+
+/// Lines of the reports, of at most `columns`.
+pub(crate) fn text(reports: &[Report], shown: Lines, columns: Option<usize>) -> String {
     let width = reports
         .iter()
         .flat_map(|report| &report.checks)
@@ -100,16 +127,19 @@ pub(crate) fn text(reports: &[Report], brief: bool, columns: Option<usize>) -> S
         .max();
     let mut lines = Vec::new();
     for (index, report) in reports.iter().enumerate() {
+        let checks = report.checks.iter();
+        let checks = checks.filter(|verdict| shown.shows(verdict, index));
+        let checks: Vec<String> = checks
+            .map(|verdict| line(verdict, width.unwrap_or(0), columns))
+            .collect();
+        if checks.is_empty() && shown == Lines::NotOk {
+            continue;
+        }
         lines.push(heading(&report.target));
-        let before = lines.len();
-        let shown = report
-            .checks
-            .iter()
-            .filter(|verdict| !brief || index == 0 || verdict.level != Level::Ok);
-        lines.extend(shown.map(|verdict| line(verdict, width.unwrap_or(0), columns)));
-        if lines.len() == before {
+        if checks.is_empty() {
             lines.push("  ok".to_owned());
         }
+        lines.extend(checks);
     }
     lines.join("\n")
 }

@@ -220,6 +220,7 @@ fn a_finalizer_holds_the_object() {
             let line = "pod/web-1 is deleted already, but for finalizer example.com/keep: its name is \
                         free once the controller behind that removes it\n";
             assert!(run.stdout.ends_with(line), "{run}");
+            assert!(!run.stdout.contains("\n\n"), "{run}");
         }
         assert_eq!(evidence(scene, "StatefulSet", "web").len(), 1);
         let lease = scene.cluster.lease_of(&scene.node);

@@ -11,6 +11,7 @@ mod support;
 
 mod checks;
 mod deletion;
+mod line;
 mod node;
 mod races;
 mod requests;

@@ -62,11 +62,11 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         force_delete(scene, &dry).succeeds();
         assert!(is_there(scene), "a dry run deletes nothing");
         let run = force_delete(scene, &["--confirm=owner", "-m", "scrapped"]).succeeds();
-        assert!(
-            run.stdout
-                .ends_with(&format!("node/{} force-deleted\n", scene.node)),
-            "{run}"
+        let told = format!(
+            "node/{} force-deleted: its maintenance lease goes with it, and its pods within about 60s\n",
+            scene.node
         );
+        assert!(run.stdout.ends_with(&told), "{run}");
         assert!(!is_there(scene));
         let events = scene
             .cluster

@@ -112,7 +112,8 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
         let words = ["force-delete", &node, "--confirm=nothing", "-m", "why"];
         let run = scene.cluster.maint(words).kubeconfig(&ada).succeeds();
         assert_eq!(run.stderr, "", "{run}");
-        assert!(run.stdout.ends_with("force-deleted\n"), "{run}");
+        let told = format!("\n{node} force-deleted: ");
+        assert!(run.stdout.contains(&told), "{run}");
 
         for (verb, resource) in FOREIGN {
             let can = may(scene, &OPERATOR, verb, resource, &scene.namespace);

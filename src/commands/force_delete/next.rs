@@ -7,10 +7,12 @@ use super::asked::Asked;
 use super::carry_out::Work;
 use crate::cli::program::Program;
 use crate::cli::typed::for_shell;
+use crate::cli::writing::NO_REASON;
 
 impl Work<'_> {
     /// The command as it was typed, as `program` is run, that gives up what `reports` show, and `also`
-    /// this. Of several pods it names those that are still there.
+    /// this. It names the pods that they show, also in place of a selector: one that matches only later
+    /// was never looked at.
     pub(super) fn line(
         &self,
         program: &Program,
@@ -18,11 +20,11 @@ impl Work<'_> {
         also: Option<&'static str>,
     ) -> String {
         let asked = match self.asked {
-            Asked::Pods(_) => {
+            Asked::Node(node) => Asked::Node(node.clone()),
+            Asked::Pods(_) | Asked::Labelled(_) => {
                 let names = reports.iter().map(|report| report.target.name.clone());
                 Asked::Pods(names.collect())
             }
-            other => other.clone(),
         };
         let overrides: String = self
             .args
@@ -32,7 +34,7 @@ impl Work<'_> {
             .collect();
         let because = match &self.args.message {
             Some(message) => for_shell(message),
-            None => "\"WHY\"".to_owned(),
+            None => format!("\"{NO_REASON}\""),
         };
         format!(
             "{program} force-delete {}{} {}{overrides} -m {because}",

@@ -1,6 +1,7 @@
 //! What people and programs are told: the report, the line to type, what became of it.
 
 use maintenance_lease::{Error, Refused};
+use pod_safety::checks::Level;
 use pod_safety::consent::{Missing, flag};
 use pod_safety::report::{Report, Target};
 
@@ -11,19 +12,34 @@ use crate::cli::output::Format;
 use crate::commands::problems;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::report::safety::{self, Outcome};
+use crate::report::safety::{self, Lines, Outcome};
 use crate::terminal::escape;
 
 impl Work<'_> {
-    /// The report, for people.
+    /// The report, for people. Where they asked for none, what is not ok is told all the same if something is
+    /// given up or refused: nobody agrees to what they were not shown.
     pub(super) fn show(&self, reports: &[Report]) {
-        let format = self.args.output.format();
-        if matches!(format, Format::Text | Format::Wide) {
-            let terminal = self.session.terminal;
-            terminal.result(self.session.place());
-            let brief =
-                matches!(self.asked, Asked::Node(_)) && self.args.output.format() != Format::Wide;
-            terminal.result(safety::text(reports, brief, terminal.width()));
+        let terminal = self.session.terminal;
+        let place = self.session.place();
+        let output = self.args.output;
+        match output.format() {
+            Format::Json | Format::Yaml => {}
+            format @ (Format::Text | Format::Wide) if !output.quiet => {
+                let shown = match (format, self.asked) {
+                    (Format::Text, Asked::Node(_)) => Lines::Brief,
+                    _ => Lines::All,
+                };
+                terminal.result(place);
+                if !reports.is_empty() {
+                    terminal.result(safety::text(reports, shown, terminal.width()));
+                }
+            }
+            _ if reports.iter().any(asks) => {
+                let columns = terminal.stderr_width();
+                terminal.raw_stderr(place);
+                terminal.raw_stderr(safety::text(reports, Lines::NotOk, columns));
+            }
+            _ => {}
         }
     }
 
@@ -31,9 +47,9 @@ impl Work<'_> {
     pub(super) fn show_change(&self, report: &Report) {
         let terminal = self.session.terminal;
         terminal.warn("it is not as it was reported any more:");
-        terminal.remark(safety::text(
+        terminal.raw_stderr(safety::text(
             std::slice::from_ref(report),
-            true,
+            Lines::All,
             terminal.stderr_width(),
         ));
     }
@@ -75,7 +91,10 @@ impl Work<'_> {
             };
             terminal.error(&format!("{what}; {nothing}"));
             let line = self.line(program, &look.reports, None);
-            terminal.hint(format!("to give that up: {line}"));
+            terminal.hint(match &missing.unconfirmed[..] {
+                [] => format!("nothing is given up; to delete it: {line}"),
+                _ => format!("to give that up: {line}"),
+            });
             return Code::UNSAFE;
         }
         let refused = missing.refused.join(", ");
@@ -182,4 +201,12 @@ impl Work<'_> {
             Format::Json | Format::Yaml | Format::Token => {}
         }
     }
+}
+
+/// Whether something in it has to be agreed to.
+fn asks(report: &Report) -> bool {
+    report
+        .checks
+        .iter()
+        .any(|verdict| verdict.level > Level::Warn)
 }

@@ -1,0 +1,90 @@
+//! The line to type next deletes what the report showed, and shows it first.
+
+use serde_json::json;
+
+use crate::scene::{Scene, scene};
+use crate::support::{Maint, Run};
+
+/// `force-delete -l app=web` with more words.
+fn labelled(scene: &Scene, words: &[&str]) -> Maint {
+    scene
+        .cluster
+        .maint(["force-delete", "-l", "app=web", "-n", &scene.namespace])
+        .args(words)
+}
+
+/// The words of the line that a run ends with, behind the name of the program.
+#[track_caller]
+fn line_of(run: &Run) -> Vec<&str> {
+    let (_, line) = run
+        .stderr
+        .trim_end()
+        .rsplit_once("kubectl maint ")
+        .expect("a line");
+    line.split(' ').collect()
+}
+
+#[test]
+fn the_line_of_a_selector_names_the_pods_of_the_report() {
+    scene("shown", |scene| {
+        let set = scene.stateful_set("web", 1, 0);
+        scene.ended_pod("web-0", Some(&set), &json!({}));
+        scene.harmless_pod("web-1");
+        let run = labelled(scene, &["--confirm=nothing", "-m", "why", "--timeout=0"]).run();
+        assert_eq!(run.code, 6, "{run}");
+        scene.ended_pod("web-2", Some(&set), &json!({}));
+        let run = scene.cluster.maint(line_of(&run)).succeeds();
+        assert!(
+            !scene.is_there("web-0") && !scene.is_there("web-1"),
+            "{run}"
+        );
+        assert!(scene.is_there("web-2"), "no report showed it: {run}");
+    });
+}
+
+#[test]
+fn whoever_asks_for_no_report_is_shown_what_they_would_give_up() {
+    scene("unshown", |scene| {
+        let set = scene.stateful_set("web", 1, 0);
+        scene.ended_pod("web-0", Some(&set), &json!({}));
+        scene.harmless_pod("web-1");
+        for words in [&["-q"][..], &["-o", "name"], &["-o", "name", "-q"]] {
+            let run = labelled(scene, words).run();
+            assert_eq!((run.code, &*run.stdout), (6, ""), "{run}");
+            for shown in [
+                "server https://",
+                &format!("pod/web-0 in namespace {} on node/", scene.namespace),
+                "  CONFIRM  owner            StatefulSet/web promises one web-0",
+                "not confirmed: owner; nothing was deleted",
+            ] {
+                assert!(run.stderr.contains(shown), "{shown}: {run}");
+            }
+            assert!(!run.stderr.contains("  ok  "), "{run}");
+        }
+        // Also where it goes on at once; and what gives nothing up prints nothing.
+        let deleting = |pod: &str, flag: &str| {
+            let words = [flag, "-m", "why", "--timeout=0", "-q"];
+            scene.force_delete(pod, &words).succeeds()
+        };
+        let run = deleting("web-0", "--confirm");
+        assert!(run.stderr.contains("  CONFIRM  owner "), "{run}");
+        let run = deleting("web-1", "--confirm=nothing");
+        assert_eq!((&*run.stdout, &*run.stderr), ("", ""), "{run}");
+    });
+}
+
+#[test]
+fn where_nothing_is_given_up_the_line_says_so() {
+    scene("nothing", |scene| {
+        scene.harmless_pod("web-1");
+        let run = scene.force_delete("web-1", &[]).run();
+        assert_eq!(run.code, 6, "{run}");
+        let hint = format!(
+            "error: not confirmed; nothing was deleted\n\
+             hint: nothing is given up; to delete it: kubectl maint force-delete pod/web-1 -n {} \
+             --confirm=nothing -m \"WHY\"\n",
+            scene.namespace
+        );
+        assert!(run.stderr.ends_with(&hint), "{run}");
+    });
+}
