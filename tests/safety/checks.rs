@@ -369,9 +369,24 @@ fn where_most_of_the_zone_is_silent_the_control_plane_is_suspected() {
 fn a_pod_that_was_never_placed_runs_nowhere() {
     scene("unplaced", |scene| {
         // Once it was asked to end it would go at once.
-        scene.make_pod("web-1", &json!({"spec": {"nodeName": null}}));
+        let set = scene.stateful_set("web", 3, 0);
+        let pod = json!({
+            "metadata": {"ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web",
+                "uid": set["metadata"]["uid"], "controller": true,
+            }]},
+            "spec": {
+                "nodeName": null,
+                "volumes": [{"name": "data", "nfs": {"server": "nfs-1", "path": "/web"}}],
+            },
+        });
+        scene.make_pod("web-1", &pod);
         scene.levels("web-1").are(&[
             ("node-silent", Some("ok")),
+            ("owner", Some("ok")),
+            ("quorum", Some("ok")),
+            ("volume-attached", Some("ok")),
+            ("volume-unguarded", None),
             ("node-alive-unknown", None),
             ("lease", None),
             ("mass-loss", None),

@@ -1,5 +1,6 @@
 //! `lease` and `remediation`: nobody else works on the node, neither a person nor an operator.
 
+use maintenance_lease::protocol::identity::person;
 use maintenance_lease::protocol::{Instant, Now};
 
 use super::verdict::Verdict;
@@ -22,7 +23,8 @@ pub(super) fn check(
         Known::Yes(Lock::Another { holder, why, until }) => verdicts.push(Verdict::refuse(
             ID,
             format!(
-                "{holder} {}{}: ask them, or wait until it is free",
+                "{} {}{}: ask them, or wait until it is free",
+                person(holder),
                 has_it(*until, now),
                 why.as_ref()
                     .map(|why| format!(", \"{why}\""))
@@ -146,5 +148,25 @@ mod tests {
                 .collect();
             assert_eq!(found, expected, "{lock:?} {remediation:?}");
         }
+    }
+
+    #[test]
+    fn who_has_it_on_hold_is_named_as_everywhere() {
+        let hold = Lock::Another {
+            holder: "kubeadm:carol@c".to_owned(),
+            why: None,
+            until: None,
+        };
+        let verdicts = check(
+            &Known::Yes(hold),
+            &Known::Yes(Remediation::None),
+            Now::at(NOW),
+        );
+        assert!(
+            verdicts[0]
+                .words
+                .starts_with("carol@c has the node on hold"),
+            "{verdicts:?}"
+        );
     }
 }

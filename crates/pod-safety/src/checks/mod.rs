@@ -67,7 +67,7 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
     let mut verdicts = vec![target::check(&facts.pod, first)];
     verdicts.extend(mirror::check(&facts.pod));
     verdicts.extend(grace::check(&facts.pod, now));
-    if facts.pod.node.is_empty() {
+    if facts.pod.never_ran() {
         verdicts.push(node::none());
     } else {
         let heard = node::Heard {
@@ -125,7 +125,7 @@ pub struct NodeFacts {
 /// What the pod's owner, its data and its clients lose, whoever deletes it.
 fn on_workload(facts: &Facts) -> Vec<Verdict> {
     let mut verdicts = vec![owner::check(&facts.pod, &facts.owner)];
-    verdicts.extend(quorum::check(&facts.owner));
+    verdicts.extend(quorum::check(&facts.pod, &facts.owner));
     verdicts.extend(volumes::check(&facts.volumes, &facts.pod.node));
     verdicts.push(finalizers::check(&facts.pod.finalizers));
     verdicts.push(budgets::check(&facts.budgets));

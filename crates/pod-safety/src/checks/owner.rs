@@ -14,6 +14,9 @@ pub(super) fn check(pod: &PodSight, owner: &Owner) -> Verdict {
         Owner::Gone { was } => {
             Verdict::confirm(NO_OWNER, format!("{was} is gone: nothing recreates it"))
         }
+        Owner::Controller { .. } if pod.never_ran() => {
+            Verdict::ok(OWNER, "it never ran: none runs beside its replacement")
+        }
         Owner::Controller { what, promise, .. } => match promise {
             Known::Unknown(why) => {
                 Verdict::unknown(OWNER, &format!("what {what} promises is not known"), why)
@@ -51,7 +54,7 @@ pub(super) fn check(pod: &PodSight, owner: &Owner) -> Verdict {
 mod tests {
     use super::*;
     use crate::checks::Level;
-    use crate::checks::testing::{controlled, forbidden, pod};
+    use crate::checks::testing::{controlled, forbidden, pod, unplaced};
 
     #[test]
     fn only_kinds_known_to_promise_nothing_pass() {
@@ -71,6 +74,17 @@ mod tests {
         }
         let unknown = check(&pod(), &controlled(forbidden(), None));
         assert_eq!((unknown.id, unknown.level), (OWNER, Level::Unknown));
+    }
+
+    #[test]
+    fn of_what_never_ran_no_second_one_can_start() {
+        let pod = unplaced();
+        for promise in [Known::Yes(Promise::OneOfEachName), forbidden()] {
+            let verdict = check(&pod, &controlled(promise, None));
+            assert_eq!((verdict.id, verdict.level), (OWNER, Level::Ok));
+        }
+        // It is lost all the same.
+        assert_eq!(check(&pod, &Owner::Nothing).level, Level::Confirm);
     }
 
     #[test]

@@ -33,6 +33,14 @@ pub(super) fn pod() -> PodSight {
     }
 }
 
+/// One that was never placed on a node.
+pub(super) fn unplaced() -> PodSight {
+    PodSight {
+        node: String::new(),
+        ..pod()
+    }
+}
+
 /// A Node of which nothing was ever heard.
 pub(super) fn there() -> There {
     There {

@@ -16,6 +16,9 @@ pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
             "it writes to no volume that other nodes reach",
         )];
     }
+    if node.is_empty() {
+        return vec![Verdict::ok(ATTACHED, "it never ran: it wrote to no volume")];
+    }
     let mut verdicts = Vec::new();
     let unguarded: Vec<String> = volumes
         .iter()
@@ -139,5 +142,13 @@ mod tests {
         ] {
             assert_eq!(verdicts(&volumes), expected, "{volumes:?}");
         }
+    }
+
+    #[test]
+    fn what_never_ran_wrote_nothing() {
+        let volumes = [volume(Known::Yes(Some("NFS")), forbidden())];
+        let verdicts = check(&volumes, "");
+        assert_eq!(verdicts.len(), 1, "{verdicts:?}");
+        assert_eq!((verdicts[0].id, verdicts[0].level), (ATTACHED, Level::Ok));
     }
 }

@@ -69,6 +69,12 @@ impl PodSight {
         }
     }
 
+    /// It was never placed on a node, so that nothing of it ever ran.
+    #[must_use]
+    pub fn never_ran(&self) -> bool {
+        self.node.is_empty()
+    }
+
     /// Its deletion was forced before, or its kubelet has ended it: only its finalizers hold it.
     #[must_use]
     pub fn was_forced(&self) -> bool {
