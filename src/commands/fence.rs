@@ -268,8 +268,16 @@ impl Course<'_> {
             .map_err(|why| refusal(&site.node, &why, site.program()))
     }
 
-    /// Nobody could say whether another tool is at work on the node.
+    /// Nobody could say whether another tool is at work on the node, or when its kubelet was last alive.
     fn warn_of_unknown(&self, look: &Look) {
+        let signs = &look.evidence.signs;
+        if let (Known::Yes(_), Known::Unknown(why)) = (&signs.heartbeat, signs.heard(look.at)) {
+            self.site.session.terminal.warn(format!(
+                "nobody hears of node/{}, although {}",
+                self.site.node,
+                escape(&why.to_string())
+            ));
+        }
         if let Known::Unknown(why) = &look.evidence.remediation {
             self.site.session.terminal.warn(format!(
                 "unknown whether another tool remediates the node: {}",

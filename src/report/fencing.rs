@@ -7,6 +7,7 @@ use maintenance_lease::{Error, NodeLease};
 use pod_safety::Why;
 use pod_safety::fencing::record::How;
 use pod_safety::fencing::{Attempt, Record, Remains, back, steps};
+use pod_safety::node::Status;
 use serde::Serialize;
 
 use super::item::API_VERSION;
@@ -40,11 +41,7 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                 .to_owned(),
         ),
         BackAlive(age) => back_alive(node, *age, program),
-        NotCalledSilent => unsafe_(
-            format!("node/{node} is silent, and the control plane has not called it silent yet"),
-            "wait until its Ready condition is no longer True: before that nothing would follow"
-                .to_owned(),
-        ),
+        NotCalledSilent(status) => not_called_silent(node, *status),
         HeartbeatUnknown(why) => unsafe_(
             format!(
                 "unknown whether node/{node} is alive: {}",
@@ -99,6 +96,28 @@ pub(crate) fn back_alive(node: &str, age: Span, program: &Program) -> Failure {
             length(age.max(Span::ZERO))
         ),
         format!("where it was restarted: {program} unfence {node}; else power it off"),
+    )
+}
+
+/// What the control plane says of `node` is not that it is silent; `None`: it says nothing.
+fn not_called_silent(node: &str, status: Option<Status>) -> Failure {
+    let (said, hint) = match status {
+        Some(Status::False) => (
+            "its kubelet called it not ready (Ready is False)",
+            "wait until Ready is Unknown; power it off to get there",
+        ),
+        Some(_) => (
+            "its Ready condition is still True",
+            "wait until Ready is Unknown: before that nothing would follow",
+        ),
+        None => (
+            "it has no Ready condition",
+            "wait a minute: nobody hears of it once Ready is Unknown",
+        ),
+    };
+    unsafe_(
+        format!("the control plane has not called node/{node} silent: {said}"),
+        hint.to_owned(),
     )
 }
 
@@ -228,7 +247,10 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
                 "unknown whether node/{node} is alive: {}",
                 escape(&why.to_string())
             ),
-            RIGHTS.to_owned(),
+            match why {
+                Why::Untold(_) => "set its clock, and see that it renews its heartbeat".to_owned(),
+                _ => RIGHTS.to_owned(),
+            },
         ),
         back::Refusal::Unrecorded => unsafe_(
             format!(

@@ -252,3 +252,31 @@ fn a_node_that_its_hook_replaces_is_not_fenced_any_more() {
     eventually("the hold is gone", || stage.holder(&node).is_none());
     stage.is_untouched(&node);
 }
+
+/// A heartbeat that lies far ahead of the clock is none of just now: it would be one until then.
+#[test]
+fn a_clock_that_is_ahead_brings_no_node_back() {
+    let (stage, node) = Stage::with_silent_node("ahead");
+    stage.fence(&node);
+    let status = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
+    stage.patch_status(&node, &status);
+    let renewed = chrono::Utc::now() + chrono::TimeDelta::seconds(4230);
+    let renewed = renewed.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+    let lease = json!({"spec": {"renewTime": renewed}}).to_string();
+    let namespace = ["-n", "kube-node-lease"];
+    stage.kubectl(
+        &[
+            &namespace[..],
+            &["patch", "lease", &node, "--type=merge", "-p", &lease],
+        ]
+        .concat(),
+    );
+    assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
+    $ kubectl maint unfence worker-1
+    -- stderr
+    error: unknown whether node/worker-1 is alive: its heartbeat is 70m ahead of the clock
+    hint: set its clock, and see that it renews its heartbeat
+    -- exit code 6
+    ");
+    assert!(stage.is_tainted(&node));
+}

@@ -6,7 +6,7 @@ use control_plane::{Readiness, Rule};
 use serde_json::json;
 
 use crate::scene::{Levels, Scene, scene};
-use crate::support::ago;
+use crate::support::{Run, ago};
 
 /// An age at which a heartbeat still counts, for [`LEEWAY`] at least.
 const YOUNG: i64 = 30;
@@ -16,10 +16,9 @@ const OLD: i64 = 41;
 
 /// The node's kubelet renewed its heartbeat so many seconds ago.
 fn beat(scene: &Scene, node: &str, age: i64) {
-    scene.cluster.patch(
-        &format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}"),
-        &json!({"spec": {"renewTime": ago(age)}}),
-    );
+    scene
+        .cluster
+        .patch(&lease_path(node), &json!({"spec": {"renewTime": ago(age)}}));
 }
 
 /// It reported its condition so many seconds ago.
@@ -48,22 +47,41 @@ fn in_time<T>(set: impl Fn(), look: impl Fn() -> T) -> T {
     panic!("no look takes less than {LEEWAY:?}");
 }
 
+/// What `fence` says of the node, which it leaves as it is.
+fn fence(scene: &Scene, node: &str) -> Run {
+    let words = ["fence", node, "--powered-off=dark", "--dry-run=client"];
+    scene.cluster.maint(words).run()
+}
+
+/// A node with a pod of its name that was asked to end.
+fn node_with_pod(scene: &Scene, name: &str, ready: Readiness) -> String {
+    let node = scene.make_node(name, ready, Duration::from_secs(600));
+    let set = scene.replica_set(name);
+    let placed = json!({"spec": {"nodeName": node}});
+    scene.ended_pod(name, Some(&set), &placed);
+    node
+}
+
+fn lease_path(node: &str) -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}")
+}
+
+/// Where it is not ready, its kubelet may yet be heard of: `fence` waits for the control plane.
 #[test]
 fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
     scene("silence", |scene| {
-        for (short, ready) in [
-            ("unheard", Readiness::Unknown),
-            ("unwell", Readiness::NotReady),
+        let words = "its kubelet called it not ready for 10m, and its last heartbeat is";
+        for (short, ready, words, fenced) in [
+            (
+                "unheard",
+                Readiness::Unknown,
+                "nobody hears of it for 10m",
+                0,
+            ),
+            ("unwell", Readiness::NotReady, words, 6),
         ] {
-            let node = scene.make_node(short, ready, Duration::from_secs(600));
-            let set = scene.replica_set(short);
-            let placed = json!({"spec": {"nodeName": node}});
-            scene.ended_pod(short, Some(&set), &placed);
-            let fence = || {
-                let words = ["fence", &node, "--powered-off=dark", "--dry-run=client"];
-                scene.cluster.maint(words).run()
-            };
-            let alive = || (scene.levels(short), fence());
+            let node = node_with_pod(scene, short, ready);
+            let alive = || (scene.levels(short), fence(scene, &node));
             let (levels, run) = in_time(|| beat(scene, &node, YOUNG), alive);
             levels.are(&[("node-alive", Some("refuse")), ("node-silent", None)]);
             assert_eq!(run.code, 6, "{run}");
@@ -72,11 +90,76 @@ fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
             beat(scene, &node, OLD);
             let levels = scene.levels(short);
             levels.are(&[("node-alive", None), ("node-silent", Some("warn"))]);
-            let run = fence();
-            assert_eq!(run.code, 0, "{run}");
+            let found = levels.words("node-silent");
+            assert!(found.starts_with(words), "{found}");
+            let run = fence(scene, &node);
+            assert_eq!(run.code, fenced, "{run}");
+            let called = format!("the control plane has not called node/{short} silent");
+            assert_eq!(run.to_string().contains(&called), fenced == 6, "{run}");
             // Two silent ones would be a loss of the zone.
             scene.cluster.delete(&format!("/api/v1/nodes/{node}"));
         }
+    });
+}
+
+#[test]
+fn a_node_that_has_no_heartbeat_is_silent_only_where_the_control_plane_says_so() {
+    scene("heartless", |scene| {
+        for (short, status, level) in [
+            ("unwell", Some("False"), ("node-alive-unknown", "unknown")),
+            ("unset", None, ("node-alive-unknown", "unknown")),
+            ("unheard", Some("Unknown"), ("node-silent", "warn")),
+        ] {
+            let node = node_with_pod(scene, short, Readiness::NotReady);
+            scene.cluster.delete(&lease_path(&node));
+            match status {
+                Some(status) => report(scene, &node, status, 60),
+                None => {
+                    let none = json!({"status": {"conditions": null}});
+                    let path = format!("/api/v1/nodes/{node}/status");
+                    scene.cluster.patch(&path, &none);
+                }
+            }
+            let levels = scene.levels(short);
+            let (id, level) = level;
+            levels.are(&[("node-alive", None), (id, Some(level))]);
+            let run = fence(scene, &node);
+            let (code, told) = match status {
+                Some("Unknown") => (0, "(dry run)"),
+                Some(_) => (6, "its kubelet called it not ready (Ready is False)"),
+                None => (6, "it has no Ready condition"),
+            };
+            assert_eq!(run.code, code, "{run}");
+            assert!(run.to_string().contains(told), "{run}");
+            scene.cluster.delete(&format!("/api/v1/nodes/{node}"));
+        }
+    });
+}
+
+#[test]
+fn a_heartbeat_far_ahead_of_the_clock_proves_nothing() {
+    scene("ahead", |scene| {
+        scene.harmless_pod("web-1");
+        beat(scene, &scene.node, -4230);
+        let levels = scene.levels("web-1");
+        levels.are(&[
+            ("node-alive", None),
+            ("node-silent", None),
+            ("node-alive-unknown", Some("unknown")),
+        ]);
+        let words = levels.words("node-alive-unknown");
+        assert!(
+            words.ends_with("its heartbeat is 70m ahead of the clock"),
+            "{words}"
+        );
+        let words = ["--confirm=node-alive-unknown", "-m", "why", "--timeout=0"];
+        scene.force_delete("web-1", &words).succeeds();
+        assert!(!scene.is_there("web-1"));
+
+        let words = ["fence", &scene.node, "--powered-off=dark", "--timeout=0"];
+        let run = scene.cluster.maint(words).succeeds();
+        let told = "although its heartbeat is 70m ahead of the clock";
+        assert!(run.stderr.contains(told), "{run}");
     });
 }
 
@@ -105,7 +188,8 @@ fn a_node_that_is_called_ready_is_not_silent_and_counts_as_lost() {
             .maint(["fence", &fading, "--powered-off=dark", "--dry-run=client"])
             .run();
         assert_eq!(run.code, 6, "{run}");
-        assert!(run.stderr.contains("has not called it silent yet"), "{run}");
+        let told = "its Ready condition is still True";
+        assert!(run.stderr.contains(told), "{run}");
     });
 }
 

@@ -1,13 +1,14 @@
 //! How a node is, as told from its conditions, its kubelet's heartbeat, its taints and our record.
 
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::{Instant, Now, Span};
 
 use crate::constants::HEARTBEAT_FRESH;
 use crate::fencing::record::{ANNOTATION, Record, Since};
-use crate::known::Known;
+use crate::known::{Known, Why};
 use crate::taint::{OutOfService, taints};
 use crate::wire::instant;
+use crate::words::age;
 
 /// How a node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,30 +119,44 @@ impl Signs {
         record.filter(|_| self.out_of_service.is_asserted())
     }
 
+    /// The heartbeat as far as it tells anything: see [`trusted`].
+    #[must_use]
+    pub fn heard(&self, now: Now) -> Known<Option<Instant>> {
+        trusted(&self.heartbeat, now)
+    }
+
     /// Whether the kubelet gave a sign of life just now; `None` where that is not known: a report of a
     /// condition is one as well, but it comes too seldom for its age to tell anything.
     #[must_use]
     pub fn is_fresh(&self, now: Now) -> Option<bool> {
-        match &self.heartbeat {
+        match self.heard(now) {
             Known::Yes(heartbeat) => Some(is_fresh(heartbeat.or(self.reported), now)),
             Known::Unknown(_) => is_fresh(self.reported, now).then_some(true),
         }
     }
 
-    /// What is heard of the kubelet; `None` where that is not known. Whoever may not read its heartbeat
-    /// knows of it what the control plane makes of it: that calls a node unknown which it does not hear.
+    /// What is heard of the kubelet; `None` where that is not known. Where its heartbeat tells nothing,
+    /// there is still what the control plane makes of it: that calls a node unknown which it does not
+    /// hear. A kubelet that has no heartbeat and once called its node not ready may be alive or not.
     #[must_use]
     pub fn pulse(&self, now: Now) -> Option<Pulse> {
-        let status = self.ready.map(|ready| ready.status);
-        match (&self.heartbeat, self.is_fresh(now), status) {
-            (Known::Unknown(_), None, Some(Status::True | Status::False)) => Some(Pulse::Alive),
-            (Known::Unknown(_), None, _) => None,
-            (Known::Unknown(_), Some(_), _) => Some(Pulse::Alive),
-            (Known::Yes(heartbeat), _, status) => {
+        if self.is_fresh(now) == Some(true) {
+            return Some(Pulse::Alive);
+        }
+        match (self.heard(now), self.status()) {
+            (Known::Unknown(_), Some(Status::True | Status::False)) => Some(Pulse::Alive),
+            (Known::Unknown(_), _) | (Known::Yes(None), Some(Status::False) | None) => None,
+            (Known::Yes(heartbeat), status) => {
                 let heartbeat = heartbeat.or(self.reported);
                 Some(pulse(status == Some(Status::True), heartbeat, now))
             }
         }
+    }
+
+    /// What its Ready condition says; `None`: it has none.
+    #[must_use]
+    pub fn status(&self) -> Option<Status> {
+        self.ready.map(|ready| ready.status)
     }
 
     /// How the node is at `now`.
@@ -182,11 +197,11 @@ pub enum Pulse {
 }
 
 /// What is heard of a kubelet whose node is ready or not, by the last heartbeat (`None`: it has none).
-/// This is the only place that decides whether a node is silent. What never had a heartbeat is judged by
-/// what is said of it.
+/// This is the only place that decides whether a node is silent. What never had a heartbeat, or has one
+/// that tells nothing, is judged by what is said of it.
 #[must_use]
 pub fn pulse(is_ready: bool, heartbeat: Option<Instant>, now: Now) -> Pulse {
-    match (is_ready, heartbeat) {
+    match (is_ready, heartbeat.filter(|at| ahead(*at, now).is_none())) {
         (_, Some(_)) if is_fresh(heartbeat, now) => Pulse::Alive,
         (true, None) => Pulse::Alive,
         (true, Some(_)) => Pulse::Fading,
@@ -194,20 +209,41 @@ pub fn pulse(is_ready: bool, heartbeat: Option<Instant>, now: Now) -> Pulse {
     }
 }
 
-/// Whether a heartbeat is so young that its kubelet counts as alive.
+/// Whether a heartbeat is so young that its kubelet counts as alive. One that is ahead of the clock by
+/// more than it may be old is no sign of life: it would be one until that time comes.
 #[must_use]
 pub fn is_fresh(heartbeat: Option<Instant>, now: Now) -> bool {
-    heartbeat.is_some_and(|heartbeat| now.earliest - heartbeat < HEARTBEAT_FRESH)
+    heartbeat.is_some_and(|heartbeat| {
+        now.earliest - heartbeat < HEARTBEAT_FRESH && ahead(heartbeat, now).is_none()
+    })
+}
+
+/// `heartbeat` as far as it tells anything at `now`: of a kubelet whose clock is far ahead nobody knows
+/// when it renewed it.
+#[must_use]
+pub fn trusted(heartbeat: &Known<Option<Instant>>, now: Now) -> Known<Option<Instant>> {
+    match heartbeat {
+        Known::Yes(Some(at)) => match ahead(*at, now) {
+            Some(by) => Known::Unknown(Why::Untold(format!(
+                "its heartbeat is {} ahead of the clock",
+                age(by)
+            ))),
+            None => heartbeat.clone(),
+        },
+        _ => heartbeat.clone(),
+    }
+}
+
+/// By how much a heartbeat is ahead of the clock, where that is too much to tell anything.
+fn ahead(heartbeat: Instant, now: Now) -> Option<Span> {
+    Some(heartbeat - now.latest).filter(|by| *by > HEARTBEAT_FRESH)
 }
 
 #[cfg(test)]
 mod tests {
-    use maintenance_lease::protocol::Span;
-
     use super::*;
     use crate::constants::OUT_OF_SERVICE;
     use crate::fencing::record::How;
-    use crate::known::Why;
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
 
@@ -254,7 +290,9 @@ mod tests {
             (
                 Some(Unknown),
                 Known::Yes(Some(Instant::UNREADABLE)),
-                not_ready(true),
+                Health::Partitioned {
+                    since: Some(ago(540)),
+                },
             ),
         ] {
             let signs = signs(ready, heartbeat);
@@ -287,6 +325,10 @@ mod tests {
             (False, unread(), 40, Some(Pulse::Alive)),
             (Unknown, Known::Yes(None), 39, Some(Pulse::Alive)),
             (Unknown, Known::Yes(None), 40, Some(Pulse::Silent)),
+            // Not ready is what a kubelet says; without a heartbeat nobody knows when it fell silent.
+            (False, Known::Yes(None), 39, Some(Pulse::Alive)),
+            (False, Known::Yes(None), 60, None),
+            (False, Known::Yes(Some(ago(40))), 60, Some(Pulse::Silent)),
             // Where there is a heartbeat, it alone counts.
             (Unknown, Known::Yes(Some(ago(40))), 5, Some(Pulse::Silent)),
         ] {
@@ -296,6 +338,33 @@ mod tests {
             };
             assert_eq!(signs.pulse(Now::at(NOW)), expected, "{signs:?}");
         }
+    }
+
+    #[test]
+    fn a_heartbeat_far_ahead_of_the_clock_tells_neither_life_nor_silence() {
+        use Status::{False, True, Unknown};
+        let ahead = |seconds| Known::Yes(Some(NOW + Span::seconds(seconds)));
+        for (ready, heartbeat, fresh, expected) in [
+            (Some(Unknown), ahead(40), Some(true), Some(Pulse::Alive)),
+            (Some(Unknown), ahead(41), None, None),
+            (Some(False), ahead(41), None, Some(Pulse::Alive)),
+            (Some(True), ahead(41), None, Some(Pulse::Alive)),
+            (None, ahead(41), None, None),
+        ] {
+            let signs = signs(ready, heartbeat);
+            let now = Now::at(NOW);
+            let found = (signs.is_fresh(now), signs.pulse(now));
+            assert_eq!(found, (fresh, expected), "{signs:?}");
+        }
+        let ahead = Some(NOW + Span::seconds(41));
+        assert_eq!(pulse(true, ahead, Now::at(NOW)), Pulse::Alive);
+        assert_eq!(pulse(false, ahead, Now::at(NOW)), Pulse::Silent);
+    }
+
+    #[test]
+    fn of_a_node_without_heartbeat_and_conditions_nothing_is_known() {
+        let never = signs(None, Known::Yes(None));
+        assert_eq!(never.pulse(Now::at(NOW)), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::verdict::Verdict;
 use crate::constants::POD_GC;
 use crate::facts::{Fenced, NodeSight, There, Told};
 use crate::known::{Known, Why};
-use crate::node::{Health, Pulse, is_fresh};
+use crate::node::{Health, Pulse, Signs, Status, is_fresh, trusted};
 use crate::words::age;
 
 const ALIVE: &str = "node-alive";
@@ -44,10 +44,6 @@ pub(super) fn none() -> Verdict {
 
 fn of_there(there: &There, now: Now) -> Vec<Verdict> {
     let signs = &there.signs;
-    let since = signs.ready.and_then(|ready| ready.since);
-    let for_how_long = since.map_or_else(String::new, |since| {
-        format!(" for {}", age(now.earliest - since))
-    });
     let heartbeat = match &signs.heartbeat {
         Known::Yes(Some(renewed)) => {
             format!("its last heartbeat is {} old", age(now.earliest - *renewed))
@@ -55,6 +51,7 @@ fn of_there(there: &There, now: Now) -> Vec<Verdict> {
         Known::Yes(None) => "it has no heartbeat".to_owned(),
         Known::Unknown(why) => format!("its heartbeat is not known: {why}"),
     };
+    let said = said(signs, now);
     match (signs.health(now), signs.pulse(now)) {
         (Health::MisFenced { .. }, _) => vec![alive(
             "its kubelet is alive, although the out-of-service taint says that nothing runs there",
@@ -68,22 +65,35 @@ fn of_there(there: &There, now: Now) -> Vec<Verdict> {
         )],
         (_, None) => vec![Verdict::unknown(
             ALIVE_UNKNOWN,
-            &format!("the control plane calls it silent{for_how_long}; its heartbeat"),
-            signs_unknown(there),
+            &format!("{said}; whether its kubelet is alive"),
+            &untold(signs, now),
         )],
         (_, Some(Pulse::Fading | Pulse::Silent)) => vec![Verdict::warn(
             SILENT,
-            format!(
-                "nobody hears of it{for_how_long}, and {heartbeat}: what runs there may go on running"
-            ),
+            format!("{said}, and {heartbeat}: what runs there may go on running"),
         )],
     }
 }
 
-fn signs_unknown(there: &There) -> &Why {
-    match &there.signs.heartbeat {
+/// What is said of a node that is not ready: by the control plane, where that does not hear of it, else
+/// by its own kubelet.
+fn said(signs: &Signs, now: Now) -> String {
+    let since = signs.ready.and_then(|ready| ready.since);
+    let long = since.map_or_else(String::new, |since| {
+        format!(" for {}", age(now.earliest - since))
+    });
+    match signs.status() {
+        Some(Status::Unknown) => format!("nobody hears of it{long}"),
+        Some(Status::True | Status::False) => format!("its kubelet called it not ready{long}"),
+        None => "nobody ever said whether it is ready".to_owned(),
+    }
+}
+
+/// Why it is not known whether the kubelet is alive.
+fn untold(signs: &Signs, now: Now) -> Why {
+    match signs.heard(now) {
         Known::Unknown(why) => why,
-        Known::Yes(_) => &Why::NotRead,
+        Known::Yes(_) => Why::Untold("it has no heartbeat".to_owned()),
     }
 }
 
@@ -114,8 +124,8 @@ fn fenced(there: &There, now: Now) -> Option<Verdict> {
 
 fn of_gone(heartbeat: &Known<Option<Instant>>, now: Now) -> Vec<Verdict> {
     let gc = age(POD_GC);
-    match heartbeat {
-        Known::Yes(heartbeat) if is_fresh(*heartbeat, now) => vec![alive(
+    match trusted(heartbeat, now) {
+        Known::Yes(heartbeat) if is_fresh(heartbeat, now) => vec![alive(
             "there is no such Node, but a kubelet of that name is alive",
         )],
         Known::Yes(_) => vec![Verdict::warn(
@@ -127,7 +137,7 @@ fn of_gone(heartbeat: &Known<Option<Instant>>, now: Now) -> Vec<Verdict> {
         Known::Unknown(why) => vec![Verdict::unknown(
             ALIVE_UNKNOWN,
             "there is no such Node; whether a kubelet of that name is alive",
-            why,
+            &why,
         )],
     }
 }
@@ -137,7 +147,8 @@ fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
     let Some(Heard { told, heartbeat }) = heard else {
         return Verdict::unknown(ALIVE_UNKNOWN, "whether its kubelet is alive", why);
     };
-    if matches!(heartbeat, Known::Yes(heartbeat) if is_fresh(*heartbeat, now)) {
+    let heartbeat = trusted(heartbeat, now);
+    if matches!(heartbeat, Known::Yes(heartbeat) if is_fresh(heartbeat, now)) {
         return alive("the node can't be read, but its kubelet is alive");
     }
     if told.ready {
@@ -165,7 +176,7 @@ fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
         Known::Yes(Some(renewed)) => (
             format!(
                 "{telling}; its last heartbeat is {} old; the node itself",
-                age(now.earliest - *renewed)
+                age(now.earliest - renewed)
             ),
             why,
         ),
@@ -173,6 +184,7 @@ fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
             format!("{telling}; it has no heartbeat; the node itself"),
             why,
         ),
+        Known::Unknown(Why::Untold(ahead)) => (format!("{telling}; {ahead}; the node itself"), why),
         Known::Unknown(_) => (format!("{telling}; its heartbeat"), why),
     };
     Verdict::unknown(ALIVE_UNKNOWN, &what, why)
@@ -185,11 +197,16 @@ mod tests {
     use super::*;
     use crate::checks::Level::{self, Ok, Refuse, Unknown, Warn};
     use crate::checks::testing::{NOW, forbidden, record, there};
-    use crate::node::{Ready, Status};
+    use crate::node::Ready;
     use crate::taint::OutOfService;
 
     fn ago(seconds: u32) -> Known<Option<Instant>> {
         Known::Yes(Some(NOW - Span::seconds(seconds)))
+    }
+
+    /// One of a kubelet whose clock is wrong.
+    fn ahead() -> Known<Option<Instant>> {
+        Known::Yes(Some(NOW + Span::seconds(70 * 60)))
     }
 
     fn verdicts(node: &Known<NodeSight>, heard: Option<Heard<'_>>) -> Vec<(&'static str, Level)> {
@@ -226,10 +243,51 @@ mod tests {
             (Status::Unknown, ago(40), (SILENT, Warn)),
             (Status::Unknown, Known::Yes(None), (SILENT, Warn)),
             (Status::Unknown, forbidden(), (ALIVE_UNKNOWN, Unknown)),
+            (Status::Unknown, ahead(), (ALIVE_UNKNOWN, Unknown)),
+            (Status::False, Known::Yes(None), (ALIVE_UNKNOWN, Unknown)),
         ] {
             let found = verdicts(&sight(node(status, heartbeat.clone())), None);
             assert_eq!(found, [expected], "{status:?} {heartbeat:?}");
         }
+    }
+
+    #[test]
+    fn who_says_what_of_it_is_told_as_it_is() {
+        let words = |there: There| {
+            let verdicts = check(&sight(there), None, Now::at(NOW));
+            verdicts[0].words.clone()
+        };
+        for (there, expected) in [
+            (
+                node(Status::Unknown, ago(90)),
+                "nobody hears of it for 9m, and its last heartbeat is 90s old",
+            ),
+            (
+                node(Status::False, ago(90)),
+                "its kubelet called it not ready for 9m, and its last heartbeat is 90s old",
+            ),
+            (
+                node(Status::False, Known::Yes(None)),
+                "its kubelet called it not ready for 9m; whether its kubelet is alive: it has no heartbeat",
+            ),
+            (
+                node(Status::Unknown, ahead()),
+                "nobody hears of it for 9m; whether its kubelet is alive: its heartbeat is 70m ahead of \
+                 the clock",
+            ),
+            (
+                there(),
+                "nobody ever said whether it is ready; whether its kubelet is alive: it has no heartbeat",
+            ),
+        ] {
+            let words = words(there);
+            assert!(words.starts_with(expected), "{words}");
+        }
+    }
+
+    #[test]
+    fn of_a_node_that_never_said_anything_nothing_is_known() {
+        assert_eq!(verdicts(&sight(there()), None), [(ALIVE_UNKNOWN, Unknown)]);
     }
 
     #[test]
@@ -239,6 +297,7 @@ mod tests {
         assert_eq!(gone(ago(90)), [(GONE, Warn)]);
         assert_eq!(gone(ago(5)), [(ALIVE, Refuse)]);
         assert_eq!(gone(forbidden()), [(ALIVE_UNKNOWN, Unknown)]);
+        assert_eq!(gone(ahead()), [(ALIVE_UNKNOWN, Unknown)]);
     }
 
     #[test]
@@ -309,6 +368,7 @@ mod tests {
         for (heartbeat, expected) in [
             (ago(5), (ALIVE, Refuse)),
             (ago(90), (ALIVE_UNKNOWN, Unknown)),
+            (ahead(), (ALIVE_UNKNOWN, Unknown)),
             (Known::Yes(None), (ALIVE_UNKNOWN, Unknown)),
         ] {
             let heard = Heard {

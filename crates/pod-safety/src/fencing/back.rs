@@ -46,8 +46,8 @@ impl Sight {
     /// # Errors
     /// Why it stays fenced.
     pub fn may_return(&self, now: Now, insist: bool) -> Result<(), Refusal> {
-        match (&self.signs.heartbeat, self.signs.is_fresh(now)) {
-            (Known::Unknown(why), _) => return Err(Refusal::HeartbeatUnknown(why.clone())),
+        match (self.signs.heard(now), self.signs.is_fresh(now)) {
+            (Known::Unknown(why), _) => return Err(Refusal::HeartbeatUnknown(why)),
             (_, Some(true)) => {}
             _ => return Err(Refusal::Silent),
         }
@@ -163,6 +163,12 @@ mod tests {
         for (heartbeat, refusal) in [
             (Known::Yes(Some(NOW - Span::seconds(40))), Refusal::Silent),
             (Known::Yes(None), Refusal::Silent),
+            (
+                Known::Yes(Some(NOW + Span::seconds(70 * 60))),
+                Refusal::HeartbeatUnknown(Why::Untold(
+                    "its heartbeat is 70m ahead of the clock".to_owned(),
+                )),
+            ),
             (
                 Known::Unknown(Why::NotRead),
                 Refusal::HeartbeatUnknown(Why::NotRead),

@@ -8,7 +8,7 @@ use maintenance_lease::protocol::{Now, Span};
 use super::record::Since;
 use crate::facts::Zone;
 use crate::known::{Known, Why};
-use crate::node::{Pulse, Signs};
+use crate::node::{Signs, Status};
 
 /// What is seen of a node that is to be fenced.
 #[derive(Clone, Debug)]
@@ -64,8 +64,9 @@ pub enum Refusal {
     Alive(Span),
     /// It was fenced, and its kubelet gave a sign of life so long ago.
     BackAlive(Span),
-    /// Its kubelet is silent, and the control plane has not called it silent yet.
-    NotCalledSilent,
+    /// Its kubelet gives no sign of life, and the control plane has not called it silent: what its Ready
+    /// condition says instead, `None` where it has none.
+    NotCalledSilent(Option<Status>),
     /// It is not known whether its kubelet is alive.
     HeartbeatUnknown(Why),
     /// Too many of its zone are silent.
@@ -142,9 +143,11 @@ impl Sight {
         if self.is_fenced() {
             return Ok(self.go_on());
         }
-        // Of what its kubelet never said a word, the control plane says nothing either.
-        if self.signs.ready.is_none() || self.signs.pulse(now) != Some(Pulse::Silent) {
-            return Err(Refusal::NotCalledSilent);
+        // That is seen by what changes, whatever the clock of the kubelet says: where its heartbeat is
+        // ahead of the clock, the control plane still knows.
+        let status = self.signs.status();
+        if status != Some(Status::Unknown) {
+            return Err(Refusal::NotCalledSilent(status));
         }
         match &self.remediation {
             Known::Yes(Some(who)) => return Err(Refusal::Remediation(who.clone())),
@@ -174,7 +177,7 @@ mod tests {
 
     use super::*;
     use crate::fencing::record::{How, Record};
-    use crate::node::{Ready, Status};
+    use crate::node::Ready;
     use crate::taint::{NoExecute, OutOfService};
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
@@ -337,20 +340,20 @@ mod tests {
         let beat = |age| next(move |sight| sight.signs.heartbeat = ago(age));
         assert_eq!(beat(39), Err(Refusal::Alive(Span::seconds(39))));
         assert_eq!(beat(40), Ok(Step::Record));
-        for (status, expected) in [
-            (Status::True, Err(Refusal::NotCalledSilent)),
-            (Status::False, Ok(Step::Record)),
-        ] {
-            let called = next(|sight| {
-                sight.signs.ready = Some(Ready {
-                    status,
-                    since: None,
+        for status in [Some(Status::True), Some(Status::False), None] {
+            for heartbeat in [ago(90), Known::Yes(None)] {
+                let called = next(|sight| {
+                    sight.signs.heartbeat = heartbeat;
+                    sight.signs.ready = status.map(|status| Ready {
+                        status,
+                        since: None,
+                    });
                 });
-            });
-            assert_eq!(called, expected, "{status:?}");
+                assert_eq!(called, Err(Refusal::NotCalledSilent(status)));
+            }
         }
-        let never = next(|sight| sight.signs.ready = None);
-        assert_eq!(never, Err(Refusal::NotCalledSilent));
+        let unheard = next(|sight| sight.signs.heartbeat = Known::Yes(None));
+        assert_eq!(unheard, Ok(Step::Record));
         let unread = next(|sight| sight.signs.heartbeat = Known::Unknown(Why::NotRead));
         assert_eq!(unread, Err(Refusal::HeartbeatUnknown(Why::NotRead)));
         let back = next(|sight| {
@@ -366,6 +369,20 @@ mod tests {
             sight.signs.heartbeat = Known::Yes(Some(NOW + Span::seconds(9)));
         });
         assert_eq!(ahead, Err(Refusal::Alive(Span::ZERO)));
+    }
+
+    #[test]
+    fn what_is_far_ahead_of_the_clock_keeps_no_silent_node_from_being_fenced() {
+        let far = || Known::Yes(Some(NOW + Span::seconds(70 * 60)));
+        assert_eq!(
+            next(|sight| sight.signs.heartbeat = far()),
+            Ok(Step::Record)
+        );
+        let followed = next(|sight| {
+            *sight = fenced();
+            sight.signs.heartbeat = far();
+        });
+        assert_eq!(followed, Ok(Step::Follow));
     }
 
     #[test]
