@@ -10,7 +10,7 @@ use pod_safety::fencing::{How, Record, Remains, patch};
 use pod_safety::wire::rfc3339;
 use serde_json::Value;
 
-use super::fencing::{self, Hook, Look, Site, Tries, Written, is_of_fencing};
+use super::fencing::{self, Hook, Look, Recording, Site, Tries, Written, is_of_fencing};
 use crate::cli::duration;
 use crate::cli::hook::HookArgs;
 use crate::cli::output::{Format, OutputArgs};
@@ -18,7 +18,7 @@ use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::fencing::{
-    Fencing, fenced, hold_lost, hold_not_ended, hold_stays, refusal, stuck, unrecorded,
+    Fencing, fenced, hold_lost, hold_not_ended, hold_stays, record_open, refusal, stuck, unrecorded,
 };
 use crate::report::refusal::person;
 use crate::report::verb::Verb;
@@ -143,13 +143,13 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         how: args.powered_off.clone().map(How::PoweredOff),
         taken: None,
         number: None,
-        has_written: false,
+        recording: Recording::Absent,
         has_found_hold: false,
     };
-    let result = course.run().await;
-    if result.is_err() {
-        course.give_back().await;
-    }
+    let result = match course.run().await {
+        Ok(()) => Ok(()),
+        Err(failure) => Err(course.give_back(failure).await),
+    };
     Ok(site.end(Verb::Fence, result).await)
 }
 
@@ -164,8 +164,8 @@ struct Course<'a> {
     taken: Option<NodeLease>,
     /// The fencing number of that.
     number: Option<u64>,
-    /// The record may be this command's.
-    has_written: bool,
+    /// The record of this run.
+    recording: Recording,
     /// There is the hold of an earlier run that was broken off before its record.
     has_found_hold: bool,
 }
@@ -178,6 +178,7 @@ impl Course<'_> {
         let mut tries = Tries::default();
         loop {
             let look = self.site.look().await?;
+            self.judge_record(&look).await;
             self.has_found_hold = self.is_broken_off(&look);
             match (self.next(&look).await?, self.how.clone()) {
                 (Step::Hold, _) => {
@@ -197,14 +198,13 @@ impl Course<'_> {
                     self.how = running.await?.map(|output| self.by_hook(output));
                 }
                 (Step::Record, Some(how)) => {
-                    let (_, patch) = self.record(&look, how);
+                    let (record, patch) = self.record(&look, how);
                     let written = self.site.patch(&patch).await?;
-                    if written != Written::No {
-                        // From now on the node may be fenced, and its hold has to stay.
-                        self.has_written = true;
-                        self.taken = None;
-                    }
-                    if written != Written::Yes {
+                    let recording = std::mem::take(&mut self.recording);
+                    self.recording = recording.after(written, record.clone(), &look);
+                    if written == Written::Yes {
+                        self.tell(&look, &record, false).await;
+                    } else {
                         tries.again(&self.site.node, written).await?;
                     }
                 }
@@ -226,22 +226,42 @@ impl Course<'_> {
             && self.hook.other(look).is_none()
     }
 
-    /// Leaves the cluster as it was found, and tells of what stays.
-    async fn give_back(&mut self) {
+    /// Finds out what became of a record whose answer was lost.
+    async fn judge_record(&mut self, look: &Look) {
+        if !self.recording.is_open() {
+            return;
+        }
+        self.recording = std::mem::take(&mut self.recording).judged(look);
+        if self.recording.is_there()
+            && let Some(record) = &look.evidence.signs.record
+        {
+            self.tell(look, record, false).await;
+        }
+    }
+
+    /// Leaves the cluster as it was found, where nothing was recorded, and tells of what stays.
+    /// Returns what to tell at last.
+    async fn give_back(&mut self, failure: Failure) -> Failure {
         let (site, terminal) = (self.site, self.site.session.terminal);
+        if self.recording.is_open() {
+            // The node may be fenced at any time: its lock stays.
+            return record_open(&site.node, &failure, site.program());
+        }
         self.hook.withdraw().await;
+        if self.recording.is_there() {
+            return failure;
+        }
         if let Some(hold) = self.taken.take() {
-            if let Err(failure) = site.unhold(&hold).await {
+            if let Err(failure) = site.or_soon(site.unhold(&hold)).await {
                 terminal.warn(hold_not_ended(&site.node, &failure, site.program()));
             }
-        } else if self.has_found_hold && !self.has_written {
+        } else if self.has_found_hold {
             terminal.warn(hold_stays(&site.node, site.program()));
         }
-        if let Some(How::Hook { isolated, .. }) = self.how
-            && !self.has_written
-        {
+        if let Some(How::Hook { isolated, .. }) = self.how {
             terminal.warn(unrecorded(&site.node, isolated));
         }
+        failure
     }
 
     async fn next(&self, look: &Look) -> Result<Step, Failure> {
@@ -255,7 +275,7 @@ impl Course<'_> {
             remediation: look.evidence.remediation.clone(),
             lock: site.lock(look.lease.as_ref()),
             is_proven: self.how.is_some(),
-            is_recorded: self.has_written,
+            is_recorded: self.recording.is_there(),
         };
         let insists = |doubt| self.args.insist.contains(&doubt);
         let insistence = Insistence {
@@ -312,9 +332,9 @@ impl Course<'_> {
             site.hold(&self.why()).await?;
         }
         if matches!(step, Step::HoldAgain | Step::Follow) {
-            self.tell(&look, true).await;
             return match &look.evidence.signs.record {
                 Some(record) => {
+                    self.tell(&look, record, true).await;
                     self.print(Fencing::fenced(&site.node, record, &Remains::default()))
                 }
                 None => Ok(()),
@@ -345,7 +365,11 @@ impl Course<'_> {
     }
 
     async fn follow(&self, look: &Look) -> Result<(), Failure> {
-        self.tell(look, !self.has_written).await;
+        if let Some(record) = &look.evidence.signs.record
+            && !self.recording.is_there()
+        {
+            self.tell(look, record, true).await;
+        }
         self.warn_of_lost_hold(look);
         let site = self.site;
         site.mark(look.lease.as_ref(), true).await;
@@ -369,11 +393,8 @@ impl Course<'_> {
     }
 
     /// Tells that the node is fenced, here and in an Event.
-    async fn tell(&self, look: &Look, already: bool) {
+    async fn tell(&self, look: &Look, record: &Record, already: bool) {
         let site = self.site;
-        let Some(record) = &look.evidence.signs.record else {
-            return;
-        };
         let line = fenced(&site.node, record, already);
         self.result(line.clone());
         if !already {

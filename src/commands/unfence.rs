@@ -16,7 +16,9 @@ use crate::cli::output::{Format, OutputArgs};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::report::fencing::{Fencing, awaited, fenced_anew, silent_after_hook, stays, was_fenced};
+use crate::report::fencing::{
+    Fencing, awaited, fenced_anew, return_open, silent_after_hook, stays, was_fenced,
+};
 use crate::report::refusal::{person, why};
 use crate::report::verb::Verb;
 use crate::report::with::command_line;
@@ -313,8 +315,14 @@ impl Course<'_> {
             if written == Written::Yes {
                 return Ok(look);
             }
-            tries.again(&site.node, written).await?;
-            look = site.look().await?;
+            let again = async {
+                tries.again(&site.node, written).await?;
+                site.look().await
+            };
+            look = again.await.map_err(|failure| match written {
+                Written::Unknown => return_open(&site.node, &failure, site.program()),
+                Written::No | Written::Yes => failure,
+            })?;
             if !self.sight(&look, is_undone).is_fenced() {
                 return Ok(look);
             }

@@ -212,6 +212,31 @@ pub(crate) fn unrecorded(node: &str, isolated: bool) -> String {
     format!("the hook succeeded and was not recorded: by its word node/{node} is {state}")
 }
 
+/// The record of `node` was sent, and it is not known what became of it when the run ended.
+pub(crate) fn record_open(node: &str, why: &Failure, program: &Program) -> Failure {
+    Failure::OpenWrite {
+        message: format!(
+            "unknown whether node/{node} was fenced: its record may still be written ({}), and so its \
+             lock stays",
+            escape(&why.to_string())
+        ),
+        hint: format!("to see: {program} status {node}; to go on: the same again"),
+        code: Code::of(why, None),
+    }
+}
+
+/// `node` was to be taken back into service, and it is not known what became of it when the run ended.
+pub(crate) fn return_open(node: &str, why: &Failure, program: &Program) -> Failure {
+    Failure::OpenWrite {
+        message: format!(
+            "unknown whether node/{node} was unfenced: its record may still be removed ({})",
+            escape(&why.to_string())
+        ),
+        hint: format!("to see: {program} status {node}; to go on: the same again"),
+        code: Code::of(why, None),
+    }
+}
+
 /// A hook for `node` did not succeed: `how`, behind "the hook".
 pub(crate) fn hook_failed(node: &str, how: &str, output: &str) -> Failure {
     no_proof(node, &format!("the hook {how}"), output, Code::ERROR)

@@ -139,7 +139,7 @@ impl<'a> Hook<'a> {
             return;
         }
         let site = self.site;
-        if let Err(failure) = self.clear(&self.id).await {
+        if let Err(failure) = site.or_soon(self.clear(&self.id)).await {
             site.session.terminal.warn(format!(
                 "the hook's announcement stays on node/{}: {}; to run another at once: --resume",
                 site.node,

@@ -5,6 +5,7 @@ mod follow;
 mod hook;
 mod lock;
 mod program;
+mod recording;
 mod variables;
 
 use std::ffi::OsStr;
@@ -21,6 +22,7 @@ use serde_json::Value;
 
 pub(crate) use self::attempt::Hook;
 pub(crate) use self::lock::is_of_fencing;
+pub(crate) use self::recording::Recording;
 use super::problems::Problems;
 use super::with::variables::{HOLDER, TOKEN};
 use super::{events, many};
@@ -177,7 +179,8 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Applies a patch to the Node, on the version that it was made for.
+    /// Applies a patch to the Node, on the version that it was made for. After Ctrl-C its answer is
+    /// waited for a moment.
     ///
     /// # Errors
     /// Where the server refuses it for another cause than a change meanwhile.
@@ -190,7 +193,11 @@ impl<'a> Site<'a> {
         let patching = self
             .reader
             .patch_node(&self.node, patch, manager, is_dry_run);
-        match patching.await {
+        let patching = async { Ok(patching.await) };
+        let Ok(answer) = self.or_soon(patching).await else {
+            return Ok(Written::Unknown);
+        };
+        match answer {
             Ok(()) => Ok(Written::Yes),
             Err(error) if error.is_conflict() => Ok(Written::No),
             Err(error) if error.leaves_writes_unknown() => Ok(Written::Unknown),
@@ -233,6 +240,25 @@ impl<'a> Site<'a> {
             biased;
             () = self.interrupt.clone() => Err(Failure::Interrupted),
             result = work => result,
+        }
+    }
+
+    /// Runs a write, after Ctrl-C for a moment longer.
+    ///
+    /// # Errors
+    /// Its own, and that it was interrupted: it may take effect still.
+    pub(crate) async fn or_soon<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let last_chance = async {
+            self.interrupt.clone().await;
+            tokio::time::sleep(many::LAST_CHANCE).await;
+        };
+        tokio::select! {
+            biased;
+            result = work => result,
+            () = last_chance => Err(Failure::Interrupted),
         }
     }
 }

@@ -7,9 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use control_plane::{ControlPlane, Kubelets, NodeSpec, Readiness};
+use http::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::cluster::Cluster;
+use super::gate::{Gate, Treatment};
 use super::heart::Heart;
 use super::run::Maint;
 
@@ -108,6 +111,15 @@ impl Stage {
         Maint::new(kubeconfig, self.directory(), &self.prefix)
             .env("PATH", "/usr/bin:/bin")
             .args(arguments)
+    }
+
+    /// A gate before the cluster, at which `plan` decides on every request by method and path.
+    pub(crate) fn gate(
+        &self,
+        plan: impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static,
+    ) -> (Gate, Cluster) {
+        let cluster = Cluster::of_plane(&self.prefix, self.plane);
+        (cluster.gate(plan), cluster)
     }
 
     /// Fences `node` on alice's word.

@@ -51,7 +51,8 @@ pub enum Step {
     Fence,
     /// Record it, and taint the Node.
     Record,
-    /// Take the hold again that this fencing took and that somebody ended: all else is done.
+    /// Hold it, since the lock that it was fenced under is over, where that was the fencing's or this run
+    /// has fenced it: all else is done.
     HoldAgain,
     /// Follow until nothing of the node is left: all else is done.
     Follow,
@@ -118,7 +119,7 @@ impl Sight {
         let record = self.signs.record.as_ref();
         let took_hold = record.is_some_and(|record| record.hold.is_some());
         match self.lock {
-            Lock::Nobodys if took_hold => Step::HoldAgain,
+            Lock::Nobodys if took_hold || self.is_recorded => Step::HoldAgain,
             Lock::Nobodys | Lock::Callers | Lock::Others => Step::Follow,
         }
     }
@@ -321,7 +322,7 @@ mod tests {
             (Lock::Nobodys, Some("u.1.n"), Step::HoldAgain),
             (Lock::Callers, Some("u.1.n"), Step::Follow),
             (Lock::Others, Some("u.1.n"), Step::Follow),
-            // The lock was none of the fencing's.
+            // The lock was none of the fencing's, and this run did not fence it.
             (Lock::Nobodys, None, Step::Follow),
         ] {
             let step = next(|sight| {

@@ -1,0 +1,178 @@
+//! Answers of the server that are lost, and Ctrl-C while one is awaited.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use http::Method;
+use serde_json::json;
+
+use crate::support::{Stage, Treatment};
+
+/// Whether it writes to a Node.
+fn is_write(method: &Method, path: &str) -> bool {
+    *method == Method::PATCH && path.contains("/nodes/") && !path.contains("dryRun")
+}
+
+/// Keeps what is written to Nodes.
+fn keeping(method: &Method, path: &str) -> Treatment {
+    match is_write(method, path) {
+        true => Treatment::Keep,
+        false => Treatment::Pass,
+    }
+}
+
+/// Keeps the first of that alone.
+fn keeping_first() -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static {
+    let writes = AtomicUsize::new(0);
+    move |method, path| {
+        let is_first = is_write(method, path) && writes.fetch_add(1, Ordering::SeqCst) == 0;
+        match is_first {
+            true => Treatment::Keep,
+            false => Treatment::Pass,
+        }
+    }
+}
+
+/// The server falls silent over the record: the node may be fenced at any time.
+#[test]
+fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
+    let (stage, node) = Stage::with_silent_node("no-answer");
+    let is_hit = Arc::new(AtomicBool::new(false));
+    let (gate, _cluster) = stage.gate(move |method, path| {
+        if is_write(method, path) {
+            is_hit.store(true, Ordering::SeqCst);
+            return Treatment::Keep;
+        }
+        match is_hit.load(Ordering::SeqCst) && path.contains("/nodes/") {
+            true => Treatment::Answer(503, None),
+            false => Treatment::Pass,
+        }
+    });
+    let run = stage
+        .maint(["fence", &node, "--powered-off=dark", "--request-timeout=2s"])
+        .kubeconfig(&gate.kubeconfig)
+        .start();
+    let kept = gate.kept();
+    let run = run.ends();
+    assert_eq!(run.code, 1, "{run}");
+    let line =
+        format!("error: unknown whether node/{node} was fenced: its record may still be written (");
+    assert!(run.stderr.contains(&line), "{run}");
+    assert!(run.stderr.contains("and so its lock stays\n"), "{run}");
+    let holder = stage.holder(&node);
+    assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    drop(kept);
+}
+
+/// What was for another version of the Node will not be written any more.
+#[test]
+fn a_record_without_an_answer_is_written_again_for_another_version() {
+    let (stage, node) = Stage::with_silent_node("outdated");
+    let (gate, _cluster) = stage.gate(keeping_first());
+    let run = stage
+        .maint(["fence", &node, "--powered-off=dark", "--request-timeout=2s"])
+        .kubeconfig(&gate.kubeconfig)
+        .start();
+    let kept = gate.kept();
+    let label = json!({"metadata": {"labels": {"touched": "yes"}}});
+    stage.patch("node", &node, &label);
+    let run = run.ends();
+    assert_eq!(run.code, 0, "{run}");
+    let line = format!("node/{node} fenced by alice@bastion, powered off: dark");
+    assert!(run.stdout.contains(&line), "{run}");
+    assert!(stage.is_tainted(&node));
+    drop(kept);
+}
+
+#[test]
+fn a_record_that_is_written_after_an_interrupt_is_told() {
+    let (stage, node) = Stage::with_silent_node("late-record");
+    let (gate, _cluster) = stage.gate(keeping);
+    let interrupted = || {
+        let run = stage
+            .maint(["fence", &node, "--powered-off=dark"])
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        let kept = gate.kept();
+        run.interrupt();
+        let code = kept.passes();
+        let run = run.ends();
+        assert_eq!(run.code, 130, "{run}");
+        (code, run)
+    };
+    // The control plane may write to the Node as well: the record is refused then.
+    let run = (0..10)
+        .map(|_| interrupted())
+        .find_map(|(code, run)| (code == 200).then_some(run))
+        .expect("one is written");
+    let line = format!("node/{node} fenced by alice@bastion, powered off: dark");
+    assert!(run.stdout.contains(&line), "{run}");
+    assert!(stage.is_tainted(&node));
+    let holder = stage.holder(&node);
+    assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+}
+
+#[test]
+fn who_interrupts_the_record_is_told_that_it_may_land() {
+    let (stage, node) = Stage::with_silent_node("interrupted-record");
+    let (gate, _cluster) = stage.gate(keeping);
+    let run = stage
+        .maint(["fence", &node, "--powered-off=dark"])
+        .kubeconfig(&gate.kubeconfig)
+        .start();
+    let kept = gate.kept();
+    run.interrupt();
+    let run = run.ends();
+    assert_eq!(run.code, 130, "{run}");
+    let line = format!(
+        "error: unknown whether node/{node} was fenced: its record may still be written (interrupted)"
+    );
+    assert!(run.stderr.contains(&line), "{run}");
+    let holder = stage.holder(&node);
+    assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    drop(kept);
+}
+
+#[test]
+fn who_interrupts_the_return_of_a_node_is_told_that_it_may_land() {
+    let (stage, node) = Stage::with_silent_node("interrupted-return");
+    stage.fence(&node);
+    stage.comes_back(&node, "boot-2");
+    let (gate, _cluster) = stage.gate(keeping);
+    let run = stage
+        .maint(["unfence", &node])
+        .kubeconfig(&gate.kubeconfig)
+        .start();
+    let kept = gate.kept();
+    run.interrupt();
+    let run = run.ends();
+    assert_eq!(run.code, 130, "{run}");
+    let line =
+        format!("error: unknown whether node/{node} was unfenced: its record may still be removed");
+    assert!(run.stderr.contains(&line), "{run}");
+    assert!(stage.is_tainted(&node));
+    drop(kept);
+}
+
+/// The lock was the caller's own, and ended in another window while the record was on its way.
+#[test]
+fn a_node_whose_lock_ends_while_it_is_fenced_is_on_hold_for_it() {
+    let (stage, node) = Stage::with_silent_node("ended-lock");
+    stage.maint(["hold", &node, "-m", "dark"]).succeeds();
+    let (gate, _cluster) = stage.gate(keeping_first());
+    let run = stage
+        .maint(["fence", &node, "--powered-off=dark"])
+        .kubeconfig(&gate.kubeconfig)
+        .start();
+    let kept = gate.kept();
+    stage.maint(["unhold", &node]).succeeds();
+    kept.passes();
+    let run = run.ends();
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stderr.contains("on hold until it is unfenced"), "{run}");
+    let holder = stage.holder(&node);
+    assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    stage.comes_back(&node, "boot-2");
+    stage.maint(["unfence", &node]).succeeds();
+    stage.is_untouched(&node);
+}
