@@ -203,18 +203,27 @@ fn node_words(change: &Change) -> String {
 
 /// Until when somebody whose lock was broken may still act; `None` where it was over anyway.
 pub(crate) fn still_acting(change: &Change, now: Now) -> Option<String> {
-    let before = change.before.as_ref()?;
-    let may = format!("{} may still act on node/{}", person(before), change.node);
-    match change.state_before {
-        State::Held { until } if until == Instant::UNREADABLE => Some(format!(
-            "{may} until they notice: their lease has no readable end"
-        )),
-        State::Held { until } => Some(format!(
+    let who = person(change.before.as_ref()?);
+    let until = match change.state_before {
+        State::Held { until } => Some(until),
+        State::AdminHold => None,
+        State::Free | State::Expired { .. } => return None,
+    };
+    Some(may_still_act(&who, &change.node, until, now))
+}
+
+/// Until when `who` may still act, whose lock of `node` was broken: a lease of `until`, or a hold (`None`).
+pub(crate) fn may_still_act(who: &str, node: &str, until: Option<Instant>, now: Now) -> String {
+    let may = format!("{who} may still act on node/{node}");
+    match until {
+        Some(Instant::UNREADABLE) => {
+            format!("{may} until they notice: their lease has no readable end")
+        }
+        Some(until) => format!(
             "{may} until {}, or until they notice",
             clock(until, now.latest)
-        )),
-        State::AdminHold => Some(format!("{may} until they notice: a hold has no end")),
-        State::Free | State::Expired { .. } => None,
+        ),
+        None => format!("{may} until they notice: a hold has no end"),
     }
 }
 

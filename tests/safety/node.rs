@@ -123,7 +123,7 @@ fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
 }
 
 #[test]
-fn a_node_that_lives_or_is_somebody_elses_stays() {
+fn a_node_that_lives_or_is_somebody_elses_stays_unless_that_is_overridden() {
     scene("kept", |scene| {
         let held = json!({
             "holderIdentity": "bob@laptop", "leaseDurationSeconds": 1800,
@@ -136,13 +136,25 @@ fn a_node_that_lives_or_is_somebody_elses_stays() {
             ("target", Some("ok")),
             ("node-alive", Some("refuse")),
             ("lease", Some("refuse")),
-            ("lease-goes", Some("ok")),
+            ("lease-goes", Some("warn")),
             ("rights", Some("ok")),
         ]);
-        let run = force_delete(scene, &["--confirm", "-m", "why"]).run();
+        let words = levels.words("lease-goes");
+        assert!(words.contains("bob@laptop may still act for"), "{words}");
+        let all = ["--confirm", "-m", "why"];
+        let run = force_delete(scene, &all).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: node-alive, lease"), "{run}");
         assert!(is_there(scene));
+        // Who breaks the lock is told of whom.
+        let anyway = ["--override=node-alive", "--override=lease"];
+        let run = force_delete(scene, &all).args(anyway).succeeds();
+        let told = format!(
+            "Warning: bob@laptop may still act on node/{} until ",
+            scene.node
+        );
+        assert!(run.stderr.contains(&told), "{run}");
+        assert!(!is_there(scene));
     });
 }
 

@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::json;
 
 use crate::scene::{Scene, scene};
-use crate::support::{Gate, Run, Treatment, holder_of};
+use crate::support::{Gate, LEASES, Run, Treatment, ago, holder_of};
 
 /// A gate that keeps the requests to delete.
 fn gate(scene: &Scene) -> Gate {
@@ -246,6 +246,44 @@ fn a_deletion_whose_answer_was_lost_is_the_success_that_it_was() {
             .succeeds();
         assert!(run.stdout.contains("pod/web-1 force-deleted"), "{run}");
         assert!(!scene.is_there("web-1"));
+    });
+}
+
+#[test]
+fn an_own_lease_that_ends_after_the_report_stops_it() {
+    scene("lapsed", |scene| {
+        scene.harmless_pod("web-1");
+        let own = |seconds| {
+            json!({
+                "holderIdentity": "alice@bastion", "leaseDurationSeconds": 1800,
+                "acquireTime": ago(seconds), "renewTime": ago(seconds),
+            })
+        };
+        scene.cluster.lease(&scene.node, &own(60));
+        let looks = AtomicUsize::new(0);
+        let gate = scene.cluster.gate(move |method, path| {
+            let is_look = *method == Method::GET && path.contains("/pods/web-1");
+            match is_look && looks.fetch_add(1, Ordering::Relaxed) == 1 {
+                true => Treatment::Keep,
+                false => Treatment::Pass,
+            }
+        });
+        let run = scene
+            .force_delete("web-1", &["--confirm=nothing", "-m", "why"])
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        let kept = gate.kept();
+        let path = format!("{LEASES}/{}", scene.node);
+        scene.cluster.patch(&path, &json!({"spec": own(3600)}));
+        assert_eq!(kept.passes(), 200);
+        let run = run.ends();
+        assert_eq!(run.code, 6, "{run}");
+        let told = format!(
+            "refused: lease: your lease of node/{} is over by now; nothing was deleted",
+            scene.node
+        );
+        assert!(run.stderr.contains(&told), "{run}");
+        assert!(scene.is_there("web-1"));
     });
 }
 

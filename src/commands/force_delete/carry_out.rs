@@ -180,6 +180,10 @@ impl Work<'_> {
                 let done = deleted.iter().filter(|one| !one.was_held());
                 return Ok(self.ask(&look, &missing, done.count()));
             }
+            if let Some(node) = locks.ended(&look) {
+                let done = deleted.iter().filter(|one| !one.was_held());
+                return Ok(self.own_ended(node, done.count()));
+            }
             let mut changed = false;
             for (index, report) in self.targets(&look).iter().enumerate() {
                 if let Some(failure) = locks.lost() {
@@ -187,6 +191,10 @@ impl Work<'_> {
                 }
                 if ended.is_due() {
                     return Err(Failure::Interrupted);
+                }
+                if !locks.are_lasting(&look, self.reader.now()) {
+                    changed = true;
+                    break;
                 }
                 let answer = self.request(&report.target, ended).await?;
                 if answer == Answer::Is(Deletion::Changed) {
@@ -200,6 +208,7 @@ impl Work<'_> {
                     report: report.clone(),
                     along: self.along(&look).to_vec(),
                 });
+                self.tell_who_may_act(&look, deleted);
                 if let Answer::Lost { why, code } = answer {
                     return Err(self.open(&report.target, &why, code));
                 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use maintenance_lease::protocol::Now;
 use maintenance_lease::{Acquire, Error, HeldLease, Keep};
 use pod_safety::Known;
 use pod_safety::facts::Lock;
@@ -17,10 +18,13 @@ use crate::terminal::escape;
 /// How long they last without a renewal: as long as a crash keeps others away.
 const DURATION: Duration = Duration::from_secs(60);
 
-/// Those that this command took.
+/// Those that it works under.
 #[derive(Default)]
 pub(super) struct Locks {
+    /// Those that this command took.
     held: Vec<HeldLease>,
+    /// The nodes that were the caller's own before.
+    own: Vec<String>,
 }
 
 impl Work<'_> {
@@ -38,7 +42,11 @@ impl Work<'_> {
         taken: &mut Locks,
         ended: &Ended,
     ) -> Result<(), Failure> {
+        let insists = self.args.overrides.iter().any(|id| id == "lease");
         for (node, lock) in &look.locks {
+            if matches!(lock, Known::Yes(Lock::Own { .. })) && !insists {
+                taken.own.push(node.clone());
+            }
             let free = matches!(lock, Known::Yes(Lock::Free | Lock::Expired { .. }));
             if free && look.nodes.contains(node) {
                 if ended.is_due() {
@@ -117,6 +125,24 @@ impl Locks {
     /// The nodes go with them, or nothing is to be given back.
     pub(super) fn leave(self) {
         self.held.into_iter().for_each(HeldLease::leave);
+    }
+
+    /// A node that is not the caller's own any more in `look`.
+    pub(super) fn ended<'a>(&'a self, look: &Look) -> Option<&'a str> {
+        let mut own = self.own.iter();
+        let ended = own.find(|&node| {
+            let lock = look.locks.get(node);
+            matches!(lock, Some(Known::Yes(Lock::Free | Lock::Expired { .. })))
+        });
+        ended.map(String::as_str)
+    }
+
+    /// The caller's own in `look` last long enough for another request.
+    pub(super) fn are_lasting(&self, look: &Look, now: Now) -> bool {
+        self.own.iter().all(|node| {
+            let lock = look.locks.get(node).and_then(Known::yes);
+            lock.is_none_or(|lock| lock.short(now).is_none())
+        })
     }
 
     /// Why work has to stop, if one was lost.

@@ -1,8 +1,11 @@
 //! What people and programs are told: the report, the line to type, what became of it.
 
+use maintenance_lease::protocol::identity;
 use maintenance_lease::{Error, Refused};
+use pod_safety::Known;
 use pod_safety::checks::Level;
 use pod_safety::consent::{Missing, flag};
+use pod_safety::facts::Lock;
 use pod_safety::report::{Report, Target};
 
 use super::asked::Asked;
@@ -12,6 +15,7 @@ use crate::cli::output::Format;
 use crate::commands::problems;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::report::change::may_still_act;
 use crate::report::safety::{self, Lines, Outcome};
 use crate::terminal::escape;
 
@@ -79,10 +83,7 @@ impl Work<'_> {
     /// Says what is missing, and what to type. So many targets were `deleted` before.
     pub(super) fn ask(&self, look: &Look, missing: &Missing, deleted: usize) -> Code {
         let terminal = self.session.terminal;
-        let nothing = match deleted {
-            0 => "nothing was deleted",
-            _ => "nothing more was deleted",
-        };
+        let nothing = nothing_deleted(deleted);
         let program = self.session.program;
         if missing.refused.is_empty() {
             let what = match &missing.unconfirmed[..] {
@@ -121,6 +122,36 @@ impl Work<'_> {
             "refused: lease: {refused} by now; nothing was deleted"
         ));
         Code::UNSAFE
+    }
+
+    /// Says that the caller's own lease of `node` has ended since the report. So many targets were `deleted`
+    /// before.
+    pub(super) fn own_ended(&self, node: &str, deleted: usize) -> Code {
+        let nothing = nothing_deleted(deleted);
+        self.session.terminal.error(&format!(
+            "refused: lease: your lease of node/{node} is over by now; {nothing}"
+        ));
+        Code::UNSAFE
+    }
+
+    /// Says who had the lease that went with the Node, where that was `deleted` just now.
+    pub(super) fn tell_who_may_act(&self, look: &Look, deleted: &[Deleted]) {
+        let Some(Deleted {
+            outcome: Outcome::Deleted,
+            ..
+        }) = deleted.last()
+        else {
+            return;
+        };
+        let Asked::Node(node) = self.asked else {
+            return;
+        };
+        if let Some(Known::Yes(Lock::Another { holder, until, .. })) = look.locks.get(node) {
+            let holder = escape(identity::person(holder));
+            let now = self.reader.now();
+            let terminal = self.session.terminal;
+            terminal.warn(may_still_act(&holder, node, *until, now));
+        }
     }
 
     /// Says that the server lets the caller have no lease, although the report said nothing of it.
@@ -209,4 +240,12 @@ fn asks(report: &Report) -> bool {
         .checks
         .iter()
         .any(|verdict| verdict.level > Level::Warn)
+}
+
+/// What is said where so many targets were `deleted` before it ended.
+fn nothing_deleted(deleted: usize) -> &'static str {
+    match deleted {
+        0 => "nothing was deleted",
+        _ => "nothing more was deleted",
+    }
 }

@@ -1,7 +1,7 @@
 //! `lease` and `remediation`: nobody else works on the node, neither a person nor an operator.
 
 use maintenance_lease::protocol::identity::person;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::{Instant, Now, Span};
 
 use super::verdict::Verdict;
 use crate::facts::{Lock, Remediation};
@@ -9,6 +9,7 @@ use crate::known::Known;
 use crate::words::age;
 
 const ID: &str = "lease";
+const GOES: &str = "lease-goes";
 const UNKNOWN: &str = "lease-unknown";
 const REMEDIATION: &str = "remediation";
 const REMEDIATION_UNKNOWN: &str = "remediation-unknown";
@@ -31,9 +32,17 @@ pub(super) fn check(
                     .unwrap_or_default()
             ),
         )),
-        Known::Yes(Lock::Own) => {
-            verdicts.push(Verdict::ok(ID, "you have the node's maintenance lease"));
-        }
+        Known::Yes(own @ Lock::Own { .. }) => verdicts.push(match own.short(now) {
+            None => Verdict::ok(ID, "you have the node's maintenance lease"),
+            Some(left) if left > Span::ZERO => {
+                let left = age(left);
+                Verdict::refuse(
+                    ID,
+                    format!("your lease of the node has only {left} left: renew it first"),
+                )
+            }
+            Some(_) => Verdict::refuse(ID, "your lease of the node is over: renew it first"),
+        }),
         Known::Yes(Lock::Expired { holder }) => verdicts.push(Verdict::ok(
             ID,
             format!("nobody has the node; the lease of {holder} expired"),
@@ -66,12 +75,33 @@ pub(super) fn check(
     verdicts
 }
 
-/// What becomes of the maintenance Lease of a Node that is deleted.
-pub(super) fn goes_with_its_node() -> Verdict {
-    Verdict::ok(
-        "lease-goes",
-        "the node's maintenance lease goes with the Node, also yours: that is no loss",
-    )
+/// What becomes of the maintenance Lease of a Node that is deleted: whoever else has it loses it, and does
+/// not know yet.
+pub(super) fn goes_with_its_node(lock: &Known<Lock>, now: Now) -> Verdict {
+    match lock {
+        Known::Yes(Lock::Another { holder, until, .. }) => {
+            let until = match until {
+                None => "until they notice: a hold has no end".to_owned(),
+                Some(Instant::UNREADABLE) => "until they notice".to_owned(),
+                Some(until) => format!("for {}, or until they notice", age(*until - now.latest)),
+            };
+            Verdict::warn(
+                GOES,
+                format!(
+                    "it goes with the Node, and {} may still act {until}",
+                    person(holder)
+                ),
+            )
+        }
+        Known::Yes(Lock::Free | Lock::Own { .. } | Lock::Expired { .. }) => Verdict::ok(
+            GOES,
+            "the node's maintenance lease goes with the Node, also yours: that is no loss",
+        ),
+        Known::Unknown(_) => Verdict::warn(
+            GOES,
+            "the node's maintenance lease goes with the Node, whoever has it",
+        ),
+    }
 }
 
 fn has_it(until: Option<Instant>, now: Now) -> String {
@@ -116,7 +146,7 @@ mod tests {
         );
         let cases: [Case; 9] = [
             (Known::Yes(Lock::Free), idle(), &[(ID, Ok)]),
-            (Known::Yes(Lock::Own), idle(), &[(ID, Ok)]),
+            (Known::Yes(Lock::Own { until: None }), idle(), &[(ID, Ok)]),
             (Known::Yes(expired), idle(), &[(ID, Ok)]),
             (Known::Yes(bob()), idle(), &[(ID, Refuse)]),
             (
@@ -168,5 +198,57 @@ mod tests {
                 .starts_with("carol@c has the node on hold"),
             "{verdicts:?}"
         );
+    }
+
+    #[test]
+    fn an_own_lease_lasts_as_long_as_a_request_may() {
+        let own = |left: Span| {
+            let until = Some(NOW + left);
+            let verdicts = check(
+                &Known::Yes(Lock::Own { until }),
+                &Known::Yes(Remediation::None),
+                Now::at(NOW),
+            );
+            (verdicts[0].level, verdicts[0].words.clone())
+        };
+        let enough = Span::seconds(10);
+        assert_eq!(own(enough).0, Ok);
+        let (level, words) = own(Span::micros(9_999_999));
+        assert_eq!(level, Refuse);
+        assert!(words.contains("only 9s left"), "{words}");
+        // Others are kept away for a margin more, which is not the holder's.
+        let (level, words) = own(Span::ZERO);
+        assert_eq!(level, Refuse);
+        assert!(words.contains("is over"), "{words}");
+    }
+
+    #[test]
+    fn whoever_loses_a_lease_with_its_node_may_still_act() {
+        let another = |until| {
+            let holder = "carol@c".to_owned();
+            Known::Yes(Lock::Another {
+                holder,
+                why: None,
+                until,
+            })
+        };
+        let goes = |lock: &Known<Lock>| {
+            let verdict = goes_with_its_node(lock, Now::at(NOW));
+            (verdict.level, verdict.words)
+        };
+        for (until, may) in [
+            (Some(NOW + Span::seconds(600)), "for 10m, or until"),
+            (Some(Instant::UNREADABLE), "until they notice"),
+            (None, "until they notice: a hold has no end"),
+        ] {
+            let (level, words) = goes(&another(until));
+            assert_eq!(level, Level::Warn);
+            assert!(
+                words.contains(&format!("carol@c may still act {may}")),
+                "{words}"
+            );
+        }
+        assert_eq!(goes(&Known::Yes(Lock::Free)).0, Ok);
+        assert_eq!(goes(&forbidden()).0, Level::Warn);
     }
 }

@@ -99,7 +99,7 @@ pub fn of_node(facts: &NodeFacts, first: Option<&str>, now: Now) -> Vec<Verdict>
     verdicts.extend(node::check(&facts.node, None, now));
     verdicts.push(mass_loss::check(&facts.zone));
     verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
-    verdicts.push(lease::goes_with_its_node());
+    verdicts.push(lease::goes_with_its_node(&facts.lock, now));
     if let Known::Yes(NodeSight::There(there)) = &facts.node {
         verdicts.push(finalizers::check(&there.finalizers));
     }

@@ -6,13 +6,20 @@ use maintenance_lease::protocol::{Instant, Now, SKEW_BUDGET, Span, State};
 
 use crate::wire::micro_instant;
 
+/// How long a lease of the caller's own lasts at least for a deletion to begin: nobody renews it
+/// meanwhile.
+const LASTING: Span = Span::seconds(10);
+
 /// The node's maintenance Lease, as it concerns the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lock {
     /// Nobody has it.
     Free,
     /// The caller has.
-    Own,
+    Own {
+        /// Until when; `None`: their hold, which has no end.
+        until: Option<Instant>,
+    },
     /// Somebody else has.
     Another {
         /// Who.
@@ -44,11 +51,23 @@ impl Lock {
         };
         match lease.state(now) {
             State::Free => Self::Free,
-            State::Held { .. } | State::AdminHold if own => Self::Own,
+            State::Held { until } if own => Self::Own { until: Some(until) },
+            State::AdminHold if own => Self::Own { until: None },
             State::Held { until } => another(Some(until)),
             State::AdminHold => another(None),
             State::Expired { .. } => Self::Expired { holder: holder() },
         }
+    }
+
+    /// How much is left of a lease of the caller's own that may end before a request does that is sent
+    /// under it; nothing or less: it is over, and only the margin for others' clocks keeps them away.
+    #[must_use]
+    pub fn short(&self, now: Now) -> Option<Span> {
+        let Self::Own { until: Some(until) } = self else {
+            return None;
+        };
+        let left = *until - now.latest;
+        (left < LASTING).then_some(left)
     }
 }
 
