@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use control_plane::Rule;
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, scene};
+use crate::scene::{Levels, Scene, scene};
 use crate::support::Treatment;
 
 /// A claim bound to a volume of this source.
@@ -236,7 +237,20 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
             ),
             (
                 "secrets",
-                json!({"csi": {"driver": "secrets.example.com"}}),
+                json!({"csi": {"driver": "secrets-store.csi.k8s.io"}}),
+                [("volume-attached", Some("ok")), ("volume-unguarded", None)],
+            ),
+            (
+                "csi-share",
+                json!({"csi": {"driver": driver(scene, "share", false)}}),
+                [
+                    ("volume-attached", None),
+                    ("volume-unguarded", Some("confirm")),
+                ],
+            ),
+            (
+                "csi-disk",
+                json!({"csi": {"driver": driver(scene, "disk", true)}}),
                 [("volume-attached", Some("ok")), ("volume-unguarded", None)],
             ),
         ] {
@@ -244,6 +258,13 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
             volume["name"] = "data".into();
             pod_with(scene, name, &volume);
             scene.levels(name).are(&expected);
+        }
+        // Who may not read drivers knows of none whether many nodes reach its volumes.
+        let pods = Rule::new("", &["pods"], &["get", "delete"]);
+        let blind = scene.user("blind", &[pods]);
+        for (name, unguarded) in [("csi-share", Some("unknown")), ("secrets", None)] {
+            let run = scene.force_delete(name, &["-o", "json"]);
+            Levels::of(run.kubeconfig(&blind)).are(&[("volume-unguarded", unguarded)]);
         }
     });
 }

@@ -47,7 +47,10 @@ impl Reader {
             let needs = needs.entry(namespace).or_default();
             for source in sources(pod) {
                 needs.claims |= matches!(source, Source::Claim(_));
-                needs.attachments |= matches!(source, Source::Claim(_) | Source::Disk(_));
+                needs.attachments |= matches!(
+                    source,
+                    Source::Claim(_) | Source::Disk(_) | Source::Driver(_)
+                );
             }
             needs.kinds.extend(controller(&pod.metadata).map(Kind::of));
         }

@@ -1,6 +1,6 @@
 //! What a volume is made of: what decides whether two nodes may write to it at a time.
 
-use k8s_openapi::api::core::v1::{PersistentVolumeSpec, Pod, Volume};
+use k8s_openapi::api::core::v1::{CSIVolumeSource, PersistentVolumeSpec, Pod, Volume};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -57,6 +57,19 @@ const OF_THE_NODE: [&str; 9] = [
     "secret",
 ];
 
+/// Drivers whose volumes, where a pod asks for one in its own spec, are files of the node alone, or only
+/// read: secrets, certificates, sockets and images.
+const INLINE_OF_THE_NODE: [&str; 8] = [
+    "csi-image.warm-metal.tech",
+    "csi.cert-manager.io",
+    "csi.sharedresource.openshift.io",
+    "csi.spiffe.io",
+    "csi.tigera.io",
+    "image.csi.k8s.io",
+    "secrets-store.csi.k8s.io",
+    "spiffe.csi.cert-manager.io",
+];
+
 /// Other kinds of old, to be named where they are met.
 const UNKNOWN: [&str; 5] = [
     "flexVolume",
@@ -67,16 +80,27 @@ const UNKNOWN: [&str; 5] = [
 ];
 
 impl Source {
-    /// That of a pod's volume. One that a CSI driver makes for the pod alone is the node's own.
+    /// That of a pod's volume.
     pub(crate) fn of_pod(pod: &Pod, volume: &Volume) -> Self {
         let is_read_only = volume
             .persistent_volume_claim
             .as_ref()
             .is_some_and(|claim| claim.read_only == Some(true));
-        match claim_name(pod, volume) {
-            _ if is_read_only || volume.csi.is_some() => Self::Harmless,
-            Some(claim) => Self::Claim(claim),
-            None => Self::of(volume),
+        match (claim_name(pod, volume), &volume.csi) {
+            _ if is_read_only => Self::Harmless,
+            (Some(claim), _) => Self::Claim(claim),
+            (None, Some(csi)) => Self::of_inline(csi),
+            (None, None) => Self::of(volume),
+        }
+    }
+
+    /// That of a volume which a CSI driver makes for the pod alone: be it of the node's own files, or of a
+    /// share that other nodes reach.
+    fn of_inline(csi: &CSIVolumeSource) -> Self {
+        let is_of_the_node = INLINE_OF_THE_NODE.contains(&&*csi.driver);
+        match is_of_the_node || csi.read_only == Some(true) {
+            true => Self::Harmless,
+            false => Self::Driver(csi.driver.clone()),
         }
     }
 
@@ -160,13 +184,24 @@ mod tests {
 
     #[test]
     fn each_kind_of_a_pods_volume_is_known_or_told_as_unknown() {
-        use Source::{Claim, Disk, Harmless, Shared, Unknown};
+        use Source::{Claim, Disk, Driver, Harmless, Shared, Unknown};
         let claim = |name: &str| Claim(name.to_owned());
         for (volume, expected) in [
             (json!({"emptyDir": {}}), Harmless),
             (json!({"configMap": {"name": "c"}}), Harmless),
             (json!({"hostPath": {"path": "/"}}), Harmless),
-            (json!({"csi": {"driver": "secrets.example.com"}}), Harmless),
+            (
+                json!({"csi": {"driver": "secrets-store.csi.k8s.io"}}),
+                Harmless,
+            ),
+            (
+                json!({"csi": {"driver": "nfs.csi.k8s.io", "readOnly": true}}),
+                Harmless,
+            ),
+            (
+                json!({"csi": {"driver": "nfs.csi.k8s.io"}}),
+                Driver("nfs.csi.k8s.io".to_owned()),
+            ),
             (
                 json!({"persistentVolumeClaim": {"claimName": "data"}}),
                 claim("data"),
