@@ -8,6 +8,7 @@ use pod_safety::Why;
 use pod_safety::fencing::record::How;
 use pod_safety::fencing::{Attempt, Record, Remains, back, steps};
 use pod_safety::node::Status;
+use pod_safety::words::few;
 use serde::Serialize;
 
 use super::item::API_VERSION;
@@ -18,9 +19,6 @@ use crate::cli::program::Program;
 use crate::exit::Code;
 use crate::failure::{Failure, Obstacle};
 use crate::terminal::escape;
-
-/// How many names are listed; of more, their number.
-const LISTED: usize = 5;
 
 /// Which rights it takes to know.
 const RIGHTS: &str = "deploy/rbac.yaml grants fencers what it takes to know";
@@ -414,12 +412,7 @@ fn count(number: usize, noun: &str) -> String {
 }
 
 fn list(names: &[String]) -> String {
-    let shown = names.iter().take(LISTED).map(|name| escape(name));
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(LISTED) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
+    escape(&few(names))
 }
 
 fn unsafe_(message: String, hint: String) -> Failure {

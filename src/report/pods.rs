@@ -8,6 +8,7 @@ use maintenance_lease::protocol::Now;
 use pod_safety::Known;
 use pod_safety::node::Health;
 use pod_safety::stranded::{BlockedNamespace, Fate, Orphan, Stranded, StrandedPod, StrandedVolume};
+use pod_safety::words::few;
 
 pub(crate) use self::record::records;
 use super::grid::{Cell, Grid};
@@ -116,7 +117,7 @@ fn fate_words(fate: &Fate, health: &Health, now: Now) -> String {
             format!("Terminating +{}{held}", span(now.latest - *since))
         }
         Fate::HeldByFinalizer { finalizers } => {
-            format!("Held by finalizer {}", escape(&finalizers.join(", ")))
+            format!("Held by finalizer {}", escape(&few(finalizers)))
         }
         Fate::Evicted { at } if *at <= now.earliest => {
             format!("{node}, eviction due {} ago", span(now.earliest - *at))

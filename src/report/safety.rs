@@ -3,6 +3,7 @@
 use pod_safety::checks::{Level, Verdict};
 use pod_safety::constants::POD_GC;
 use pod_safety::report::{Report, Target};
+use pod_safety::words::few;
 use serde::Serialize;
 
 use super::item::API_VERSION;
@@ -94,7 +95,7 @@ impl Outcome {
 }
 
 fn held_by(finalizers: &[String]) -> String {
-    format!("finalizer {}", escape(&finalizers.join(", ")))
+    format!("finalizer {}", escape(&few(finalizers)))
 }
 
 /// Which lines of reports are shown.

@@ -20,6 +20,20 @@ pub(crate) fn listed<T: ToString>(items: impl IntoIterator<Item = T>) -> String 
     items.join(", ")
 }
 
+/// How many of many are named.
+const FEW: usize = 5;
+
+/// The first few items one behind the other, and how many there are more.
+#[must_use]
+pub fn few(items: &[String]) -> String {
+    match items.split_at_checked(FEW) {
+        Some((few, more)) if !more.is_empty() => {
+            format!("{} and {} more", few.join(", "), more.len())
+        }
+        _ => items.join(", "),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,5 +51,14 @@ mod tests {
             assert_eq!(age(Span::seconds(seconds)), words);
         }
         assert_eq!(age(Span::micros(-5)), "0s");
+    }
+
+    #[test]
+    fn of_many_the_first_few_are_named() {
+        let named = |count: usize| few(&vec!["a".to_owned(); count]);
+        assert_eq!(named(0), "");
+        assert_eq!(named(1), "a");
+        assert_eq!(named(5), "a, a, a, a, a");
+        assert_eq!(named(1000), "a, a, a, a, a and 995 more");
     }
 }

@@ -1,7 +1,7 @@
 //! `finalizers`: who has to agree before the object goes.
 
 use super::verdict::Verdict;
-use crate::words::listed;
+use crate::words::few;
 
 const ID: &str = "finalizers";
 
@@ -13,7 +13,7 @@ pub(super) fn check(finalizers: &[String]) -> Verdict {
         ID,
         format!(
             "the object will remain until its finalizers are gone, which are not touched: {}",
-            listed(finalizers)
+            few(finalizers)
         ),
     )
 }
