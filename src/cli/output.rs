@@ -1,6 +1,7 @@
 //! How results are printed.
 
-use clap::{Args, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::{Arg, Args, ValueEnum};
 
 use crate::failure::Failure;
 
@@ -54,4 +55,15 @@ impl OutputArgs {
     pub(crate) fn format(self) -> Format {
         self.format.unwrap_or_default()
     }
+}
+
+/// The `-o` of a verb that leaves no acquisition to have a token: it offers none. One that is asked for all
+/// the same is still read, for the verb to say what helps.
+pub(crate) fn offers_no_token(format: Arg) -> Arg {
+    let values = Format::value_variants().iter().filter_map(|format| {
+        let is_hidden = *format == Format::Token;
+        Some(format.to_possible_value()?.hide(is_hidden))
+    });
+    let parser = PossibleValuesParser::new(values);
+    format.value_parser(parser.try_map(|name| Format::from_str(&name, false)))
 }

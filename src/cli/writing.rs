@@ -17,7 +17,10 @@ pub(crate) enum DryRunMode {
 /// Flags of every verb that changes something.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WriteArgs {
-    /// Say what would be done, without doing it
+    /// Say what would be done, without doing it: client (also without MODE), or server, which checks it
+    ///
+    /// client decides and sends nothing that writes; server lets the API server check the request and store
+    /// nothing; none does it.
     #[arg(
         long,
         value_name = "MODE",
@@ -26,6 +29,7 @@ pub(crate) struct WriteArgs {
         require_equals = true,
         default_value = "none",
         default_missing_value = "client",
+        hide_default_value = true,
         hide_possible_values = true
     )]
     pub(crate) dry_run: DryRunMode,

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::fencing::{self, Hook, Look, Recording, Site, Tries, Written, is_of_fencing};
 use crate::cli::duration;
 use crate::cli::hook::HookArgs;
-use crate::cli::output::{Format, OutputArgs};
+use crate::cli::output::{Format, OutputArgs, offers_no_token};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -53,13 +53,14 @@ use crate::terminal::escape;
 /// dry run prints it and never runs it.
 #[derive(Args, Debug)]
 #[command(
+    mut_arg("format", offers_no_token),
     override_usage = "kubectl maint fence [OPTIONS] NODE --powered-off=HOW
        kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...",
     after_help = "Examples:
   kubectl maint fence worker-1 --powered-off=\"I pulled both plugs\"
-  kubectl maint fence worker-1 -- ipmitool -H bmc-1 -E chassis power off
+  kubectl maint fence worker-1 -- ./power-off-ipmi
   kubectl maint fence worker-1 --isolated -- ./isolate
-  kubectl maint fence worker-1 --dry-run -- ./power-off.sh"
+  kubectl maint fence worker-1 --dry-run -- ./power-off-ipmi"
 )]
 pub(crate) struct FenceArgs {
     /// The node, by name or as node/NAME

@@ -21,8 +21,9 @@ use pod_safety::consent::{Confirmed, Consent, NOTHING};
 
 use self::asked::Asked;
 use self::carry_out::Work;
+use crate::cli::connection::namespace;
 use crate::cli::duration;
-use crate::cli::output::{Format, OutputArgs};
+use crate::cli::output::{Format, OutputArgs, offers_no_token};
 use crate::cli::typed::shown;
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
@@ -45,7 +46,10 @@ use crate::session::Start;
 /// The node's maintenance lease is held meanwhile, where you may take it; one of your own is left as
 /// found. Finalizers are never touched. An Event on the owner, or on the node, keeps the evidence.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    arg = namespace("Namespace of the pods, instead of the context's"),
+    mut_arg("format", offers_no_token),
+    after_help = "Examples:
   kubectl maint force-delete pod/web-0 -n shop
   kubectl maint force-delete pod/web-0 -n shop --confirm=owner -m \"unplugged\"
   kubectl maint force-delete -l app=web -n shop -o json

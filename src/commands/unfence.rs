@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::fencing::{Hook, Look, Site, Tries, Written, is_of_fencing};
 use crate::cli::duration;
 use crate::cli::hook::HookArgs;
-use crate::cli::output::{Format, OutputArgs};
+use crate::cli::output::{Format, OutputArgs, offers_no_token};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -41,6 +41,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// ended after a confirmation, and so is one of a fencing that was broken off before it was recorded.
 #[derive(Args, Debug)]
 #[command(
+    mut_arg("format", offers_no_token),
     override_usage = "kubectl maint unfence [OPTIONS] NODE [-- HOOK [ARGUMENT]...]",
     after_help = "Examples:
   kubectl maint unfence worker-1

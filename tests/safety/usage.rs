@@ -130,6 +130,25 @@ fn arguments_that_cannot_be_meant() {
 }
 
 #[test]
+fn the_help_offers_what_the_verb_takes() {
+    let cluster = Cluster::nowhere();
+    let help = |words: &[&str]| cluster.maint(words).succeeds().stdout;
+    let short = help(&["force-delete", "-h"]);
+    assert!(short.contains("-n, --namespace <NAMESPACE>"), "{short}");
+    for verb in ["force-delete", "fence", "unfence"] {
+        for flag in ["-h", "--help"] {
+            let help = help(&[verb, flag]);
+            assert!(!help.contains("token of its acquisition"), "{help}");
+            assert!(!help.contains("yaml, token"), "{help}");
+            let (_, dry_run) = help.split_once("--dry-run[=<MODE>]").expect("a flag");
+            let (dry_run, _) = dry_run.split_once("  -").expect("another flag");
+            let named = |mode: &str| dry_run.contains(mode);
+            assert!(named("client") && named("server"), "{dry_run}");
+        }
+    }
+}
+
+#[test]
 fn at_a_terminal_every_line_of_the_report_fits() {
     scene("narrow", |scene| {
         scene.harmless_pod("web-1");
