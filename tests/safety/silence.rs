@@ -104,7 +104,7 @@ fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
 
 #[test]
 fn a_node_that_has_no_heartbeat_is_silent_only_where_the_control_plane_says_so() {
-    scene("heartless", |scene| {
+    scene("unheard", |scene| {
         for (short, status, level) in [
             ("unwell", Some("False"), ("node-alive-unknown", "unknown")),
             ("unset", None, ("node-alive-unknown", "unknown")),
