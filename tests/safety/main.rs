@@ -13,6 +13,7 @@ mod checks;
 mod deletion;
 mod line;
 mod node;
+mod overrides;
 mod races;
 mod requests;
 mod rights;

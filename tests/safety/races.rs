@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use http::Method;
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::scene::{Scene, scene};
@@ -246,6 +247,34 @@ fn a_deletion_whose_answer_was_lost_is_the_success_that_it_was() {
             .succeeds();
         assert!(run.stdout.contains("pod/web-1 force-deleted"), "{run}");
         assert!(!scene.is_there("web-1"));
+    });
+}
+
+#[test]
+fn killed_under_its_lock_it_has_deleted_nothing_and_keeps_others_away_for_a_while() {
+    scene("killed", |scene| {
+        scene.harmless_pod("web-1");
+        let gate = gate(scene);
+        let words = ["--confirm=nothing", "-m", "why"];
+        let run = scene
+            .force_delete("web-1", &words)
+            .kubeconfig(&gate.kubeconfig)
+            .start();
+        let kept = gate.kept();
+        run.is_sent(Signal::KILL);
+        run.ends_killed();
+        drop(kept);
+        assert!(scene.is_there("web-1"));
+        let holder = || holder_of(&scene.cluster, &scene.node);
+        assert_eq!(holder().as_deref(), Some("alice@bastion"));
+        // As its minute passes.
+        let path = format!("{LEASES}/{}", scene.node);
+        let passed = json!({"spec": {"renewTime": ago(600)}});
+        scene.cluster.patch(&path, &passed);
+        let again = scene.force_delete("web-1", &words).holder("bob@laptop");
+        again.succeeds();
+        assert!(!scene.is_there("web-1"));
+        assert_eq!(holder(), None);
     });
 }
 

@@ -10,10 +10,15 @@ use crate::support::Treatment;
 
 /// A claim bound to a volume of this source.
 fn claim(scene: &Scene, name: &str, source: &Value) {
+    claim_as(scene, name, "ReadWriteOnce", source);
+}
+
+/// The same, of this access mode.
+fn claim_as(scene: &Scene, name: &str, mode: &str, source: &Value) {
     let volume = scene.cluster.name(name);
     let mut spec = json!({
         "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteOnce"],
+        "accessModes": [mode],
         "persistentVolumeReclaimPolicy": "Retain",
     });
     let object = spec.as_object_mut().expect("an object");
@@ -28,7 +33,7 @@ fn claim(scene: &Scene, name: &str, source: &Value) {
         &json!({
             "metadata": {"name": name},
             "spec": {
-                "accessModes": ["ReadWriteOnce"],
+                "accessModes": [mode],
                 "resources": {"requests": {"storage": "1Gi"}},
                 "storageClassName": "",
                 "volumeName": volume,
@@ -97,6 +102,42 @@ fn attached_volumes_are_detached_by_force() {
                 .levels(name)
                 .are(&[("volume-attached", Some("ok")), ("volume-unguarded", None)]);
         }
+    });
+}
+
+#[test]
+fn who_only_reads_tears_nothing_and_who_writes_alone_is_told_as_that() {
+    scene("modes", |scene| {
+        let driver = driver(scene, "disk", true);
+        let csi = |handle: &str| json!({"csi": {"driver": driver, "volumeHandle": handle}});
+        let nfs = json!({"nfs": {"server": "nfs.example.com", "path": "/export"}});
+        claim_as(scene, "library", "ReadOnlyMany", &nfs);
+        claim_as(scene, "printed", "ReadOnlyMany", &csi("printed"));
+        claim_as(scene, "alone", "ReadWriteOncePod", &csi("alone"));
+        claim_as(scene, "share", "ReadWriteOncePod", &nfs);
+        for name in ["library", "printed", "alone", "share"] {
+            let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
+            pod_with(scene, name, &volume);
+        }
+        for name in ["printed", "alone"] {
+            attach(scene, &driver, name, &scene.node);
+        }
+        for name in ["library", "printed"] {
+            scene
+                .levels(name)
+                .are(&[("volume-attached", Some("ok")), ("volume-unguarded", None)]);
+        }
+        let levels = scene.levels("alone");
+        levels.are(&[
+            ("volume-attached", Some("confirm")),
+            ("volume-unguarded", None),
+        ]);
+        let words = levels.words("volume-attached");
+        assert!(words.contains("alone (ReadWriteOncePod) is "), "{words}");
+        // The mode is the scheduler's promise about pods that are there: a server of files knows no pods.
+        scene
+            .levels("share")
+            .are(&[("volume-unguarded", Some("confirm"))]);
     });
 }
 

@@ -1,0 +1,60 @@
+//! Each refusal that is lifted by its own override, and by that alone.
+
+use control_plane::Rule;
+use serde_json::json;
+
+use crate::scene::scene;
+use crate::support::{ago, holder_of};
+
+#[test]
+fn what_nobody_asked_to_end_goes_by_its_own_override() {
+    scene("unasked", |scene| {
+        let set = scene.replica_set("web");
+        let owned = json!({"metadata": {"ownerReferences": [{
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
+            "uid": set["metadata"]["uid"], "controller": true,
+        }]}});
+        scene.make_pod("web-1", &owned);
+        let words = ["--confirm=nothing", "-m", "why", "--override=in-grace"];
+        let run = scene.force_delete("web-1", &words).run();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(run.stderr.contains("refused: not-deleting"), "{run}");
+        assert!(scene.is_there("web-1"));
+        let run = scene.force_delete("web-1", &words);
+        run.arg("--override=not-deleting").succeeds();
+        assert!(!scene.is_there("web-1"));
+    });
+}
+
+#[test]
+fn a_pod_goes_beside_the_lock_of_somebody_else_who_keeps_it() {
+    scene("beside", |scene| {
+        scene.harmless_pod("web-1");
+        let held = json!({
+            "holderIdentity": "bob@laptop", "leaseDurationSeconds": 1800,
+            "acquireTime": ago(60), "renewTime": ago(60),
+        });
+        scene.cluster.lease(&scene.node, &held);
+        let words = ["--confirm=nothing", "-m", "why"];
+        let run = scene.force_delete("web-1", &words).run();
+        assert_eq!(run.code, 6, "{run}");
+        let run = scene.force_delete("web-1", &words);
+        run.arg("--override=lease").succeeds();
+        assert!(!scene.is_there("web-1"));
+        let holder = holder_of(&scene.cluster, &scene.node);
+        assert_eq!(holder.as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn who_is_said_to_lack_the_right_may_have_the_server_decide() {
+    scene("insists", |scene| {
+        scene.harmless_pod("web-1");
+        let user = scene.user("dev", &[Rule::new("", &["pods"], &["get"])]);
+        let words = ["--confirm", "-m", "why", "--override=rights"];
+        let run = scene.force_delete("web-1", &words).kubeconfig(&user).run();
+        assert_eq!(run.code, 1, "{run}");
+        assert!(run.stderr.contains("(Forbidden)"), "{run}");
+        assert!(scene.is_there("web-1"));
+    });
+}
