@@ -13,7 +13,7 @@ use crate::session::Session;
 use crate::terminal::escape;
 
 /// How long they may take in all.
-const LIMIT: Duration = Duration::from_secs(2);
+pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 
 /// Posts `events`, with one warning a command where that fails.
 pub(crate) async fn post(session: &Session<'_>, events: Vec<NodeEvent>) {

@@ -1,7 +1,5 @@
 //! The Events that keep the evidence where people look later.
 
-use std::time::Duration;
-
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ObjectReference;
 use maintenance_lease::ApiError;
@@ -10,11 +8,9 @@ use pod_safety::facts::{NodeSight, Owner};
 
 use super::carry_out::{Deleted, Work};
 use super::note::note;
+use crate::commands::events::LIMIT;
 use crate::report::safety::Outcome;
 use crate::terminal::escape;
-
-/// How long they may take in all.
-const LIMIT: Duration = Duration::from_secs(2);
 
 impl Work<'_> {
     /// Leaves the evidence of what was deleted, all at once: on what recreates the pod, else on the node.
