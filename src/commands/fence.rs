@@ -1,19 +1,19 @@
 //! `fence`: make sure that nothing runs on a silent node any more, and say so.
 
+mod record;
+
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use maintenance_lease::NodeLease;
 use pod_safety::Known;
 use pod_safety::fencing::steps::{Insistence, Lock, Sight, Step};
-use pod_safety::fencing::{How, Record, Remains, patch};
-use pod_safety::wire::rfc3339;
-use serde_json::Value;
+use pod_safety::fencing::{How, Remains};
 
 use super::fencing::{self, Hook, Look, Recording, Site, Tries, Written, is_of_fencing};
 use crate::cli::duration;
 use crate::cli::hook::HookArgs;
-use crate::cli::output::{Format, OutputArgs, offers_no_token};
+use crate::cli::output::{OutputArgs, offers_no_token};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -390,75 +390,6 @@ impl Course<'_> {
         match remains.is_over() {
             true => Ok(()),
             false => Err(stuck(&site.node, &remains, self.args.timeout)),
-        }
-    }
-
-    /// Tells that the node is fenced, here and in an Event.
-    async fn tell(&self, look: &Look, record: &Record, already: bool) {
-        let site = self.site;
-        let line = fenced(&site.node, record, already);
-        self.result(line.clone());
-        if !already {
-            let why = record.why.as_deref().map(|why| format!(": \"{why}\""));
-            let message = line + &escape(&why.unwrap_or_default());
-            site.post(&look.evidence, "NodeFenced", message, true).await;
-        }
-    }
-
-    /// The outcome, where it was asked for as data.
-    fn print(&self, outcome: Fencing<'_>) -> Result<(), Failure> {
-        let outcome = outcome.in_dry_run(self.site.is_dry_run());
-        if let Some(text) = outcome.print(self.args.output.format())? {
-            self.site.session.terminal.data(text);
-        }
-        Ok(())
-    }
-
-    fn result(&self, line: String) {
-        if matches!(self.args.output.format(), Format::Text | Format::Wide) {
-            self.site.session.terminal.result(line);
-        }
-    }
-
-    /// The record, and the patch that writes it.
-    fn record(&self, look: &Look, how: How) -> (Record, Value) {
-        let site = self.site;
-        let now = site.now();
-        let hold = look
-            .lease
-            .as_ref()
-            .filter(|lease| is_of_fencing(lease, now) && site.session.locks.is_own(lease));
-        let record = Record {
-            who: site.session.locks.identity().to_owned(),
-            why: self.args.message.clone(),
-            when: rfc3339(now.latest),
-            how,
-            boot_id: look.evidence.boot_id().to_owned(),
-            node_uid: look.evidence.uid().to_owned(),
-            hold: hold
-                .and_then(NodeLease::token)
-                .map(|token| token.to_string()),
-        };
-        let patch = patch::fenced(&look.evidence.raw, &record, now.latest);
-        (record, patch)
-    }
-
-    fn by_hook(&self, output: String) -> How {
-        How::Hook {
-            program: self.hook.program(),
-            output,
-            isolated: self.args.isolated,
-        }
-    }
-
-    fn why(&self) -> String {
-        let how = match &self.args.powered_off {
-            Some(how) => format!("powered off: {how}"),
-            None => format!("with {}", self.hook.program()),
-        };
-        match &self.args.message {
-            Some(why) => format!("{why} ({how})"),
-            None => how,
         }
     }
 }

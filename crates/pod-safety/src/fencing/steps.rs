@@ -337,6 +337,21 @@ mod tests {
     }
 
     #[test]
+    fn who_has_fenced_a_node_under_a_lock_that_is_over_by_then_holds_it() {
+        for (lock, expected) in [
+            (Lock::Nobodys, Step::HoldAgain),
+            (Lock::Callers, Step::Follow),
+        ] {
+            let step = next(|sight| {
+                *sight = fenced();
+                sight.lock = lock;
+                sight.is_recorded = true;
+            });
+            assert_eq!(step, Ok(expected), "{lock:?}");
+        }
+    }
+
+    #[test]
     fn only_a_silent_node_is_fenced() {
         let beat = |age| next(move |sight| sight.signs.heartbeat = ago(age));
         assert_eq!(beat(39), Err(Refusal::Alive(Span::seconds(39))));

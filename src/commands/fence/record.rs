@@ -1,0 +1,84 @@
+//! The record of a fencing: what it says, and how people and programs are told.
+
+use maintenance_lease::NodeLease;
+use pod_safety::fencing::{How, Record, patch};
+use pod_safety::wire::rfc3339;
+use serde_json::Value;
+
+use super::Course;
+use crate::cli::output::Format;
+use crate::commands::fencing::{Look, is_of_fencing};
+use crate::failure::Failure;
+use crate::report::fencing::{Fencing, fenced};
+use crate::terminal::escape;
+
+impl Course<'_> {
+    /// Tells that the node is fenced, here and in an Event.
+    pub(super) async fn tell(&self, look: &Look, record: &Record, already: bool) {
+        let site = self.site;
+        let line = fenced(&site.node, record, already);
+        self.result(line.clone());
+        if !already {
+            let why = record.why.as_deref().map(|why| format!(": \"{why}\""));
+            let message = line + &escape(&why.unwrap_or_default());
+            site.post(&look.evidence, "NodeFenced", message, true).await;
+        }
+    }
+
+    /// The outcome, where it was asked for as data.
+    pub(super) fn print(&self, outcome: Fencing<'_>) -> Result<(), Failure> {
+        let outcome = outcome.in_dry_run(self.site.is_dry_run());
+        if let Some(text) = outcome.print(self.args.output.format())? {
+            self.site.session.terminal.data(text);
+        }
+        Ok(())
+    }
+
+    pub(super) fn result(&self, line: String) {
+        if matches!(self.args.output.format(), Format::Text | Format::Wide) {
+            self.site.session.terminal.result(line);
+        }
+    }
+
+    /// The record, and the patch that writes it.
+    pub(super) fn record(&self, look: &Look, how: How) -> (Record, Value) {
+        let site = self.site;
+        let now = site.now();
+        let hold = look
+            .lease
+            .as_ref()
+            .filter(|lease| is_of_fencing(lease, now) && site.session.locks.is_own(lease));
+        let record = Record {
+            who: site.session.locks.identity().to_owned(),
+            why: self.args.message.clone(),
+            when: rfc3339(now.latest),
+            how,
+            boot_id: look.evidence.boot_id().to_owned(),
+            node_uid: look.evidence.uid().to_owned(),
+            hold: hold
+                .and_then(NodeLease::token)
+                .map(|token| token.to_string()),
+        };
+        let patch = patch::fenced(&look.evidence.raw, &record, now.latest);
+        (record, patch)
+    }
+
+    pub(super) fn by_hook(&self, output: String) -> How {
+        How::Hook {
+            program: self.hook.program(),
+            output,
+            isolated: self.args.isolated,
+        }
+    }
+
+    pub(super) fn why(&self) -> String {
+        let how = match &self.args.powered_off {
+            Some(how) => format!("powered off: {how}"),
+            None => format!("with {}", self.hook.program()),
+        };
+        match &self.args.message {
+            Some(why) => format!("{why} ({how})"),
+            None => how,
+        }
+    }
+}
