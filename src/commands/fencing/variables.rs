@@ -6,9 +6,7 @@ use maintenance_lease::NodeLease;
 use supervisor::Command;
 
 use super::Look;
-use crate::commands::with::variables::{
-    FENCING_TOKEN, HOLDER, LEASE_UID, NODE, NODES, TOKEN, TRANSITIONS,
-};
+use crate::commands::with::variables::{Variables, set};
 
 /// All addresses of the node, as `TYPE=ADDRESS`, separated by spaces.
 const ADDRESSES: &str = "MAINT_NODE_ADDRESSES";
@@ -24,52 +22,35 @@ const PROVIDER_ID: &str = "MAINT_NODE_PROVIDER_ID";
 /// Sets the variables, and takes away what may have been inherited of them. `fencing` is the number of
 /// an acquisition of this command's own.
 pub(super) fn tell(command: Command, look: &Look, fencing: Option<u64>) -> Command {
-    let set = |command: Command, name: &str, value: Option<String>| match value {
-        Some(value) => command.env(name, value),
-        None => command.env_remove(name),
-    };
     let node = &look.evidence.node;
     let lease = look.lease.as_ref();
-    let name = node.metadata.name.clone();
-    let token = lease
-        .and_then(NodeLease::token)
-        .map(|token| token.to_string());
-    let command = set(command, NODES, name.clone());
-    let command = set(command, NODE, name);
-    let command = set(
-        command,
-        HOLDER,
-        lease.and_then(|lease| lease.holder().map(ToOwned::to_owned)),
-    );
-    let command = set(command, TOKEN, token);
-    let command = set(
-        command,
-        LEASE_UID,
-        lease.map(|lease| lease.uid().to_owned()),
-    );
-    let command = set(
-        command,
-        TRANSITIONS,
-        lease.map(|lease| lease.transitions().to_string()),
-    );
-    let command = set(
-        command,
-        FENCING_TOKEN,
-        fencing.map(|number| number.to_string()),
-    );
-    let all = addresses(node)
+    let name = node.metadata.name.clone().unwrap_or_default();
+    let token = lease.and_then(NodeLease::token);
+    let variables = Variables {
+        nodes: name.clone(),
+        holder: lease.and_then(|lease| lease.holder().map(ToOwned::to_owned)),
+        token: token.map(|token| token.to_string()),
+        node: Some(name),
+        lease_uid: lease.map(|lease| lease.uid().to_owned()),
+        fencing,
+        transitions: lease.map(NodeLease::transitions),
+    };
+    let all: Vec<String> = addresses(node)
         .iter()
         .map(|address| format!("{}={}", address.type_, address.address))
-        .collect::<Vec<_>>();
-    let command = set(command, ADDRESSES, (!all.is_empty()).then(|| all.join(" ")));
-    let command = OF_TYPE.iter().fold(command, |command, (kind, name)| {
-        let first = addresses(node)
-            .iter()
-            .find(|address| address.type_ == *kind);
-        set(command, name, first.map(|address| address.address.clone()))
+        .collect();
+    let first = OF_TYPE.map(|(kind, name)| {
+        let mut addresses = addresses(node).iter();
+        let first = addresses.find(|address| address.type_ == kind);
+        (name, first.map(|address| address.address.clone()))
     });
     let provider = node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
-    set(command, PROVIDER_ID, provider)
+    let outside = [
+        (ADDRESSES, (!all.is_empty()).then(|| all.join(" "))),
+        (PROVIDER_ID, provider),
+    ];
+    let command = variables.tell(command);
+    outside.into_iter().chain(first).fold(command, set)
 }
 
 fn addresses(node: &Node) -> &[NodeAddress] {

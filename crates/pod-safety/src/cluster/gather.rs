@@ -10,7 +10,6 @@ use maintenance_lease::{ApiError, Error, Maintenance, NodeRow, RowDetail, escape
 use serde::de::DeserializeOwned;
 
 use super::Reader;
-use super::fencing::remediated;
 use crate::constants::{HEARTBEATS, MEDIK8S_LEASES};
 use crate::facts::owner::{Kind, controller};
 use crate::facts::source::{Source, sources};
@@ -115,7 +114,7 @@ impl Reader {
                     _ => ("patch", &may_patch),
                 };
                 let remediation = match &node {
-                    Known::Yes(Some(node)) => remediated(node, remediation),
+                    Known::Yes(Some(node)) => Remediation::on(node, remediation),
                     Known::Yes(None) => remediation,
                     Known::Unknown(why) => unless_running(remediation, why),
                 };

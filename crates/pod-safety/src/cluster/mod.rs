@@ -1,15 +1,18 @@
 //! The only code of this library that talks to the API server.
 
 pub mod aftermath;
+pub mod deletion;
 mod events;
 pub mod fencing;
 mod gather;
-pub mod pods;
+mod nodes;
+mod pods;
 pub mod reader;
+mod remains;
 mod rights;
 mod stranded;
 
 pub use aftermath::{Aftermath, Kin, Replacement, Taken};
+pub use deletion::{Deletion, Exactly};
 pub use fencing::Evidence;
-pub use pods::{Deletion, Exactly};
 pub use reader::Reader;

@@ -9,8 +9,9 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 use maintenance_lease::protocol::Instant;
 
-use super::locks::{Lock, Remediation};
+use super::locks::Lock;
 use super::node::{NodeSight, There, Zone};
+use super::remediation::Remediation;
 use crate::known::{Known, Why};
 
 /// Everything that was read for the pods of a report.

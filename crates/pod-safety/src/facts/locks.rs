@@ -1,10 +1,7 @@
-//! Who else works on the node.
+//! Who has the node's lock.
 
-use k8s_openapi::api::coordination::v1::Lease;
 use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::{Instant, Now, SKEW_BUDGET, Span, State};
-
-use crate::wire::micro_instant;
+use maintenance_lease::protocol::{Instant, Now, Span, State};
 
 /// How long a lease of the caller's own lasts at least for a deletion to begin: nobody renews it
 /// meanwhile.
@@ -68,41 +65,5 @@ impl Lock {
         };
         let left = *until - now.latest;
         (left < LASTING).then_some(left)
-    }
-}
-
-/// Whether an operator is at work on the node, such as medik8s' remediation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remediation {
-    /// None says so, or its Lease ran out.
-    None,
-    /// One holds its Lease of the node.
-    Running {
-        /// Which.
-        holder: String,
-    },
-    /// One put its taint on the node.
-    Tainted {
-        /// Which, with its value.
-        taint: String,
-    },
-}
-
-impl Remediation {
-    /// That of `lease` (`None`: there is none).
-    #[must_use]
-    pub fn of(lease: Option<&Lease>, now: Now) -> Self {
-        let running = lease.and_then(|lease| {
-            let spec = lease.spec.as_ref()?;
-            let holder = spec
-                .holder_identity
-                .clone()
-                .filter(|holder| !holder.is_empty())?;
-            let renewed = micro_instant(spec.renew_time.as_ref().or(spec.acquire_time.as_ref())?);
-            let seconds = u32::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
-            let end = renewed + Span::seconds(seconds);
-            (now.earliest <= end + SKEW_BUDGET).then_some(holder)
-        });
-        running.map_or(Self::None, |holder| Self::Running { holder })
     }
 }

@@ -6,6 +6,7 @@ pub mod locks;
 pub mod node;
 pub mod owner;
 pub mod pod;
+pub mod remediation;
 pub(crate) mod source;
 #[cfg(test)]
 mod tests;
@@ -13,10 +14,11 @@ pub mod volumes;
 
 pub use budgets::Budget;
 pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeEvidence};
-pub use locks::{Lock, Remediation};
+pub use locks::Lock;
 pub use node::{Fenced, NodeSight, There, Zone};
 pub use owner::{Owner, Promise, Siblings};
 pub use pod::{PodSight, Told};
+pub use remediation::Remediation;
 pub use volumes::Volume;
 
 use k8s_openapi::api::core::v1::Pod;

@@ -1,0 +1,176 @@
+//! Deletion of pods and Nodes: of exactly what was read.
+
+use http::{Method, StatusCode};
+use maintenance_lease::{Accept, ApiError, Call, escape};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Reader;
+use super::pods::pod_path;
+
+/// What became of a request to delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// The server did it, and the object is gone.
+    Done,
+    /// The server did it, and the object stays until somebody has removed these finalizers.
+    Held {
+        /// Which.
+        finalizers: Vec<String>,
+    },
+    /// It was gone already.
+    AlreadyGone,
+    /// It changed since it was read: nothing was done.
+    Changed,
+}
+
+/// How to delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exactly<'a> {
+    /// The uid that was read.
+    pub uid: &'a str,
+    /// The resource version that was read; `None`: any of that uid.
+    pub version: Option<&'a str>,
+    /// How many seconds it has to end; `None`: as many as its kind has.
+    pub grace: Option<u32>,
+    /// The server checks it and deletes nothing.
+    pub dry_run: bool,
+}
+
+impl Reader {
+    /// Deletes a pod, if it is `exactly` the one that was read.
+    ///
+    /// # Errors
+    /// Where the server refuses or fails. One that [leaves writes unknown] may have deleted it.
+    ///
+    /// [leaves writes unknown]: ApiError::leaves_writes_unknown
+    pub async fn delete_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        exactly: Exactly<'_>,
+    ) -> Result<Deletion, ApiError> {
+        self.delete(pod_path(namespace, name), exactly).await
+    }
+
+    /// Deletes a Node, if it is `exactly` the one that was read.
+    ///
+    /// # Errors
+    /// As [`delete_pod`](Self::delete_pod).
+    pub async fn delete_node(
+        &self,
+        name: &str,
+        exactly: Exactly<'_>,
+    ) -> Result<Deletion, ApiError> {
+        let path = format!("/api/v1/nodes/{}", escape(name));
+        self.delete(path, exactly).await
+    }
+
+    async fn delete(&self, path: String, exactly: Exactly<'_>) -> Result<Deletion, ApiError> {
+        let call = Call {
+            method: Method::DELETE,
+            path,
+            accept: Accept::Json,
+            body: Some((
+                "application/json",
+                options(exactly).to_string().into_bytes(),
+            )),
+        };
+        match self.requests().call(&call).await {
+            Ok(answer) => Ok(accepted(&answer)),
+            Err(error) if error.is_not_found() => Ok(Deletion::AlreadyGone),
+            Err(error) if error.is(StatusCode::CONFLICT) => Ok(Deletion::Changed),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What an accepted deletion did: the answer has the object as it is now, or, where nothing is left of it,
+/// as it was at last or not at all.
+fn accepted(answer: &[u8]) -> Deletion {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Answer {
+        metadata: Metadata,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Metadata {
+        finalizers: Vec<String>,
+    }
+    let answer: Answer = serde_json::from_slice(answer).unwrap_or_default();
+    match answer.metadata.finalizers {
+        none if none.is_empty() => Deletion::Done,
+        finalizers => Deletion::Held { finalizers },
+    }
+}
+
+/// The body of a deletion. Everything is said here: beside a body the server ignores the query, and a
+/// dry run in the query would delete.
+fn options(exactly: Exactly<'_>) -> Value {
+    let mut preconditions = json!({"uid": exactly.uid});
+    if let Some(version) = exactly.version {
+        preconditions["resourceVersion"] = version.into();
+    }
+    let mut options = json!({
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": preconditions,
+    });
+    if let Some(grace) = exactly.grace {
+        options["gracePeriodSeconds"] = grace.into();
+    }
+    if exactly.dry_run {
+        options["dryRun"] = json!(["All"]);
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_finalizers_left_is_held() {
+        let held = br#"{"kind": "Node", "metadata": {"name": "a", "finalizers": ["x/y"]}}"#;
+        let finalizers = vec!["x/y".to_owned()];
+        assert_eq!(accepted(held), Deletion::Held { finalizers });
+        assert_eq!(accepted(br#"{"metadata": {"name": "a"}}"#), Deletion::Done);
+        let status = br#"{"kind": "Status", "metadata": {}, "status": "Success"}"#;
+        assert_eq!(accepted(status), Deletion::Done);
+    }
+
+    #[test]
+    fn a_deletion_says_everything_in_its_body() {
+        let exactly = Exactly {
+            uid: "u-1",
+            version: Some("7"),
+            grace: Some(0),
+            dry_run: true,
+        };
+        assert_eq!(
+            options(exactly),
+            json!({
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "gracePeriodSeconds": 0,
+                "preconditions": {"uid": "u-1", "resourceVersion": "7"},
+                "dryRun": ["All"],
+            })
+        );
+        let node = Exactly {
+            version: None,
+            grace: None,
+            dry_run: false,
+            ..exactly
+        };
+        assert_eq!(
+            options(node),
+            json!({
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "preconditions": {"uid": "u-1"},
+            })
+        );
+    }
+}

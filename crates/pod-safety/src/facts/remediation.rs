@@ -1,0 +1,91 @@
+//! Operators that work on nodes by themselves, by their Leases and taints.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use maintenance_lease::protocol::{Now, SKEW_BUDGET, Span};
+
+use crate::constants::MEDIK8S;
+use crate::known::Known;
+use crate::taint::taints;
+use crate::wire::micro_instant;
+
+/// Whether an operator is at work on the node, such as medik8s' remediation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remediation {
+    /// None says so, or its Lease ran out.
+    None,
+    /// One holds its Lease of the node.
+    Running {
+        /// Which.
+        holder: String,
+    },
+    /// One put its taint on the node.
+    Tainted {
+        /// Which, with its value.
+        taint: String,
+    },
+}
+
+impl Remediation {
+    /// That of `lease` (`None`: there is none).
+    #[must_use]
+    pub fn of(lease: Option<&Lease>, now: Now) -> Self {
+        let running = lease.and_then(|lease| {
+            let spec = lease.spec.as_ref()?;
+            let holder = spec
+                .holder_identity
+                .clone()
+                .filter(|holder| !holder.is_empty())?;
+            let renewed = micro_instant(spec.renew_time.as_ref().or(spec.acquire_time.as_ref())?);
+            let seconds = u32::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
+            let end = renewed + Span::seconds(seconds);
+            (now.earliest <= end + SKEW_BUDGET).then_some(holder)
+        });
+        running.map_or(Self::None, |holder| Self::Running { holder })
+    }
+
+    /// That of `node`, by its taint or else by its Lease.
+    #[must_use]
+    pub fn on(node: &Node, by_lease: Known<Self>) -> Known<Self> {
+        match tainted(node) {
+            Some(taint) => Known::Yes(Self::Tainted { taint }),
+            None => by_lease,
+        }
+    }
+}
+
+/// The taint by which one of medik8s' operators says that it is at work.
+fn tainted(node: &Node) -> Option<String> {
+    let taint = taints(node).iter().find(|taint| is_medik8s(&taint.key))?;
+    Some(match &taint.value {
+        Some(value) => format!("{}={value}", taint.key),
+        None => taint.key.clone(),
+    })
+}
+
+fn is_medik8s(key: &str) -> bool {
+    let Some((domain, _)) = key.split_once('/') else {
+        return false;
+    };
+    let above = domain.strip_suffix(MEDIK8S);
+    above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taints_of_medik8s_are_in_its_domain_or_below() {
+        for (key, is_it) in [
+            ("medik8s.io/remediation", true),
+            ("medik8s.io/drain", true),
+            ("remediation.medik8s.io/fence-agents-remediation", true),
+            ("notmedik8s.io/remediation", false),
+            ("medik8s.io", false),
+            ("example.com/medik8s.io", false),
+        ] {
+            assert_eq!(is_medik8s(key), is_it, "{key}");
+        }
+    }
+}
