@@ -192,7 +192,11 @@ impl Keeper {
             return Due::Lost(loss);
         }
         if self.busy {
-            return Due::Wait(self.stop_at());
+            return Due::Wait(match hanging {
+                // A planted mistake would else go round at one instant for ever.
+                true => self.stop_at().max(clocks.boot.plus(Span::seconds(1))),
+                false => self.stop_at(),
+            });
         }
         if clocks.boot < self.not_before {
             return Due::Wait(self.not_before.min(self.stop_at()));
