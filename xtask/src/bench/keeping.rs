@@ -76,7 +76,7 @@ fn watch_with(plane: &ControlPlane, child: &mut Child) -> Result<()> {
         requests.all,
     ));
     for ((name, process), before) in processes.iter().zip(before) {
-        let cpu = process.cpu_time()? - before?;
+        let cpu = process.cpu_time()?.saturating_sub(before?);
         say(format_args!(
             "  {name:<10}  cpu {:.3} % of one ({})  peak memory {:.1} MiB",
             100.0 * cpu.as_secs_f64() / TIME.as_secs_f64(),
@@ -108,7 +108,7 @@ fn watch(plane: &ControlPlane, child: &mut Child, count: usize, target: &str) ->
     let process = Process::of(child.id());
     let (requests, cpu) = (Requests::counted(plane)?, process.cpu_time()?);
     sleep(TIME);
-    let cpu = process.cpu_time()? - cpu;
+    let cpu = process.cpu_time()?.saturating_sub(cpu);
     let requests = Requests::counted(plane)? - requests;
     say(format_args!(
         "{count} of {} s kept for {} s in one process of the library:\n  \

@@ -1,10 +1,14 @@
 //! What a running process takes of the machine, as Linux counts it.
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+
+/// `ESRCH`, which has no kind of its own.
+const NO_SUCH_PROCESS: i32 = 3;
 
 /// A process that runs.
 pub(super) struct Process(PathBuf);
@@ -14,11 +18,10 @@ impl Process {
         Self(PathBuf::from(format!("/proc/{pid}")))
     }
 
-    /// The time that its threads ran on a processor.
+    /// The time that its threads ran on a processor; not that of threads which have ended.
     pub(super) fn cpu_time(&self) -> Result<Duration> {
         let mut whole = Duration::ZERO;
-        for thread in fs::read_dir(self.0.join("task"))? {
-            let statistics = fs::read_to_string(thread?.path().join("schedstat"))?;
+        for statistics in self.of_threads("schedstat")? {
             let nanos = statistics
                 .split_whitespace()
                 .next()
@@ -42,8 +45,7 @@ impl Process {
     /// The processes that it started and that run still.
     pub(super) fn children(&self) -> Result<Vec<u32>> {
         let mut children = Vec::new();
-        for thread in fs::read_dir(self.0.join("task"))? {
-            let started = fs::read_to_string(thread?.path().join("children"))?;
+        for started in self.of_threads("children")? {
             for pid in started.split_whitespace() {
                 children.push(pid.parse()?);
             }
@@ -55,11 +57,31 @@ impl Process {
     pub(super) fn open_files(&self) -> Result<usize> {
         Ok(fs::read_dir(self.0.join("fd"))?.count())
     }
+
+    /// The file `name` of each of its threads, but for those that end meanwhile.
+    fn of_threads(&self, name: &str) -> Result<Vec<String>> {
+        let mut texts = Vec::new();
+        for thread in fs::read_dir(self.0.join("task"))? {
+            match fs::read_to_string(thread?.path().join(name)) {
+                Ok(text) => texts.push(text),
+                Err(error) if has_ended(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(texts)
+    }
+}
+
+/// Whether what was to be read ended before it was opened, or before it was read.
+fn has_ended(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(NO_SUCH_PROCESS)
 }
 
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
 
     use super::*;
 
@@ -69,6 +91,23 @@ mod tests {
         assert!(this.cpu_time().unwrap() > Duration::ZERO);
         assert!(this.peak_memory().unwrap() > 100);
         assert!(this.open_files().unwrap() >= 3);
+    }
+
+    #[test]
+    fn threads_that_end_meanwhile_are_passed_over() {
+        let this = Process::of(std::process::id());
+        let seen = AtomicBool::new(false);
+        let read = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !seen.load(Ordering::Relaxed) {
+                    thread::spawn(|| {}).join().unwrap();
+                }
+            });
+            let read: Result<Vec<Duration>> = (0..2000).map(|_| this.cpu_time()).collect();
+            seen.store(true, Ordering::Relaxed);
+            read
+        });
+        assert_eq!(read.unwrap().len(), 2000);
     }
 
     #[test]
