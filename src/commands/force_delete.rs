@@ -2,7 +2,6 @@
 
 mod asked;
 mod carry_out;
-mod ended;
 mod evidence;
 mod locks;
 mod look;

@@ -8,6 +8,7 @@ pub(crate) mod fence;
 mod fencing;
 pub(crate) mod force_delete;
 pub(crate) mod hold;
+mod interruption;
 pub(crate) mod leases;
 mod many;
 mod problems;

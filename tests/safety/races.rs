@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::scene::{Scene, scene};
-use crate::support::{Gate, LEASES, Run, Treatment, ago, holder_of};
+use crate::support::{Gate, Kept, LEASES, Run, Running, Treatment, ago, holder_of};
 
 /// A gate that keeps the requests to delete.
 fn gate(scene: &Scene) -> Gate {
@@ -21,16 +21,29 @@ fn gate(scene: &Scene) -> Gate {
     })
 }
 
+/// A gate that keeps the requests by `kept`.
+fn keeping(scene: &Scene, kept: Method) -> Gate {
+    scene.cluster.gate(move |method, _| match *method == kept {
+        true => Treatment::Keep,
+        false => Treatment::Pass,
+    })
+}
+
+/// Starts to delete `pod`, up to the first request that `gate` keeps.
+fn held_up(gate: &Gate, scene: &Scene, pod: &str, words: &[&str]) -> (Running, Kept) {
+    let run = scene
+        .force_delete(pod, words)
+        .kubeconfig(&gate.kubeconfig)
+        .start();
+    (run, gate.kept())
+}
+
 /// Deletes `pod` with everything confirmed, while `meanwhile` happens before the first request to
 /// delete arrives; later ones arrive at once.
 fn deleting(scene: &Scene, pod: &str, meanwhile: impl FnOnce(), later: usize) -> Run {
     let gate = gate(scene);
     let words = ["--confirm", "-m", "why", "--timeout=0"];
-    let run = scene
-        .force_delete(pod, &words)
-        .kubeconfig(&gate.kubeconfig)
-        .start();
-    let kept = gate.kept();
+    let (run, kept) = held_up(&gate, scene, pod, &words);
     meanwhile();
     kept.passes();
     for _ in 0..later {
@@ -256,11 +269,7 @@ fn killed_under_its_lock_it_has_deleted_nothing_and_keeps_others_away_for_a_whil
         scene.harmless_pod("web-1");
         let gate = gate(scene);
         let words = ["--confirm=nothing", "-m", "why"];
-        let run = scene
-            .force_delete("web-1", &words)
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let kept = gate.kept();
+        let (run, kept) = held_up(&gate, scene, "web-1", &words);
         run.is_sent(Signal::KILL);
         run.ends_killed();
         drop(kept);
@@ -297,11 +306,7 @@ fn an_own_lease_that_ends_after_the_report_stops_it() {
                 false => Treatment::Pass,
             }
         });
-        let run = scene
-            .force_delete("web-1", &["--confirm=nothing", "-m", "why"])
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let kept = gate.kept();
+        let (run, kept) = held_up(&gate, scene, "web-1", &["--confirm=nothing", "-m", "why"]);
         let path = format!("{LEASES}/{}", scene.node);
         scene.cluster.patch(&path, &json!({"spec": own(3600)}));
         assert_eq!(kept.passes(), 200);
@@ -321,16 +326,9 @@ fn a_lease_that_somebody_takes_meanwhile_stops_it() {
     scene("taken", |scene| {
         scene.harmless_pod("web-1");
         scene.cluster.released(&scene.node);
-        let gate = scene.cluster.gate(|method, _| match *method {
-            Method::PATCH => Treatment::Keep,
-            _ => Treatment::Pass,
-        });
+        let gate = keeping(scene, Method::PATCH);
         let words = ["--confirm", "-m", "why"];
-        let run = scene
-            .force_delete("web-1", &words)
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let kept = gate.kept();
+        let (run, kept) = held_up(&gate, scene, "web-1", &words);
         scene
             .cluster
             .maint(["acquire", &scene.node])
@@ -386,11 +384,7 @@ fn who_interrupts_a_deletion_is_told_that_it_may_land() {
         scene.harmless_pod("web-1");
         let gate = gate(scene);
         let words = ["--confirm", "-m", "why"];
-        let run = scene
-            .force_delete("web-1", &words)
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let kept = gate.kept();
+        let (run, kept) = held_up(&gate, scene, "web-1", &words);
         run.interrupt();
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
@@ -421,11 +415,7 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
             }
         });
         let words = ["--confirm", "-m", "why", "--request-timeout=2s"];
-        let run = scene
-            .force_delete("web-1", &words)
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let kept = gate.kept();
+        let (run, kept) = held_up(&gate, scene, "web-1", &words);
         let run = run.ends();
         assert_eq!(run.code, 1, "{run}");
         assert!(deleting.load(Ordering::SeqCst));
@@ -462,11 +452,7 @@ fn a_deletion_without_an_answer_is_tried_again_for_another_version() {
             }
         });
         let words = ["--confirm", "-m", "why", "--request-timeout=2s"];
-        let run = scene
-            .force_delete("web-1", &words)
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let kept = gate.kept();
+        let (run, kept) = held_up(&gate, scene, "web-1", &words);
         let label = json!({"metadata": {"labels": {"touched": "yes"}}});
         scene.cluster.patch(&scene.pod_path("web-1"), &label);
         let run = run.ends();
@@ -490,11 +476,7 @@ fn a_lock_that_is_taken_after_an_interrupt_is_given_back() {
             }
         });
         let words = ["--confirm", "-m", "why"];
-        let run = scene
-            .force_delete("web-1", &words)
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let kept = gate.kept();
+        let (run, kept) = held_up(&gate, scene, "web-1", &words);
         run.interrupt();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
@@ -509,16 +491,9 @@ fn who_interrupts_the_locking_is_told_that_it_may_land() {
     scene("locking", |scene| {
         scene.harmless_pod("web-1");
         scene.cluster.released(&scene.node);
-        let gate = scene.cluster.gate(|method, _| match *method {
-            Method::PATCH => Treatment::Keep,
-            _ => Treatment::Pass,
-        });
+        let gate = keeping(scene, Method::PATCH);
         let words = ["--confirm", "-m", "why"];
-        let run = scene
-            .force_delete("web-1", &words)
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let kept = gate.kept();
+        let (run, kept) = held_up(&gate, scene, "web-1", &words);
         run.interrupt();
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");

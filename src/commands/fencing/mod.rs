@@ -10,8 +10,7 @@ mod variables;
 
 use std::ffi::OsStr;
 
-use futures::FutureExt as _;
-use futures::future::{LocalBoxFuture, Shared, join};
+use futures::future::join;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now, Span};
 use maintenance_lease::{ApiError, Error, NodeEvent, NodeLease, Right};
@@ -23,6 +22,7 @@ use serde_json::Value;
 pub(crate) use self::attempt::Hook;
 pub(crate) use self::lock::is_of_fencing;
 pub(crate) use self::recording::Recording;
+use super::interruption::Interruption;
 use super::problems::Problems;
 use super::with::variables::{HOLDER, TOKEN};
 use super::{events, many};
@@ -33,7 +33,6 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::verb::Verb;
 use crate::session::{Session, Start};
-use crate::signals::asked_to_end;
 
 /// How often a write is tried on a Node that keeps changing.
 const MOST_TRIES: u32 = 10;
@@ -49,7 +48,7 @@ pub(crate) struct Site<'a> {
     inherited: Option<&'a str>,
     /// Where programs are.
     path: Option<&'a OsStr>,
-    interrupt: Shared<LocalBoxFuture<'static, ()>>,
+    interrupt: Interruption,
 }
 
 /// What is seen of it.
@@ -92,9 +91,8 @@ impl<'a> Site<'a> {
             ));
         }
         let session = start.writing(write).await?;
-        let interrupt = asked_to_end().boxed_local().shared();
         // From here on Ctrl-C is heard, also between one step and the next.
-        let _ = futures::poll!(interrupt.clone());
+        let interrupt = Interruption::listen_once();
         Ok(Self {
             node,
             reader: Reader::new(session.locks.requests().clone()),
@@ -225,7 +223,7 @@ impl<'a> Site<'a> {
 
     /// Whether Ctrl-C came.
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupt.clone().now_or_never().is_some()
+        self.interrupt.has_come()
     }
 
     /// Runs what may be left at any time.
@@ -238,7 +236,7 @@ impl<'a> Site<'a> {
     ) -> Result<T, Failure> {
         tokio::select! {
             biased;
-            () = self.interrupt.clone() => Err(Failure::Interrupted),
+            () = self.interrupt.came() => Err(Failure::Interrupted),
             result = work => result,
         }
     }
@@ -251,15 +249,7 @@ impl<'a> Site<'a> {
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let last_chance = async {
-            self.interrupt.clone().await;
-            tokio::time::sleep(many::LAST_CHANCE).await;
-        };
-        tokio::select! {
-            biased;
-            result = work => result,
-            () = last_chance => Err(Failure::Interrupted),
-        }
+        self.interrupt.or_soon(work).await
     }
 }
 

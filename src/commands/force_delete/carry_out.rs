@@ -10,11 +10,11 @@ use pod_safety::report::Report;
 
 use super::ForceDeleteArgs;
 use super::asked::Asked;
-use super::ended::Ended;
 use super::locks::Locks;
 use super::look::{Key, Look, Seen, is_forbidden, key};
 use super::request::Answer;
 use crate::cli::writing::DryRunMode;
+use crate::commands::interruption::Interruption;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::safety::Outcome;
@@ -69,7 +69,7 @@ impl Work<'_> {
     }
 
     pub(super) async fn run(&self) -> Result<Code, Failure> {
-        let ended = Ended::listen();
+        let ended = Interruption::listen();
         let mut look = ended.or(self.look(None)).await?;
         let mut deleted = std::mem::take(&mut look.held);
         let consent = self.args.consent();
@@ -109,7 +109,7 @@ impl Work<'_> {
             Err(failure @ Failure::OpenWrite { .. }) => Err(self.tell_at_once(&failure)),
             result => result,
         };
-        let told = match (real, ended.is_due()) {
+        let told = match (real, ended.has_come()) {
             (false, _) => self.tell_all(&look.reports, &deleted),
             (true, false) => {
                 // What was done is written down, and the nodes are free for others, before it is waited.
@@ -132,7 +132,7 @@ impl Work<'_> {
     }
 
     /// Leaves the evidence of what was `deleted`, and frees the nodes.
-    async fn wind_up(&self, locks: Locks, deleted: &[Deleted], ended: &Ended) {
+    async fn wind_up(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) {
         join(
             self.leave_events(deleted),
             self.settle_locks(locks, deleted, ended),
@@ -141,7 +141,7 @@ impl Work<'_> {
     }
 
     /// The lease of a Node that is gone goes with it; others are given back.
-    async fn settle_locks(&self, locks: Locks, deleted: &[Deleted], ended: &Ended) {
+    async fn settle_locks(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) {
         let is_gone = |one: &Deleted| matches!(one.outcome, Outcome::Deleted | Outcome::WasGone);
         match self.asked {
             Asked::Node(_) if deleted.iter().any(is_gone) => locks.leave(),
@@ -156,7 +156,7 @@ impl Work<'_> {
         seen: &Look,
         consents: &Consents,
         locks: &Locks,
-        ended: &Ended,
+        ended: &Interruption,
         deleted: &mut Vec<Deleted>,
     ) -> Result<Code, Failure> {
         let mut first = seen.first();
@@ -189,7 +189,7 @@ impl Work<'_> {
                 if let Some(failure) = locks.lost() {
                     return Err(failure);
                 }
-                if ended.is_due() {
+                if ended.has_come() {
                     return Err(Failure::Interrupted);
                 }
                 if !locks.are_lasting(&look, self.reader.now()) {

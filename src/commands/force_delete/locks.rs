@@ -9,8 +9,8 @@ use pod_safety::Known;
 use pod_safety::facts::Lock;
 
 use super::carry_out::Work;
-use super::ended::Ended;
 use super::look::{Look, is_forbidden};
+use crate::commands::interruption::Interruption;
 use crate::exit::Code;
 use crate::failure::{Failure, Fate};
 use crate::terminal::escape;
@@ -40,7 +40,7 @@ impl Work<'_> {
         &self,
         look: &Look,
         taken: &mut Locks,
-        ended: &Ended,
+        ended: &Interruption,
     ) -> Result<(), Failure> {
         let insists = self.args.overrides.iter().any(|id| id == "lease");
         for (node, lock) in &look.locks {
@@ -49,7 +49,7 @@ impl Work<'_> {
             }
             let free = matches!(lock, Known::Yes(Lock::Free | Lock::Expired { .. }));
             if free && look.nodes.contains(node) {
-                if ended.is_due() {
+                if ended.has_come() {
                     return Err(Failure::Interrupted);
                 }
                 match ended.or_soon(self.take_one(node, taken)).await {
@@ -98,7 +98,7 @@ impl Work<'_> {
 
     /// Gives back what was taken, all at once; after Ctrl-C that has a moment. A lease that went with its
     /// Node needs nothing more.
-    pub(super) async fn give_back(&self, locks: Locks, ended: &Ended) {
+    pub(super) async fn give_back(&self, locks: Locks, ended: &Interruption) {
         let giving = locks.held.into_iter().map(|held| async {
             let node = held.node().to_owned();
             let released = ended.or_soon(async { Ok(held.release().await?) }).await;

@@ -6,9 +6,9 @@ use pod_safety::facts::PodSight;
 use pod_safety::report::Target;
 
 use super::carry_out::Work;
-use super::ended::Ended;
 use crate::cli::typed::for_shell;
 use crate::cli::writing::DryRunMode;
+use crate::commands::interruption::Interruption;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::safety::Outcome;
@@ -33,7 +33,11 @@ impl Work<'_> {
     ///
     /// # Errors
     /// Where the server refuses it, and where a dry run was interrupted.
-    pub(super) async fn request(&self, target: &Target, ended: &Ended) -> Result<Answer, Failure> {
+    pub(super) async fn request(
+        &self,
+        target: &Target,
+        ended: &Interruption,
+    ) -> Result<Answer, Failure> {
         match ended.or_soon(self.delete_one(target)).await {
             Err(Failure::Interrupted) if self.args.write.dry_run == DryRunMode::None => {
                 Ok(Answer::Lost {

@@ -9,20 +9,20 @@ use pod_safety::facts::{NodeSight, Owner, Promise};
 use pod_safety::known::Known;
 
 use super::carry_out::{Deleted, Work};
-use super::ended::Ended;
 use super::look::Seen;
+use crate::commands::interruption::Interruption;
 use crate::report::safety::Outcome;
 use crate::report::time::length;
 
 impl Work<'_> {
     /// Waits until it is known what became of the pods, all at once, or until somebody interrupts it.
-    pub(super) async fn see_what_became(&self, deleted: &mut [Deleted], ended: &Ended) {
+    pub(super) async fn see_what_became(&self, deleted: &mut [Deleted], ended: &Interruption) {
         let expecting = deleted
             .iter()
             .filter(|one| matches!(&one.seen, Some(seen) if one.is_open() && is_expected(seen)));
         let limit = self.args.timeout;
         if limit > Duration::ZERO
-            && !ended.is_due()
+            && !ended.has_come()
             && let many @ 1.. = expecting.count()
         {
             let what = match many {

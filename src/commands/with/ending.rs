@@ -5,12 +5,11 @@ use maintenance_lease::protocol::{Instant, Span};
 use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, NodeLease, Subject};
 use under_lease::{Outcome, Stage};
 
-use crate::commands::many::LAST_CHANCE;
+use crate::commands::interruption::Interruption;
 use crate::commands::taking::lost_to;
 use crate::report::loss;
 use crate::report::time::clock;
 use crate::session::Session;
-use crate::signals::asked_to_end;
 use crate::terminal::escape;
 
 /// Gives back what is held, as far as `outcome` allows. True where a lock was lost before that, which
@@ -33,13 +32,9 @@ pub(super) async fn give_back(
     }
     let nodes: Vec<String> = held.iter().map(|held| held.node().to_owned()).collect();
     let releasing = held.into_iter().map(|held| release(session, held, outcome));
-    let interrupted = async {
-        asked_to_end().await;
-        tokio::time::sleep(LAST_CHANCE).await;
-    };
-    tokio::select! {
-        biased;
-        fates = join_all(releasing) => {
+    let releasing = async { Ok(join_all(releasing).await) };
+    match Interruption::listen_once().or_soon(releasing).await {
+        Ok(fates) => {
             let released: Vec<String> = nodes
                 .iter()
                 .zip(&fates)
@@ -47,11 +42,13 @@ pub(super) async fn give_back(
                 .map(|(node, _)| format!("node/{node}"))
                 .collect();
             if !released.is_empty() {
-                session.terminal.remark(format!("{} released", released.join(", ")));
+                session
+                    .terminal
+                    .remark(format!("{} released", released.join(", ")));
             }
             fates.contains(&Fate::Lost)
         }
-        () = interrupted => {
+        Err(_) => {
             session.terminal.warn(format!(
                 "interrupted: the release of {} may still take effect, or the lock runs out by itself",
                 nodes.join(", ")
