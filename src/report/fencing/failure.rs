@@ -1,0 +1,70 @@
+//! What goes wrong on the way of a fencing, and what is not known then.
+
+use std::time::Duration;
+
+use maintenance_lease::protocol::Span;
+
+use crate::cli::program::Program;
+use crate::exit::Code;
+use crate::failure::Failure;
+use crate::report::time::length;
+use crate::terminal::escape;
+
+/// A hook for `node` did not succeed: `how`, behind "the hook".
+pub(crate) fn hook_failed(node: &str, how: &str, output: &str) -> Failure {
+    no_proof(node, &format!("the hook {how}"), output, Code::ERROR)
+}
+
+/// A hook for `node` was interrupted.
+pub(crate) fn hook_interrupted(node: &str, output: &str) -> Failure {
+    no_proof(node, "interrupted", output, Code::INTERRUPTED)
+}
+
+fn no_proof(node: &str, what: &str, output: &str, code: Code) -> Failure {
+    let output = match output.is_empty() {
+        true => "it printed nothing",
+        false => "its output is above",
+    };
+    Failure::Hook {
+        message: format!("{what}: nothing was changed in the cluster"),
+        hint: format!("what the hook did to node/{node} is not known: {output}"),
+        code,
+    }
+}
+
+/// A hook for `node` succeeded, and nobody heard of the node for as long as it was `waited` for.
+pub(crate) fn silent_after_hook(node: &str, waited: Duration, program: &Program) -> Failure {
+    let waited = length(Span::from(waited));
+    Failure::Hook {
+        message: format!(
+            "the hook succeeded, but node/{node} gave no sign of life within {waited}: it stays fenced"
+        ),
+        hint: format!("once it is back: {program} unfence {node}"),
+        code: Code::TIMED_OUT,
+    }
+}
+
+/// The record of `node` was sent, and it is not known what became of it when the run ended.
+pub(crate) fn record_open(node: &str, why: &Failure, program: &Program) -> Failure {
+    Failure::OpenWrite {
+        message: format!(
+            "unknown whether node/{node} was fenced: its record may still be written ({}), and so its \
+             lock stays",
+            escape(&why.to_string())
+        ),
+        hint: format!("to see: {program} status {node}; to go on: the same again"),
+        code: Code::of(why, None),
+    }
+}
+
+/// `node` was to be taken back into service, and it is not known what became of it when the run ended.
+pub(crate) fn return_open(node: &str, why: &Failure, program: &Program) -> Failure {
+    Failure::OpenWrite {
+        message: format!(
+            "unknown whether node/{node} was unfenced: its record may still be removed ({})",
+            escape(&why.to_string())
+        ),
+        hint: format!("to see: {program} status {node}; to go on: the same again"),
+        code: Code::of(why, None),
+    }
+}

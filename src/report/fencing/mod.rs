@@ -1,0 +1,19 @@
+//! Fencing in words and as data: what stands against it, what is left, what was done.
+
+mod data;
+mod failure;
+mod progress;
+mod refusal;
+mod remains;
+
+pub(crate) use self::data::Fencing;
+pub(crate) use self::failure::{
+    hook_failed, hook_interrupted, record_open, return_open, silent_after_hook,
+};
+pub(crate) use self::progress::{
+    awaited, fenced, hold_lost, hold_not_ended, hold_stays, unrecorded, was_fenced,
+};
+pub(crate) use self::refusal::{
+    back_alive, fenced_anew, hold_of_fencing, hook_at_work, refusal, stays, too_short,
+};
+pub(crate) use self::remains::{left, stuck, tolerating, unsure};
