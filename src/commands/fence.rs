@@ -253,7 +253,7 @@ impl Course<'_> {
             return failure;
         }
         if let Some(hold) = self.taken.take() {
-            if let Err(failure) = site.or_soon(site.unhold(&hold)).await {
+            if let Err(failure) = site.unhold(&hold).await {
                 terminal.warn(hold_not_ended(&site.node, &failure, site.program()));
             }
         } else if self.has_found_hold {

@@ -15,9 +15,10 @@ use crate::cli::hook::HookArgs;
 use crate::cli::output::{Format, OutputArgs, offers_no_token};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
-use crate::failure::Failure;
+use crate::failure::{Failure, Fate};
 use crate::report::fencing::{
-    Fencing, awaited, fenced_anew, return_open, silent_after_hook, stays, was_fenced,
+    Fencing, awaited, fenced_anew, hold_left, hold_lost, return_open, silent_after_hook, stays,
+    taken_by, was_fenced,
 };
 use crate::report::refusal::{person, why};
 use crate::report::verb::Verb;
@@ -156,16 +157,35 @@ impl Course<'_> {
         }
         self.expect(meant.as_ref(), &look)?;
         let look = self.clear(look, is_undone).await?;
-        if let Some(hold) = &hold {
-            site.unhold(hold).await?;
+        self.tell(&format!("node/{} unfenced{}", site.node, site.suffix()))?;
+        let ended = match &hold {
+            Some(hold) => self.end_hold(hold).await,
+            None => Ok(()),
+        };
+        if ended.is_ok() {
+            site.mark(look.lease.as_ref(), false).await;
         }
-        site.mark(look.lease.as_ref(), false).await;
-        let line = format!("node/{} unfenced{}", site.node, site.suffix());
-        self.tell(&line)?;
         if !site.is_dry_run() {
             self.post(&look).await;
         }
-        Ok(())
+        ended
+    }
+
+    /// Ends the hold, once nothing else of the fencing is left. Where somebody else has the node by now,
+    /// that is told.
+    async fn end_hold(&self, hold: &NodeLease) -> Result<(), Failure> {
+        let (site, terminal) = (self.site, self.site.session.terminal);
+        let Err(failure) = site.unhold(hold).await else {
+            return Ok(());
+        };
+        if let Some(lease) = taken_by(&failure) {
+            terminal.warn(hold_lost(&site.node, &person(lease)));
+            return Ok(());
+        }
+        if failure.fate() == Fate::AsBefore {
+            terminal.warn(hold_left(&site.node, site.program()));
+        }
+        Err(failure)
     }
 
     /// Leaves a node alone of which there is nothing to take away.

@@ -10,6 +10,7 @@ mod dry_run;
 mod force_delete;
 mod holds;
 mod hooks;
+mod interrupts;
 mod lost;
 mod node_gone;
 mod races;

@@ -151,11 +151,11 @@ impl<'a> Hook<'a> {
     /// Takes back what is left of a hook that is known to have ended.
     ///
     /// # Errors
-    /// Where it may still run, or the Node can't be read or written.
+    /// Where it may still run, the Node can't be read or written, or it was interrupted.
     pub(crate) async fn clear_other(&self, look: &Look) -> Result<(), Failure> {
         self.check_alone(look)?;
         match look.evidence.attempt() {
-            Some(other) => self.clear(&other.id).await,
+            Some(other) => self.site.or_soon(self.clear(&other.id)).await,
             None => Ok(()),
         }
     }

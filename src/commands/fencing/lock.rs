@@ -2,13 +2,13 @@
 //! fenced.
 
 use maintenance_lease::protocol::{Now, Span, State};
-use maintenance_lease::{Change, Done, Hold, NodeLease};
+use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
 use pod_safety::fencing::steps::Lock;
 
 use super::{Site, hook};
 use crate::failure::Failure;
 use crate::report::change;
-use crate::report::fencing::too_short;
+use crate::report::fencing::{not_ended, not_held, too_short};
 use crate::terminal::escape;
 
 /// With what the reason of a hold begins that fencing took, for people.
@@ -40,14 +40,17 @@ impl Site<'_> {
         }
     }
 
-    /// Holds the node for as long as it is fenced.
+    /// Holds the node for as long as it is fenced. After Ctrl-C the answer is waited for a moment.
     ///
     /// # Errors
-    /// Where somebody else has it, say.
+    /// Where somebody else has it, say, and where it is not known whether it was put on hold.
     pub(crate) async fn hold(&self, why: &str) -> Result<Change, Failure> {
         let options = Hold::new(hold_reason(why)).purpose(PURPOSE);
         let locks = &self.session.locks;
-        let change = locks.hold_seen(&self.node, &options, None, None).await?;
+        let change = self
+            .write_lock(locks.hold_seen(&self.node, &options, None, None))
+            .await
+            .map_err(|failure| not_held(&self.node, failure, self.program()))?;
         let terminal = self.session.terminal;
         for &aside in &change.asides {
             terminal.remark(change::aside(aside, std::slice::from_ref(&self.node)));
@@ -60,13 +63,16 @@ impl Site<'_> {
         Ok(change)
     }
 
-    /// Ends the hold in `lease`, that very one.
+    /// Ends the hold in `lease`, that very one. After Ctrl-C the answer is waited for a moment.
     ///
     /// # Errors
-    /// Where another stands there, or it can't be written.
+    /// Where another stands there, it can't be written, or it is not known whether it was.
     pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
         let locks = &self.session.locks;
-        let change = locks.unhold_seen(&self.node, Some(lease), None).await?;
+        let change = self
+            .write_lock(locks.unhold_seen(&self.node, Some(lease), None))
+            .await
+            .map_err(|failure| not_ended(&self.node, failure, self.program()))?;
         if change.done == Done::Released {
             self.session.terminal.remark(format!(
                 "node/{}: the hold of its fencing is ended{}",
@@ -77,17 +83,37 @@ impl Site<'_> {
         Ok(())
     }
 
+    /// Writes to the node's Lease. After Ctrl-C the answer is waited for a moment.
+    ///
+    /// # Errors
+    /// Those of the write, and that it was interrupted, with or without one under way.
+    async fn write_lock<T>(
+        &self,
+        write: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Failure> {
+        let written = self.or_soon(async { Ok(write.await?) }).await;
+        match written {
+            Err(Failure::Interrupted) if self.session.locks.has_open_write(&self.node) => {
+                Err(Failure::InterruptedWrite {
+                    node: self.node.clone(),
+                })
+            }
+            written => written,
+        }
+    }
+
     /// Marks the Lease of a node that is fenced, or takes the mark away, for `status`: that reads no Node
     /// which looks ready.
     pub(crate) async fn mark(&self, lease: Option<&NodeLease>, fenced: bool) {
         if lease.is_none_or(|lease| lease.is_fenced() == fenced) || self.is_dry_run() {
             return;
         }
-        if let Err(error) = self.session.locks.mark_fenced(&self.node, fenced).await {
+        let marking = self.session.locks.mark_fenced(&self.node, fenced);
+        if let Err(failure) = self.or_soon(async { Ok(marking.await?) }).await {
             self.session.terminal.warn(format!(
                 "the Lease of node/{} can't be marked: {}",
                 self.node,
-                escape(&error.to_string())
+                escape(&failure.to_string())
             ));
         }
     }

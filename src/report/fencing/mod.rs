@@ -2,6 +2,7 @@
 
 mod data;
 mod failure;
+mod hold;
 mod progress;
 mod refusal;
 mod remains;
@@ -10,9 +11,10 @@ pub(crate) use self::data::Fencing;
 pub(crate) use self::failure::{
     hook_failed, hook_interrupted, record_open, return_open, silent_after_hook,
 };
-pub(crate) use self::progress::{
-    awaited, fenced, hold_lost, hold_not_ended, hold_stays, unrecorded, was_fenced,
+pub(crate) use self::hold::{
+    hold_left, hold_lost, hold_not_ended, hold_stays, not_ended, not_held, taken_by,
 };
+pub(crate) use self::progress::{awaited, fenced, unrecorded, was_fenced};
 pub(crate) use self::refusal::{
     back_alive, fenced_anew, hold_of_fencing, hook_at_work, refusal, stays, too_short,
 };

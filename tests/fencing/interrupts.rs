@@ -1,0 +1,196 @@
+//! Ctrl-C while a hold is on its way to the node's Lease, or its end, and answers to these that are lost.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use http::Method;
+use insta::assert_snapshot;
+use rustix::process::Signal;
+
+use crate::support::{Stage, Treatment};
+
+/// Whether it writes to a Lease that is a lock.
+fn is_write(method: &Method, path: &str) -> bool {
+    *method == Method::PATCH && path.contains("/namespaces/kube-node-maintenance/leases/")
+}
+
+/// Keeps that, `before` of which pass.
+fn keeping_after(before: usize) -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static {
+    let writes = AtomicUsize::new(0);
+    move |method, path| {
+        let is_late = is_write(method, path) && writes.fetch_add(1, Ordering::SeqCst) >= before;
+        match is_late {
+            true => Treatment::Keep,
+            false => Treatment::Pass,
+        }
+    }
+}
+
+/// Keeps the first of that alone.
+fn keeping_first() -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static {
+    let is_first = AtomicBool::new(true);
+    move |method, path| match is_write(method, path) && is_first.swap(false, Ordering::SeqCst) {
+        true => Treatment::Keep,
+        false => Treatment::Pass,
+    }
+}
+
+/// Keeps what is written to Nodes.
+fn keeping_nodes(method: &Method, path: &str) -> Treatment {
+    match *method == Method::PATCH && path.contains("/nodes/") {
+        true => Treatment::Keep,
+        false => Treatment::Pass,
+    }
+}
+
+/// A silent node whose Lease is there already, so that its hold is a patch.
+fn with_lease(prefix: &str) -> (Stage, String) {
+    let (stage, node) = Stage::with_silent_node(prefix);
+    stage.maint(["acquire", &node]).succeeds();
+    stage.maint(["release", &node]).succeeds();
+    (stage, node)
+}
+
+/// Nobody waits for as long as a request may take: and then the hold is there, and there is a way to end it.
+#[test]
+fn who_interrupts_the_hold_is_told_that_it_may_land_and_what_ends_it() {
+    let (stage, node) = with_lease("late-hold");
+    let (gate, _cluster) = stage.gate(keeping_after(0));
+    let fence = ["fence", &node, "--powered-off=dark"];
+    let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).start();
+    let kept = gate.kept();
+    run.interrupt();
+    assert_snapshot!(run.ends(), @"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    -- stderr
+    error: unknown whether node/worker-1 was put on hold: it may still be (interrupted)
+    hint: to see: kubectl maint status worker-1; to go on: the same again; to end it: kubectl maint unfence worker-1
+    -- exit code 130
+    ");
+    stage.is_untouched(&node);
+
+    assert_eq!(kept.passes(), 200);
+    let holder = stage.holder(&node);
+    assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    let unhold = stage.maint(["unhold", &node]).run();
+    assert_eq!(unhold.code, 6, "{unhold}");
+    stage.maint(["unfence", &node, "--yes"]).succeeds();
+    stage.is_untouched(&node);
+}
+
+/// An answer that comes within that moment is heard, and what was taken is given back.
+#[test]
+fn a_hold_that_lands_after_an_interrupt_is_given_back() {
+    let (stage, node) = with_lease("given-back");
+    let (gate, _cluster) = stage.gate(keeping_first());
+    let fence = ["fence", &node, "--powered-off=dark"];
+    let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).start();
+    let kept = gate.kept();
+    // However busy the machine is, the moment begins when both are there.
+    run.is_sent(Signal::STOP);
+    run.interrupt();
+    assert_eq!(kept.passes(), 200);
+    run.is_sent(Signal::CONT);
+    assert_snapshot!(run.ends(), @"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    -- stderr
+    node/worker-1 on hold until it is unfenced
+    node/worker-1: the hold of its fencing is ended
+    error: interrupted
+    -- exit code 130
+    ");
+    stage.is_untouched(&node);
+}
+
+/// The same without anybody's Ctrl-C: the server doesn't answer in time.
+#[test]
+fn a_hold_that_gets_no_answer_may_still_be_written() {
+    let (stage, node) = with_lease("unknown-hold");
+    let (gate, _cluster) = stage.gate(keeping_after(0));
+    let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=2s"];
+    let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).run();
+    assert_eq!(run.code, 1, "{run}");
+    let told = format!("error: unknown whether node/{node} was put on hold: it may still be (");
+    assert!(run.stderr.contains(&told), "{run}");
+    let ends = format!("; to end it: kubectl maint unfence {node}\n");
+    assert!(run.stderr.contains(&ends), "{run}");
+}
+
+/// Record and taint are gone by then: it is unfenced, and the hold ends when its end lands.
+#[test]
+fn who_interrupts_the_end_of_the_hold_is_told_that_it_may_land() {
+    let (stage, node) = Stage::with_silent_node("late-end");
+    stage.fence(&node);
+    stage.comes_back(&node, "boot-2");
+    let (gate, _cluster) = stage.gate(keeping_after(0));
+    let unfence = || stage.maint(["unfence", &node]);
+    let run = unfence().kubeconfig(&gate.kubeconfig).start();
+    let kept = gate.kept();
+    run.interrupt();
+    assert_snapshot!(run.ends(), @"
+    $ kubectl maint unfence worker-1
+    node/worker-1 unfenced
+    -- stderr
+    error: unknown whether the hold on node/worker-1 was ended: it may still be (interrupted)
+    hint: to see: kubectl maint status worker-1; to end it: kubectl maint unfence worker-1
+    -- exit code 130
+    ");
+    assert_eq!(stage.record(&node), None);
+    assert!(!stage.is_tainted(&node));
+    assert!(stage.holder(&node).is_some());
+
+    // The way out that it names, with the first write still under way.
+    unfence().args(["--yes"]).succeeds();
+    stage.is_untouched(&node);
+    assert_eq!(kept.passes(), 409);
+}
+
+/// So it is with the hold of a run that failed, which is given back.
+#[test]
+fn a_hold_that_may_still_be_given_back_is_told_of() {
+    let (stage, node) = with_lease("late-return");
+    let (gate, _cluster) = stage.gate(keeping_after(1));
+    let fence = ["fence", &node, "--", "false"];
+    let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).start();
+    let kept = gate.kept();
+    run.is_sent(Signal::TERM);
+    assert_snapshot!(run.ends(), @"
+    $ kubectl maint fence worker-1 -- false
+    -- stderr
+    node/worker-1 on hold until it is unfenced
+    Warning: unknown whether the hold on node/worker-1 was ended: it may still be (interrupted); to see: kubectl maint status worker-1; to end it: kubectl maint unfence worker-1
+    error: the hook ended with exit code 1: nothing was changed in the cluster
+    hint: what the hook did to node/worker-1 is not known: it printed nothing
+    -- exit code 1
+    ");
+    assert_eq!(kept.passes(), 200);
+    stage.is_untouched(&node);
+}
+
+/// Somebody took the node over while record and taint were on their way: it is unfenced, and theirs.
+#[test]
+fn a_hold_that_somebody_takes_meanwhile_keeps_no_node_fenced() {
+    let (stage, node) = Stage::with_silent_node("taken-end");
+    stage.fence(&node);
+    stage.comes_back(&node, "boot-2");
+    let (gate, _cluster) = stage.gate(keeping_nodes);
+    let run = stage.maint(["unfence", &node]).kubeconfig(&gate.kubeconfig);
+    let run = run.start();
+    let mut kept = gate.kept();
+    let hold = ["hold", &node, "-m", "mine", "--take-over", "--yes"];
+    stage.maint(hold).holder("mallory@laptop").succeeds();
+    // The control plane may write to the Node as well: the return is sent once more then.
+    while kept.passes() == 409 {
+        kept = gate.kept();
+    }
+    assert_snapshot!(run.ends(), @"
+    $ kubectl maint unfence worker-1
+    node/worker-1 unfenced
+    -- stderr
+    Warning: the hold of the fencing of node/worker-1 was ended: mallory@laptop has the node now
+    -- exit code 0
+    ");
+    assert_eq!(stage.record(&node), None);
+    assert!(!stage.is_tainted(&node));
+    let holder = stage.holder(&node);
+    assert_eq!(holder.as_deref(), Some("kubeadm:mallory@laptop"));
+}
