@@ -67,3 +67,28 @@ pub(crate) fn offers_no_token(format: Arg) -> Arg {
     let parser = PossibleValuesParser::new(values);
     format.value_parser(parser.try_map(|name| Format::from_str(&name, false)))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn tokens_are_offered_by_the_verbs_alone_that_may_print_some() {
+        let command = Cli::command();
+        let is_offered = |verb: &&clap::Command| {
+            let format = verb.get_arguments().find(|arg| arg.get_id() == "format");
+            let values = format.map(Arg::get_possible_values).unwrap_or_default();
+            let mut offered = values.iter().filter(|value| !value.is_hide_set());
+            offered.any(|value| value.get_name() == "token")
+        };
+        let verbs: Vec<&str> = command
+            .get_subcommands()
+            .filter(is_offered)
+            .map(clap::Command::get_name)
+            .collect();
+        assert_eq!(verbs, ["acquire", "renew", "hold", "status", "wait"]);
+    }
+}

@@ -5,7 +5,7 @@ use futures::join;
 use maintenance_lease::{Error, HEARTBEATS, Realm};
 
 use super::problems::Problems;
-use crate::cli::output::{Format, OutputArgs};
+use crate::cli::output::{Format, OutputArgs, offers_no_token};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::leases::{self, Entry, Layout};
@@ -23,10 +23,13 @@ use crate::session::{Session, Start};
 /// or a process that ended without giving back. Holds, which never expire, are in
 /// kube-node-maintenance only.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("format", offers_no_token),
+    after_help = "Examples:
   kubectl maint leases -A
   kubectl maint leases -n kube-system -o wide
-  kubectl maint leases -A --heartbeats | grep ago")]
+  kubectl maint leases -A --heartbeats | grep ago"
+)]
 pub(crate) struct LeasesArgs {
     /// In all namespaces
     #[arg(short = 'A', long)]

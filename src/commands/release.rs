@@ -7,6 +7,7 @@ use super::confirm::Confirmed;
 use super::targets::Target;
 use super::work::{Report, Work, must_exist};
 use crate::cli::changing::ChangingArgs;
+use crate::cli::output::offers_no_token;
 use crate::cli::writing::reason;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -19,11 +20,14 @@ use crate::session::{Session, Start};
 /// somebody else holds it. --force breaks the lease of somebody else, after a confirmation that
 /// names them.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("format", offers_no_token),
+    after_help = "Examples:
   kubectl maint release worker-1
   kubectl maint release --mine
   trap 'kubectl maint release worker-1 --token \"$TOKEN\"' EXIT
-  kubectl maint release worker-1 --force -m \"bob is on holiday\"")]
+  kubectl maint release worker-1 --force -m \"bob is on holiday\""
+)]
 pub(crate) struct ReleaseArgs {
     /// All nodes that you hold
     #[arg(long)]

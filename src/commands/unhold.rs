@@ -7,6 +7,7 @@ use super::fencing::is_of_fencing;
 use super::targets::Target;
 use super::work::{Report, Work, must_exist};
 use crate::cli::changing::ChangingArgs;
+use crate::cli::output::offers_no_token;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::fencing::hold_of_fencing;
@@ -19,9 +20,12 @@ use crate::session::Start;
 /// kubectl, is ended after a confirmation that names them. A lease is not a hold: release is for
 /// leases. The hold that fence took is refused (exit code 6): unfence ends it.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("format", offers_no_token),
+    after_help = "Examples:
   kubectl maint unhold worker-1
-  kubectl maint unhold --mine")]
+  kubectl maint unhold --mine"
+)]
 pub(crate) struct UnholdArgs {
     /// All nodes that you have on hold
     #[arg(long)]
