@@ -33,7 +33,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         context [context], server [server], user admin
         pod/web-0 in namespace shop on node/worker-1
           ok       target           uid [uid], resource version [number]
-          ok       in-grace         it was asked to end, and its grace of 1s is over since [length]
+          ok       in-grace         it was asked to end, and its grace of 1s ended [length] ago
           WARN     node-silent      nobody hears of it for 10m, and its last heartbeat is 10m old: what runs there may go on running
           ok       mass-loss        zone zone: 1 of 3 nodes are silent
           ok       lease            nobody has the node's maintenance lease
@@ -68,7 +68,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         context [context], server [server], user admin
         pod/web-0 in namespace shop on node/worker-1
           ok       target           uid [uid], resource version [number]
-          ok       in-grace         it was asked to end, and its grace of 1s is over since [length]
+          ok       in-grace         it was asked to end, and its grace of 1s ended [length] ago
           WARN     node-silent      nobody hears of it for 10m, and its last heartbeat is 10m old: what runs there may go on running
           ok       mass-loss        zone zone: 1 of 3 nodes are silent
           ok       lease            nobody has the node's maintenance lease

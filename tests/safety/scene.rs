@@ -216,7 +216,7 @@ impl Scene {
         let text = run.to_string().replace(&self.cluster.name(""), "");
         let changing = [
             (r"resource version \d+", "resource version [number]"),
-            (r"is over since \d+s", "is over since [length]"),
+            (r"ended \d+s ago", "ended [length] ago"),
             (r"1[01]m\b", "10m"),
             (r"context admin, server", "context [context], server"),
         ];

@@ -26,11 +26,11 @@ pub(super) fn check(pod: &PodSight, now: Now) -> Vec<Verdict> {
             format!("its grace of {}s is not over: {seconds}s left", pod.grace),
         )];
     }
-    let over = age(now.earliest - ends);
+    let ago = age(now.earliest - ends);
     vec![Verdict::ok(
         "in-grace",
         format!(
-            "it was asked to end, and its grace of {}s is over since {over}",
+            "it was asked to end, and its grace of {}s ended {ago} ago",
             pod.grace
         ),
     )]
@@ -56,6 +56,9 @@ mod tests {
         let (id, level, words) = ends(Some(NOW + Span::TICK));
         assert_eq!((id, level), ("in-grace", Level::Refuse));
         assert!(words.ends_with("1s left"), "{words}");
+        let (id, level, words) = ends(Some(NOW - Span::seconds(480)));
+        assert_eq!((id, level), ("in-grace", Level::Ok));
+        assert!(words.ends_with(" of 30s ended 8m ago"), "{words}");
         assert_eq!(ends(Some(NOW)).1, Level::Ok);
     }
 
