@@ -3,10 +3,12 @@
 
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{Change, NodeLease, NodeRow, Sight};
+use pod_safety::fencing::Record;
 use pod_safety::node::Health;
 use serde::Serialize;
 
 use super::health;
+use super::marks::{Hook, Marks};
 use super::status::last_reason;
 use super::time::rfc3339;
 
@@ -76,6 +78,12 @@ pub(crate) struct Item {
     /// Who asserts that nothing runs on the node any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     asserted_by: Option<String>,
+    /// Who fenced the node, when, how and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fencing_record: Option<Record>,
+    /// The hook that may be at work for the node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hook: Option<Hook>,
     /// When the node's kubelet last renewed its heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) heartbeat_at: Option<String>,
@@ -146,6 +154,8 @@ impl Item {
             node_reporting: false,
             silent_since: None,
             asserted_by: None,
+            fencing_record: None,
+            hook: None,
             heartbeat_at: None,
             token: held
                 .and_then(NodeLease::token)
@@ -165,6 +175,15 @@ impl Item {
             node_reporting: *health == Health::NotReady { reporting: true },
             silent_since: since.and_then(Instant::to_chrono).map(rfc3339),
             asserted_by: health::asserted_by(health).map(ToOwned::to_owned),
+            ..self
+        }
+    }
+
+    /// The same with what stands on the Node at `now`.
+    pub(crate) fn with_marks(self, marks: Option<&Marks>, now: Now) -> Self {
+        Self {
+            fencing_record: marks.and_then(|marks| marks.record.clone()),
+            hook: marks.and_then(|marks| marks.hook(now)),
             ..self
         }
     }

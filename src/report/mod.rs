@@ -8,6 +8,7 @@ pub(crate) mod health;
 pub(crate) mod item;
 pub(crate) mod leases;
 pub(crate) mod loss;
+pub(crate) mod marks;
 pub(crate) mod near;
 pub(crate) mod pods;
 pub(crate) mod print;

@@ -12,6 +12,7 @@ use pod_safety::node::Health;
 pub(crate) use self::table::Table;
 use super::grid::cut;
 use super::health;
+use super::marks::Marks;
 use super::time::{remaining, span};
 use crate::terminal::escape;
 
@@ -28,6 +29,8 @@ pub(crate) struct View<'a> {
     pub(crate) heartbeat: Heartbeat,
     /// `None`: no more is known than the row says.
     pub(crate) health: Option<&'a Health>,
+    /// What stands on the Node; `None`: it was not looked at.
+    pub(crate) marks: Option<&'a Marks>,
 }
 
 /// When a node's kubelet last renewed its heartbeat.
@@ -98,6 +101,7 @@ enum Column {
     Transitions,
     LastHolder,
     LastReason,
+    Fencing,
 }
 
 impl Column {
@@ -116,6 +120,7 @@ impl Column {
             Self::Transitions => "TRANSITIONS",
             Self::LastHolder => "LAST HOLDER",
             Self::LastReason => "LAST REASON",
+            Self::Fencing => "FENCING",
         }
     }
 
@@ -160,6 +165,13 @@ impl Column {
                     .map(identity::person),
             ),
             Self::LastReason => text(view.lease.and_then(last_reason)),
+            Self::Fencing => match (view.marks, view.health) {
+                (Some(marks), _) => marks
+                    .words(now)
+                    .map_or_else(none, |words| cut(&words, LONGEST_CELL)),
+                (None, Some(_)) => none(),
+                (None, None) => unknown(),
+            },
         }
     }
 }

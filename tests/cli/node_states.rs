@@ -1,6 +1,7 @@
 //! `status` of nodes that are not well.
 
 use insta::assert_snapshot;
+use pod_safety::fencing::attempt;
 use pod_safety::fencing::record::ANNOTATION;
 use serde_json::{Value, json};
 
@@ -255,6 +256,59 @@ fn the_states_are_data_too() {
         assert!(items[2]["silentSince"].is_string(), "{run}");
         assert_eq!(items[3]["assertedBy"], "carol@desk");
         assert_eq!(items[4].get("assertedBy"), None, "a taint says nobody");
+    });
+}
+
+#[test]
+fn who_fenced_a_node_and_which_hook_is_at_work_is_told_in_full() {
+    on_both("node-marks", |cluster| {
+        let fenced = node(cluster, "fenced", &ready("Unknown", 740), &fence(), 790);
+        let record = json!({
+            "who": "carol\u{1b}[31m@desk",
+            "why": "no\nanswer",
+            "when": "2026-01-02T03:04:05Z",
+            "how": {"hook": {"program": "./isolate", "output": "port 7 is off", "isolated": true}},
+            "bootID": "boot-1",
+            "nodeUid": "uid",
+        });
+        let hook = json!({
+            "id": "nonce",
+            "who": "bob@laptop",
+            "program": "./reconnect",
+            "since": "2026-01-02T04:00:00Z",
+            "until": "2099-01-01T00:00:00Z",
+        });
+        let annotations =
+            json!({ANNOTATION: record.to_string(), attempt::ANNOTATION: hook.to_string()});
+        cluster.patch(
+            &format!("/api/v1/nodes/{fenced}"),
+            &json!({"metadata": {"annotations": annotations}}),
+        );
+        let status = |more: &[&str]| cluster.maint(["status", &fenced]).args(more).succeeds();
+
+        let wide = status(&["-o", "wide"]);
+        let told = "hook ./reconnect of bob@laptop may be at work until 2099-01-01T00:00:00Z; by \
+                    carol\\u{1b}[31m@desk at 2026-01-02T03:04:05Z, isolated with ./isolate: \
+                    \"no\\nanswer\"\n";
+        assert!(wide.stdout.ends_with(told), "{wide}");
+
+        let json = status(&["-o", "json"]);
+        let item: Value = serde_json::from_str(&json.stdout).expect("JSON");
+        assert_eq!(item["fencingRecord"], record);
+        let at_work = json!({
+            "who": "bob@laptop",
+            "program": "./reconnect",
+            "since": "2026-01-02T04:00:00.000000Z",
+            "until": "2099-01-01T00:00:00.000000Z",
+        });
+        assert_eq!(item["hook"], at_work);
+        let documented = include_str!("../../docs/json.md");
+        for field in ["fencingRecord", "hook"] {
+            assert!(documented.contains(&format!("| `{field}` |")), "{field}");
+        }
+        let yaml = status(&["-o", "yaml"]);
+        let how = "  how:\n    hook:\n      program: ./isolate\n";
+        assert!(yaml.stdout.contains(how), "{yaml}");
     });
 }
 

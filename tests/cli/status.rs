@@ -285,7 +285,7 @@ fn a_word_for_who_looks_next_is_shown() {
         let wide = cluster.maint(["status", &node, "-o", "wide"]).succeeds();
         let row = wide.stdout.lines().nth(1).expect("a row");
         assert!(
-            row.ends_with("   alice@bastion   all fine, rebooted"),
+            row.ends_with("   alice@bastion   all fine, rebooted   <none>"),
             "{wide}"
         );
         cluster.maint(["acquire", &node]).succeeds();
@@ -359,9 +359,9 @@ fn who_may_not_read_nodes_sees_the_leases() {
         let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
         assert_snapshot!(run, @"
         $ kubectl maint status b-held a-free -o wide
-        NODE                     STATE   HOLDER          REASON       AGE      LEFT     STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON
-        b-held   Held    alice@bastion   new kernel   30m      30m      <unknown>   <none>      [time]   [time]   1             <none>        <none>
-        a-free   Free    <none>          <none>       <none>   <none>   <unknown>   <none>      <none>                 <none>                 <none>        <none>        <none>
+        NODE                     STATE   HOLDER          REASON       AGE      LEFT     STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
+        b-held   Held    alice@bastion   new kernel   30m      30m      <unknown>   <none>      [time]   [time]   1             <none>        <none>        <unknown>
+        a-free   Free    <none>          <none>       <none>   <none>   <unknown>   <none>      <none>                 <none>                 <none>        <none>        <none>        <unknown>
         -- stderr
         2 nodes: 1 free, 1 held
         -- exit code 0
@@ -399,9 +399,9 @@ fn who_may_not_list_reads_by_name() {
         let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
         assert_snapshot!(run, @r"
         $ kubectl maint status b-held g-cordoned -o wide
-        NODE                         STATE   HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON
-        b-held       Held    alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             <none>        <none>
-        g-cordoned   Held    \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             <none>        <none>
+        NODE                         STATE   HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
+        b-held       Held    alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             <none>        <none>        <none>
+        g-cordoned   Held    \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             <none>        <none>        <none>
         -- stderr
         2 nodes: 2 held
         -- exit code 0

@@ -87,7 +87,7 @@ impl<'a> Follower<'a> {
             rows: HashMap::new(),
             other_rows: Sight::Unread,
             heartbeats: heartbeats?,
-            healths: HashMap::new(),
+            wholes: HashMap::new(),
         };
         if let Some(event) = first_leases {
             picture.take_lease(event?);
@@ -293,7 +293,7 @@ impl Picture {
             WatchEvent::Listed(rows) => {
                 let (rows, other_rows) = Self::listed(rows.into_values());
                 self.other_rows = other_rows;
-                self.healths.clear();
+                self.wholes.clear();
                 let before = std::mem::replace(&mut self.rows, rows);
                 before
                     .into_keys()
@@ -302,13 +302,13 @@ impl Picture {
             }
             WatchEvent::Changed(row) => {
                 let node = row.name.clone();
-                self.healths.remove(&node);
+                self.wholes.remove(&node);
                 self.rows.insert(node.clone(), Sight::Row(row));
                 BTreeSet::from([node])
             }
             WatchEvent::Deleted(row) => {
                 self.rows.remove(&row.name);
-                self.healths.remove(&row.name);
+                self.wholes.remove(&row.name);
                 BTreeSet::from([row.name])
             }
         }
@@ -331,11 +331,7 @@ impl Shown {
             return None;
         }
         let item = picture.facts(node, now);
-        let due = picture
-            .leases
-            .get(node)
-            .and_then(|lease| lease.next_change(now));
-        match due {
+        match picture.next_change(node, now) {
             Some(due) if is_wanted => {
                 self.due.insert(node.to_owned(), due);
             }

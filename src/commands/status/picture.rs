@@ -6,8 +6,10 @@ use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeRow, Sight};
 use pod_safety::node::{Health, is_fresh};
 
+use super::whole::Whole;
 use crate::cli::nodes::Selection;
 use crate::report::item::Item;
+use crate::report::marks::Marks;
 use crate::report::status::{Heartbeat, View};
 use crate::report::time::rfc3339;
 
@@ -20,8 +22,8 @@ pub(super) struct Picture {
     pub(super) other_rows: Sight,
     /// `None`: they may not be read, or nobody asked.
     pub(super) heartbeats: Option<HashMap<String, Instant>>,
-    /// How the Nodes are that were looked at whole.
-    pub(super) healths: HashMap<String, Health>,
+    /// Those Nodes that were looked at whole.
+    pub(super) wholes: HashMap<String, Whole>,
 }
 
 /// Which nodes are to be shown.
@@ -60,7 +62,7 @@ impl Picture {
             rows: HashMap::new(),
             other_rows: Sight::Unread,
             heartbeats,
-            healths: HashMap::new(),
+            wholes: HashMap::new(),
         }
     }
 
@@ -74,10 +76,15 @@ impl Picture {
             Sight::Missing => Some(&Health::Gone),
             Sight::Row(row) => {
                 let by_row = row.is_ready().then_some(&Health::Ready);
-                self.healths.get(node).or(by_row)
+                self.wholes.get(node).map(|whole| &whole.health).or(by_row)
             }
             Sight::Forbidden | Sight::Unread => None,
         }
+    }
+
+    /// What stands on the Node, where it was looked at whole.
+    fn marks(&self, node: &str) -> Option<&Marks> {
+        self.wholes.get(node).map(|whole| &whole.marks)
     }
 
     /// Whether the Node may be otherwise than its row says: it is not ready, its heartbeat is old, or its
@@ -106,12 +113,15 @@ impl Picture {
                     .map_or(Heartbeat::Missing, |&at| Heartbeat::At(at)),
             },
             health: self.health(node),
+            marks: self.marks(node),
         }
     }
 
     /// What is known of `node`, less the heartbeat: that comes every few seconds, and is no change.
     pub(super) fn facts(&self, node: &str, now: Now) -> Item {
-        Item::new(node, self.leases.get(node), self.row(node), now).with_health(self.health(node))
+        Item::new(node, self.leases.get(node), self.row(node), now)
+            .with_health(self.health(node))
+            .with_marks(self.marks(node), now)
     }
 
     pub(super) fn item(&self, node: &str, now: Now) -> Item {
@@ -122,6 +132,14 @@ impl Picture {
             .and_then(|heartbeats| heartbeats.get(node)?.to_chrono())
             .map(rfc3339);
         item
+    }
+
+    /// When something about `node` changes by time alone.
+    pub(super) fn next_change(&self, node: &str, now: Now) -> Option<Instant> {
+        let of_lease = self.leases.get(node);
+        let of_lease = of_lease.and_then(|lease| lease.next_change(now));
+        let of_node = self.marks(node).and_then(|marks| marks.next_change(now));
+        of_lease.into_iter().chain(of_node).min()
     }
 
     /// Every node of which anything is known, by name.
@@ -183,7 +201,7 @@ impl Wanted {
         let all = self.check_taints || matches!(self.selection, Selection::Named(_));
         let nodes = nodes.into_iter().filter(|node| {
             picture.row(node).row().is_some()
-                && !picture.healths.contains_key(*node)
+                && !picture.wholes.contains_key(*node)
                 && self.includes(picture, node)
                 && (all || picture.is_suspicious(node, now))
         });

@@ -68,7 +68,7 @@ async fn mine(session: &Session<'_>) -> Result<Picture, Failure> {
         rows: HashMap::new(),
         other_rows: Sight::Unread,
         heartbeats: None,
-        healths: HashMap::new(),
+        wholes: HashMap::new(),
     })
 }
 
@@ -94,7 +94,7 @@ async fn listed(
         rows,
         other_rows,
         heartbeats: heartbeats?,
-        healths: HashMap::new(),
+        wholes: HashMap::new(),
     })
 }
 

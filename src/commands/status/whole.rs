@@ -7,10 +7,12 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{ApiError, NodeRow, Sight};
 use pod_safety::cluster::Reader;
+use pod_safety::fencing::Attempt;
 use pod_safety::node::{Health, Signs, Status};
 use pod_safety::{Known, Why};
 
 use super::picture::Picture;
+use crate::report::marks::Marks;
 use crate::session::Session;
 
 /// More Nodes are read by a list: whole, each has as many bytes as a hundred rows.
@@ -23,18 +25,35 @@ const PARALLEL: usize = 32;
 pub(super) struct Look {
     pub(super) row: Sight,
     /// `None`: it could not be seen.
-    pub(super) health: Option<Health>,
+    pub(super) whole: Option<Whole>,
+}
+
+/// What its row does not tell of a Node.
+#[derive(Clone, Debug)]
+pub(super) struct Whole {
+    pub(super) health: Health,
+    pub(super) marks: Marks,
+}
+
+impl Whole {
+    const GONE: Self = Self {
+        health: Health::Gone,
+        marks: Marks {
+            record: None,
+            hook: None,
+        },
+    };
 }
 
 impl Look {
     const MISSING: Self = Self {
         row: Sight::Missing,
-        health: Some(Health::Gone),
+        whole: Some(Whole::GONE),
     };
 
     const FORBIDDEN: Self = Self {
         row: Sight::Forbidden,
-        health: None,
+        whole: None,
     };
 }
 
@@ -146,7 +165,13 @@ fn is_ready(signs: &Signs) -> bool {
 fn seen(name: &str, node: &Node, signs: &Signs, now: Now) -> Look {
     Look {
         row: Sight::Row(row(name, node, signs)),
-        health: Some(signs.health(now)),
+        whole: Some(Whole {
+            health: signs.health(now),
+            marks: Marks {
+                record: signs.record.clone(),
+                hook: Attempt::on(node),
+            },
+        }),
     }
 }
 
@@ -173,10 +198,10 @@ fn row(name: &str, node: &Node, signs: &Signs) -> NodeRow {
 impl Picture {
     /// Takes in what was seen of Nodes. Of one that could not be seen, what is known stays.
     pub(super) fn take_looks(&mut self, looks: impl IntoIterator<Item = (String, Look)>) {
-        for (name, Look { row, health }) in looks {
-            match health {
-                Some(health) => {
-                    self.healths.insert(name.clone(), health);
+        for (name, Look { row, whole }) in looks {
+            match whole {
+                Some(whole) => {
+                    self.wholes.insert(name.clone(), whole);
                     self.rows.insert(name, row);
                 }
                 None => {

@@ -22,11 +22,16 @@ pub(crate) fn fenced(node: &str, record: &Record, already: bool) -> String {
 
 /// How a node was fenced, for who is to undo it.
 pub(crate) fn was_fenced(node: &str, record: &Record) -> String {
+    format!("node/{node} was fenced {}", story(record))
+}
+
+/// By whom a node was fenced, when, how and why.
+pub(crate) fn story(record: &Record) -> String {
     let (who, how) = (escape(&record.who), escape(&record.how.to_string()));
     let when = escape(&record.when);
     let why = record.why.as_deref();
     let why = why.map_or_else(String::new, |why| format!(": \"{}\"", escape(why)));
-    format!("node/{node} was fenced by {who} at {when}, {how}{why}")
+    format!("by {who} at {when}, {how}{why}")
 }
 
 /// After a hook, `node` is waited for, for so long.

@@ -8,7 +8,8 @@ use crate::terminal::ALARM;
 
 /// What is cut where a terminal is too narrow, in this order, and to how much at the least: anybody's
 /// texts. Reasons come first, but an absurdly long holder of one node costs no other node its reason.
-const CUTS: [(Column, usize); 8] = [
+const CUTS: [(Column, usize); 9] = [
+    (Column::Fencing, 32),
     (Column::Holder, 32),
     (Column::LastHolder, 32),
     (Column::Reason, 10),
@@ -32,7 +33,7 @@ impl Column {
             Self::Left => "30m ago".len(),
             Self::Status => "Ready,SchedulingDisabled".len(),
             Self::Acquired | Self::Renewed => "2006-01-02T15:04:05Z".len(),
-            Self::Node | Self::Heartbeat | Self::Transitions => 0,
+            Self::Node | Self::Heartbeat | Self::Transitions | Self::Fencing => 0,
         }
     }
 }
@@ -70,6 +71,9 @@ impl Table {
                 Column::LastHolder,
                 Column::LastReason,
             ]);
+            if nodes {
+                columns.push(Column::Fencing);
+            }
         }
         let shortest = if wide { SHORTEST_IN_WIDE } else { 0 };
         let position = |wanted| columns.iter().position(|&column| column == wanted);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use insta::assert_snapshot;
 use maintenance_lease::protocol::Span;
 use maintenance_lease::{Maintenance, NodeRow};
+use pod_safety::fencing::Record;
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
@@ -136,6 +137,7 @@ fn views<'a>(leases: &'a HashMap<String, NodeLease>, row: &'a Sight) -> Vec<View
             row,
             heartbeat: Heartbeat::At(noon().latest - Span::seconds(4)),
             health: None,
+            marks: None,
         })
         .collect()
 }
@@ -170,13 +172,22 @@ async fn wide_tells_more() {
     let mut views = views(&leases, &missing);
     views[0].heartbeat = Heartbeat::Unknown;
     views[1].heartbeat = Heartbeat::Missing;
+    // Its row alone said that it is well: nobody looked for a record.
+    views[1].health = Some(&Health::Ready);
+    let marks = Marks {
+        record: Record::parse(
+            r#"{"who":"dave","when":"noon","how":{"poweredOff":"dark"},"nodeUid":"u"}"#,
+        ),
+        hook: None,
+    };
+    views[2].marks = Some(&marks);
     let mut table = Table::new(true, true, true, None);
     assert_snapshot!(table.rows(&[&views[..3], &views[10..]].concat(), noon()), @"
-    NODE         STATE     HOLDER          REASON       AGE      LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON
-    a-free       Free      <none>          <none>       <none>   <none>    Gone     <unknown>   <none>                 <none>                 <none>        <none>        <none>
-    b-held       Held      alice@bastion   new kernel   30m      15m       Gone     <none>      2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             <none>        <none>
-    c-expired    Expired   bob@laptop      drivers      30m      12m ago   Gone     4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             <none>        <none>
-    k-released   Free      <none>          <none>       <none>   <none>    Gone     4s          <none>                 <none>                 3             bob@laptop    all fine, rebooted
+    NODE         STATE     HOLDER          REASON       AGE      LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON          FENCING
+    a-free       Free      <none>          <none>       <none>   <none>    Gone     <unknown>   <none>                 <none>                 <none>        <none>        <none>               <unknown>
+    b-held       Held      alice@bastion   new kernel   30m      15m       Gone     <none>      2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             <none>        <none>               <none>
+    c-expired    Expired   bob@laptop      drivers      30m      12m ago   Gone     4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             <none>        <none>               by dave at noon, powered off: dark
+    k-released   Free      <none>          <none>       <none>   <none>    Gone     4s          <none>                 <none>                 3             bob@laptop    all fine, rebooted   <unknown>
     ");
 }
 

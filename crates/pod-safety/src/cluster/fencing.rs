@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Reader;
 use crate::constants::HEARTBEATS;
 use crate::facts::Remediation;
-use crate::fencing::attempt::{self, Attempt};
+use crate::fencing::Attempt;
 use crate::fencing::record::ANNOTATION;
 use crate::known::Known;
 use crate::node::Signs;
@@ -45,18 +45,14 @@ impl Evidence {
     /// It carries our annotation, be it a record or not.
     #[must_use]
     pub fn is_annotated(&self) -> bool {
-        self.annotation(ANNOTATION).is_some()
+        let annotations = self.node.metadata.annotations.as_ref();
+        annotations.is_some_and(|annotations| annotations.contains_key(ANNOTATION))
     }
 
     /// The hook that was announced on it last, if that was not taken back.
     #[must_use]
     pub fn attempt(&self) -> Option<Attempt> {
-        Attempt::parse(self.annotation(attempt::ANNOTATION)?)
-    }
-
-    fn annotation(&self, name: &str) -> Option<&str> {
-        let annotations = self.node.metadata.annotations.as_ref()?;
-        annotations.get(name).map(String::as_str)
+        Attempt::on(&self.node)
     }
 }
 

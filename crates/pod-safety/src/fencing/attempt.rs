@@ -1,5 +1,6 @@
 //! What stands on a Node while a hook runs for it, so that no other runs beside it.
 
+use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,13 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// The one that stands on `node`; `None` where none of ours does.
+    #[must_use]
+    pub fn on(node: &Node) -> Option<Self> {
+        let annotations = node.metadata.annotations.as_ref()?;
+        Self::parse(annotations.get(ANNOTATION)?)
+    }
+
     /// Reads the annotation's text; `None` where it is none of ours.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
