@@ -10,7 +10,7 @@ use pod_safety::Known;
 use pod_safety::fencing::steps::{Insistence, Lock, Sight, Step};
 use pod_safety::fencing::{How, Remains};
 
-use super::fencing::{self, Hook, Look, Recording, Site, Tries, Written, is_of_fencing};
+use super::fencing::{self, Hook, LeaseEnd, Look, Recording, Site, Tries, Written, is_of_fencing};
 use crate::cli::duration;
 use crate::cli::hook::HookArgs;
 use crate::cli::output::{OutputArgs, offers_no_token};
@@ -146,12 +146,15 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         number: None,
         recording: Recording::Absent,
         has_found_hold: false,
+        lease_end: None,
     };
     let result = match course.run().await {
         Ok(()) => Ok(()),
         Err(failure) => Err(course.give_back(failure).await),
     };
-    Ok(site.end(Verb::Fence, result).await)
+    let code = site.end(Verb::Fence, result).await;
+    course.tell_lease_end();
+    Ok(code)
 }
 
 /// A fencing on its way.
@@ -169,6 +172,8 @@ struct Course<'a> {
     recording: Recording,
     /// There is the hold of an earlier run that was broken off before its record.
     has_found_hold: bool,
+    /// When the lease ends under which the node is fenced, where that is no hold.
+    lease_end: Option<LeaseEnd>,
 }
 
 impl Course<'_> {
@@ -324,7 +329,7 @@ impl Course<'_> {
     }
 
     /// Says what would be done, and does nothing of it.
-    async fn rehearse(&self) -> Result<(), Failure> {
+    async fn rehearse(&mut self) -> Result<(), Failure> {
         let site = self.site;
         let terminal = site.session.terminal;
         let mut look = site.look().await?;
@@ -360,12 +365,13 @@ impl Course<'_> {
             look = site.look().await?;
             self.next(&look).await?;
         };
+        self.lease_end = site.lease_end(look.lease.as_ref());
         let line = fenced(&site.node, &record, false);
         self.result(line + site.suffix());
         self.print(Fencing::fenced(&site.node, &record, &Remains::default()))
     }
 
-    async fn follow(&self, look: &Look) -> Result<(), Failure> {
+    async fn follow(&mut self, look: &Look) -> Result<(), Failure> {
         if let Some(record) = &look.evidence.signs.record
             && !self.recording.is_there()
         {

@@ -10,7 +10,14 @@ use crate::support::{Stage, eventually};
 fn a_lock_that_was_there_is_left_as_found() {
     let (stage, node) = Stage::with_silent_node("found");
     stage.maint(["acquire", &node]).succeeds();
-    stage.fence(&node);
+    assert_snapshot!(stage.maint(["fence", &node, "--powered-off=dark"]).run(), @"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    node/worker-1 fenced by alice@bastion, powered off: dark
+    -- stderr
+    node/worker-1: nothing is left of it that has to go
+    your lease on node/worker-1 ends at [time], and the fenced node is not held then; to hold it: kubectl maint hold worker-1 -m WHY
+    -- exit code 0
+    ");
     assert_eq!(stage.record(&node).expect("a record")["hold"], json!(null));
     assert_eq!(stage.holder(&node).as_deref(), Some("alice@bastion"));
     stage.comes_back(&node, "boot-2");
@@ -20,6 +27,27 @@ fn a_lock_that_was_there_is_left_as_found() {
     stage.is_untouched(&node);
 }
 
+/// The lease of a `with` lasts as long as that does: nobody can say until when.
+#[test]
+fn the_lease_of_an_outer_command_ends_with_it() {
+    let (stage, node) = Stage::with_silent_node("outer");
+    let holder = "alice@bastion/with-1";
+    let acquire = stage.maint(["acquire", &node, "-o", "token"]);
+    let acquired = acquire.holder(holder).succeeds();
+    let token = acquired.stdout.split_whitespace().nth(1).expect("a token");
+    let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
+    let fence = fence.env("MAINT_HOLDER", holder).env("MAINT_TOKEN", token);
+    assert_snapshot!(fence.run(), @"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    node/worker-1 fenced by alice@bastion, powered off: dark
+    -- stderr
+    node/worker-1: nothing is left of it that has to go
+    the lease on node/worker-1 ends with the command that this runs under, and the fenced node is not held then; to hold it afterwards: kubectl maint hold worker-1 -m WHY
+    -- exit code 0
+    ");
+    assert_eq!(stage.holder(&node).as_deref(), Some(holder));
+}
+
 /// A hold that somebody made by hand is theirs, whatever they wrote as its reason.
 #[test]
 fn a_hold_that_was_there_is_left_as_found() {
@@ -27,7 +55,9 @@ fn a_hold_that_was_there_is_left_as_found() {
     stage
         .maint(["hold", &node, "-m", "fencing: the rack"])
         .succeeds();
-    stage.fence(&node);
+    let run = stage.maint(["fence", &node, "--powered-off=dark"]);
+    let run = run.succeeds();
+    assert!(!run.stderr.contains("not held then"), "{run}");
     assert_eq!(stage.record(&node).expect("a record")["hold"], json!(null));
     stage.comes_back(&node, "boot-2");
     stage.maint(["unfence", &node]).succeeds();

@@ -7,15 +7,16 @@ use serde_json::Value;
 
 use super::Course;
 use crate::cli::output::Format;
-use crate::commands::fencing::{Look, is_of_fencing};
+use crate::commands::fencing::{LeaseEnd, Look, is_of_fencing};
 use crate::failure::Failure;
-use crate::report::fencing::{Fencing, fenced};
+use crate::report::fencing::{Fencing, fenced, lease_ends, lease_ends_with_outer};
 use crate::terminal::escape;
 
 impl Course<'_> {
     /// Tells that the node is fenced, here and in an Event.
-    pub(super) async fn tell(&self, look: &Look, record: &Record, already: bool) {
+    pub(super) async fn tell(&mut self, look: &Look, record: &Record, already: bool) {
         let site = self.site;
+        self.lease_end = site.lease_end(look.lease.as_ref());
         let line = fenced(&site.node, record, already);
         self.result(line.clone());
         if !already {
@@ -23,6 +24,19 @@ impl Course<'_> {
             let message = line + &escape(&why.unwrap_or_default());
             site.post(&look.evidence, "NodeFenced", message, true).await;
         }
+    }
+
+    /// Says, at last, that a lease under which the node is fenced does not last until `unfence`.
+    pub(super) fn tell_lease_end(&self) {
+        let site = self.site;
+        let words = match self.lease_end {
+            None => return,
+            Some(LeaseEnd::At(until)) => {
+                lease_ends(&site.node, until, site.now().latest, site.program())
+            }
+            Some(LeaseEnd::WithOuter) => lease_ends_with_outer(&site.node, site.program()),
+        };
+        site.session.terminal.remark(words);
     }
 
     /// The outcome, where it was asked for as data.

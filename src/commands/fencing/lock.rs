@@ -1,7 +1,7 @@
 //! The lock under which a node is fenced and unfenced: the caller's own, or a hold for as long as it is
 //! fenced.
 
-use maintenance_lease::protocol::{Now, Span, State};
+use maintenance_lease::protocol::{Instant, Now, Span, State};
 use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
 use pod_safety::fencing::steps::Lock;
 
@@ -31,13 +31,31 @@ impl Site<'_> {
         let Some(lease) = lease.filter(standing) else {
             return Lock::Nobodys;
         };
-        let is_of_outer = self.outer.is_some()
-            && lease.holder() == self.outer
-            && is_acquired_by(lease, &self.node, self.inherited);
-        match is_of_outer || self.session.locks.is_own(lease) {
+        match self.is_of_outer(lease) || self.session.locks.is_own(lease) {
             true => Lock::Callers,
             false => Lock::Others,
         }
+    }
+
+    /// When the lease ends by which the caller has the node; `None` where it is a hold, or not theirs.
+    pub(crate) fn lease_end(&self, lease: Option<&NodeLease>) -> Option<LeaseEnd> {
+        if self.lock(lease) != Lock::Callers {
+            return None;
+        }
+        let lease = lease?;
+        let State::Held { until } = lease.state(self.now()) else {
+            return None;
+        };
+        Some(match self.is_of_outer(lease) {
+            true => LeaseEnd::WithOuter,
+            false => LeaseEnd::At(until),
+        })
+    }
+
+    fn is_of_outer(&self, lease: &NodeLease) -> bool {
+        self.outer.is_some()
+            && lease.holder() == self.outer
+            && is_acquired_by(lease, &self.node, self.inherited)
     }
 
     /// Holds the node for as long as it is fenced. After Ctrl-C the answer is waited for a moment.
@@ -139,6 +157,14 @@ impl Site<'_> {
         }
         Err(too_short(&self.node, rest, needed, self.program()))
     }
+}
+
+/// When the lock ends under which a node was fenced, where it is a lease that was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeaseEnd {
+    At(Instant),
+    /// With the `with` that this runs under, which renews it until then.
+    WithOuter,
 }
 
 /// Whether the tokens of an outer `with`, of one node or `NODE=TOKEN` of each, name the acquisition that

@@ -1,11 +1,12 @@
-//! A fencing on its way: what was done, and what becomes of its hold.
+//! A fencing on its way: what was done, and what it rests on.
 
 use std::time::Duration;
 
-use maintenance_lease::protocol::Span;
+use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::fencing::Record;
 
-use crate::report::time::length;
+use crate::cli::program::Program;
+use crate::report::time::{clock, length};
 use crate::terminal::escape;
 
 /// A node that was fenced, and how, in a line.
@@ -32,6 +33,23 @@ pub(crate) fn story(record: &Record) -> String {
     let why = record.why.as_deref();
     let why = why.map_or_else(String::new, |why| format!(": \"{}\"", escape(why)));
     format!("by {who} at {when}, {how}{why}")
+}
+
+/// The lease under which `node` is fenced ends by itself.
+pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Program) -> String {
+    format!(
+        "your lease on node/{node} ends at {}, and the fenced node is not held then; to hold it: \
+         {program} hold {node} -m WHY",
+        clock(until, now)
+    )
+}
+
+/// The lease under which `node` is fenced ends with the `with` that took it.
+pub(crate) fn lease_ends_with_outer(node: &str, program: &Program) -> String {
+    format!(
+        "the lease on node/{node} ends with the command that this runs under, and the fenced node is \
+         not held then; to hold it afterwards: {program} hold {node} -m WHY"
+    )
 }
 
 /// After a hook, `node` is waited for, for so long.
