@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use maintenance_lease::protocol::Now;
 use serde::Serialize;
 
-use crate::checks::{self, Level, NodeFacts, Verdict};
-use crate::facts::{Facts, NodeSight, PodSight};
+use crate::checks::{self, Level, Verdict};
+use crate::facts::{Facts, NodeFacts, NodeSight, PodSight};
 use crate::known::Known;
 
 /// What is to be deleted, or goes with it.

@@ -6,9 +6,8 @@ use futures::future::{join, try_join_all};
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::{ApiError, Error};
 use pod_safety::Known;
-use pod_safety::checks::NodeFacts;
 use pod_safety::cluster::Kin;
-use pod_safety::facts::{Evidence, Facts, Lock, NodeSight};
+use pod_safety::facts::{Evidence, Facts, Lock, NodeFacts, NodeSight};
 use pod_safety::report::{Report, Target};
 
 use super::asked::Asked;
@@ -135,13 +134,7 @@ impl Work<'_> {
         let Some(read) = evidence.nodes.get(node) else {
             return Err(Failure::Lock(Error::NodeNotFound(node.to_owned())));
         };
-        let facts = NodeFacts {
-            node: read.sight(),
-            lock: read.lock.clone(),
-            remediation: read.remediation.clone(),
-            zone: read.zone.clone(),
-            may_delete,
-        };
+        let facts = NodeFacts::of(read, may_delete);
         match &facts.node {
             Known::Yes(NodeSight::Gone { .. }) if first.is_none() => {
                 return Err(Failure::Lock(Error::NodeNotFound(node.to_owned())));

@@ -20,7 +20,7 @@ pub use verdict::{Level, Verdict};
 
 use maintenance_lease::protocol::Now;
 
-use crate::facts::{Facts, Fenced, NodeSight};
+use crate::facts::{Facts, Fenced, NodeFacts, NodeSight};
 use crate::known::Known;
 
 /// The ids that `--confirm` may name.
@@ -105,21 +105,6 @@ pub fn of_node(facts: &NodeFacts, first: Option<&str>, now: Now) -> Vec<Verdict>
     }
     verdicts.push(rights::check("delete nodes", &facts.may_delete));
     lowered_where_fenced(verdicts, &facts.node, now)
-}
-
-/// All that the checks of a Node look at.
-#[derive(Clone, Debug)]
-pub struct NodeFacts {
-    /// The Node.
-    pub node: Known<NodeSight>,
-    /// Its maintenance Lease.
-    pub lock: Known<crate::facts::Lock>,
-    /// Whether an operator is at work on it.
-    pub remediation: Known<crate::facts::Remediation>,
-    /// How many nodes of its zone are silent.
-    pub zone: Known<crate::facts::Zone>,
-    /// Whether the user may delete it.
-    pub may_delete: Known<bool>,
 }
 
 /// What the pod's owner, its data and its clients lose, whoever deletes it.

@@ -51,6 +51,21 @@ pub struct Facts {
     pub may_delete: Known<bool>,
 }
 
+/// All that the checks of a Node look at.
+#[derive(Clone, Debug)]
+pub struct NodeFacts {
+    /// The Node.
+    pub node: Known<NodeSight>,
+    /// Its maintenance Lease.
+    pub lock: Known<Lock>,
+    /// Whether an operator is at work on it.
+    pub remediation: Known<Remediation>,
+    /// How many nodes of its zone are silent.
+    pub zone: Known<Zone>,
+    /// Whether the user may delete it.
+    pub may_delete: Known<bool>,
+}
+
 impl Facts {
     /// The facts about `pod` in what was read.
     #[must_use]
@@ -77,6 +92,20 @@ impl Facts {
                 |namespace| namespace.may_delete.clone(),
             ),
             pod: sight,
+        }
+    }
+}
+
+impl NodeFacts {
+    /// The facts about a Node in what was read, and whether the user may delete it.
+    #[must_use]
+    pub fn of(read: &NodeEvidence, may_delete: Known<bool>) -> Self {
+        Self {
+            node: read.sight(),
+            lock: read.lock.clone(),
+            remediation: read.remediation.clone(),
+            zone: read.zone.clone(),
+            may_delete,
         }
     }
 }
