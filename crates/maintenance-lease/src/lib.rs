@@ -61,7 +61,7 @@ mod waiting;
 pub use any_lease::{AnyLease, Candidate, HEARTBEATS, Realm};
 pub use cluster::change::DryRun;
 pub use cluster::error::{ApiError, Status};
-pub use cluster::events::{NodeEvent, shortened};
+pub use cluster::events::{Event, NodeEvent, shortened};
 pub use cluster::nodes::NodeRow;
 pub use cluster::reads::{RowDetail, Seen, Sight};
 pub use cluster::requests::{Accept, Call, Requests, escape};

@@ -13,11 +13,11 @@ use kube::Client;
 use crate::cluster::api::Api;
 use crate::cluster::change::DryRun;
 use crate::cluster::error::ApiError;
-use crate::cluster::events::NodeEvent;
+use crate::cluster::events::{Event, NodeEvent};
 use crate::cluster::requests::Requests;
 use crate::cluster::server_time::ServerTime;
 use crate::cluster::writes::WriteOptions;
-use crate::env::{Env, Machine, nonce};
+use crate::env::{Env, Machine};
 use crate::lease::NodeLease;
 use crate::protocol::identity::InvalidIdentity;
 use crate::repository::Repository;
@@ -218,18 +218,16 @@ impl Maintenance {
     /// Dropping this future gives up on the events that were not answered for; they may still be
     /// stored.
     pub async fn post_events(&self, events: &[NodeEvent], limit: Duration) -> Option<ApiError> {
-        let posts = join_all(events.iter().map(|event| {
-            let suffix = nonce(&*self.api.env);
-            async move {
-                self.api
-                    .post_event(
-                        event,
-                        &self.write_options.field_manager,
-                        &self.identity,
-                        &suffix,
-                    )
-                    .await
-            }
+        let posts = join_all(events.iter().map(async |event| {
+            let posted = Event {
+                regarding: &event.regarding(),
+                reason: event.reason,
+                note: &event.message,
+                warning: event.warning,
+                reporter: &self.write_options.field_manager,
+                instance: &self.identity,
+            };
+            self.api.post_event(&posted).await
         }));
         match select(posts, self.api.env.sleep(limit)).await {
             Either::Left((posted, _)) => posted.into_iter().find_map(Result::err),

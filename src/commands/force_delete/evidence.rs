@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ObjectReference;
-use maintenance_lease::ApiError;
+use maintenance_lease::{ApiError, Event};
 use pod_safety::Known;
 use pod_safety::facts::{NodeSight, Owner};
 
@@ -20,9 +20,15 @@ impl Work<'_> {
         let deleted = deleted.iter().filter(|one| one.was_deleted());
         let posting = join_all(deleted.map(|one| async {
             let (regarding, note) = (regarding(one), note(caller, why, one));
-            self.reader
-                .post_event(&regarding, caller, "ForceDeleted", &note)
-                .await
+            let event = Event {
+                regarding: &regarding,
+                reason: "ForceDeleted",
+                note: &note,
+                warning: true,
+                reporter: "force-delete",
+                instance: caller,
+            };
+            self.reader.requests().post_event(&event).await
         }));
         let failed = match tokio::time::timeout(LIMIT, posting).await {
             Ok(posted) => posted.into_iter().find_map(Result::err),

@@ -1,13 +1,13 @@
-//! Events on Nodes: what happened to a lock, for those who look at the node later.
+//! Events: what happened to an object, for those who look at it later.
 
 use std::borrow::Cow;
 
 use http::Method;
+use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::json;
 
-use super::api::Api;
 use super::error::ApiError;
-use super::requests::{Accept, Call, escape};
+use super::requests::{Accept, Call, Requests, escape};
 use super::wire;
 
 /// Something that happened to a node's lock.
@@ -25,6 +25,36 @@ pub struct NodeEvent {
     pub warning: bool,
 }
 
+impl NodeEvent {
+    /// The Node as an Event names it.
+    pub(crate) fn regarding(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Node".to_owned()),
+            name: Some(self.node.clone()),
+            uid: Some(self.uid.clone()),
+            ..ObjectReference::default()
+        }
+    }
+}
+
+/// An Event, and who posts it.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// What it happened to.
+    pub regarding: &'a ObjectReference,
+    /// A word in camel case for machines, such as `MaintenanceHold`.
+    pub reason: &'a str,
+    /// Sentences for people. What the server would refuse for its length is cut.
+    pub note: &'a str,
+    /// It is worth a second look: a `Warning`.
+    pub warning: bool,
+    /// What kind of program posts it, in a word.
+    pub reporter: &'a str,
+    /// On whose behalf. What the server would refuse for its length is cut.
+    pub instance: &'a str,
+}
+
 /// The longest note that the server takes, in bytes.
 const LONGEST_NOTE: usize = 1024;
 
@@ -34,41 +64,40 @@ const LONGEST_INSTANCE: usize = 128;
 /// What stands for what was cut off.
 const CUT: &str = "…";
 
-impl Api {
-    /// Posts `event`. Events about Nodes live in namespace `default`: the server takes them nowhere
-    /// else.
-    pub(crate) async fn post_event(
-        &self,
-        event: &NodeEvent,
-        reporter: &str,
-        instance: &str,
-        name_suffix: &str,
-    ) -> Result<(), ApiError> {
-        let now = wire::print(self.time.now().latest);
+impl Requests {
+    /// Posts `event` in the namespace of what it is about: in `default` where that has none, as a Node,
+    /// because the server takes it nowhere else.
+    ///
+    /// # Errors
+    /// Where the server refuses or fails, or nothing comes in time.
+    ///
+    /// # Caveats
+    /// Dropping this future gives up on the answer: the event may be stored all the same.
+    pub async fn post_event(&self, event: &Event<'_>) -> Result<(), ApiError> {
+        let about = event.regarding;
+        let namespace = about.namespace.as_deref().unwrap_or("default");
         let body = json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {
-                "name": format!("{}.{name_suffix}", event.node),
-                "namespace": "default",
+                "generateName": format!("{}-", about.name.as_deref().unwrap_or_default()),
+                "namespace": namespace,
             },
-            "eventTime": now,
+            "eventTime": wire::print(self.time.now().latest),
             "action": event.reason,
             "reason": event.reason,
-            "note": shortened(&event.message, LONGEST_NOTE),
+            "note": shortened(event.note, LONGEST_NOTE),
             "type": if event.warning { "Warning" } else { "Normal" },
-            "reportingController": format!("kubectl-maint.dev/{}", escape(reporter)),
-            "reportingInstance": shortened(instance, LONGEST_INSTANCE),
-            "regarding": {
-                "apiVersion": "v1",
-                "kind": "Node",
-                "name": event.node,
-                "uid": event.uid,
-            },
+            "reportingController": format!("kubectl-maint.dev/{}", escape(event.reporter)),
+            "reportingInstance": shortened(event.instance, LONGEST_INSTANCE),
+            "regarding": about,
         });
         let call = Call {
             method: Method::POST,
-            path: "/apis/events.k8s.io/v1/namespaces/default/events".to_owned(),
+            path: format!(
+                "/apis/events.k8s.io/v1/namespaces/{}/events",
+                escape(namespace)
+            ),
             accept: Accept::Json,
             body: Some(("application/json", body.to_string().into_bytes())),
         };

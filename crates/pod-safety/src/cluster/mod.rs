@@ -2,7 +2,6 @@
 
 pub mod aftermath;
 pub mod deletion;
-mod events;
 pub mod fencing;
 mod gather;
 mod nodes;
