@@ -36,6 +36,11 @@ fn names_are_checked() {
         let unnamed = json!({"metadata": {"generateName": "gen-"}});
         let first = api.post(&format!("{leases}?dryRun=All"), unnamed).await;
         assert_eq!(first.status, 201);
+        let dotted = json!({"metadata": {"name": "named", "generateName": "gen."}});
+        api.post(&leases, dotted)
+            .await
+            .refused(422, "Invalid")
+            .because_of(&["metadata.generateName"]);
     });
 }
 

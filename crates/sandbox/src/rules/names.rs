@@ -12,24 +12,46 @@ const KEY_NAME: &str = "name part must consist of alphanumeric characters, '-', 
 const KEY_FORM: &str = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// What is wrong with the object's own name.
+/// What is wrong with the object's own name, and with the stem that it was made from.
 pub(super) fn violations(resource: &Resource, object: &Value) -> Vec<Cause> {
+    let stem = object::text(object, "/metadata/generateName");
     let name = object::name(object);
+    let mut wrong = Vec::new();
+    if !stem.is_empty() {
+        let why = check(resource, &completed(stem));
+        wrong.extend(invalid("metadata.generateName", stem, &why));
+    }
     if name.is_empty() {
-        return vec![Cause::required(
+        wrong.push(Cause::required(
             "metadata.name",
             "name or generateName is required",
-        )];
+        ));
+    } else {
+        wrong.extend(invalid("metadata.name", name, &check(resource, name)));
     }
-    let wrong = match (&*resource.group, &*resource.collection) {
+    wrong
+}
+
+/// Says what keeps `name` from being the name of such an object.
+fn check(resource: &Resource, name: &str) -> Vec<String> {
+    match (&*resource.group, &*resource.collection) {
         (_, "namespaces") => label(name),
         ("rbac.authorization.k8s.io", _) => path_segment(name),
         _ => subdomain(name),
-    };
-    wrong
-        .iter()
-        .map(|why| Cause::invalid("metadata.name", &format!("{name:?}"), why))
-        .collect()
+    }
+}
+
+/// A stem may end in a dash, and in nothing else that a name may not end in.
+fn completed(stem: &str) -> String {
+    match stem.strip_suffix('-') {
+        Some(rest) if !rest.is_empty() => format!("{rest}a"),
+        _ => stem.to_owned(),
+    }
+}
+
+fn invalid(field: &str, value: &str, wrong: &[String]) -> Vec<Cause> {
+    let cause = |why| Cause::invalid(field, &format!("{value:?}"), why);
+    wrong.iter().map(|why| cause(why)).collect()
 }
 
 /// Says what keeps `name` from being a DNS subdomain, as most names must be.
