@@ -112,7 +112,6 @@ impl Item {
         let hold_until = held
             .filter(|_| state == State::AdminHold)
             .and_then(NodeLease::hold_until);
-        let instant = |instant: Instant| instant.to_chrono().map(rfc3339);
         Self {
             api_version: API_VERSION,
             kind: "NodeMaintenance",
@@ -122,11 +121,7 @@ impl Item {
             reason: held.and_then(NodeLease::reason).map(ToOwned::to_owned),
             acquired_at: held.and_then(NodeLease::acquired).map(rfc3339),
             renewed_at: held.and_then(NodeLease::renewed).map(rfc3339),
-            until: match state {
-                State::Held { until } => instant(until),
-                State::Expired { since } => since.and_then(instant),
-                State::Free | State::AdminHold => None,
-            },
+            until: state.end().and_then(Instant::to_chrono).map(rfc3339),
             duration_seconds: held
                 .filter(|_| state != State::AdminHold)
                 .map(NodeLease::duration_seconds),

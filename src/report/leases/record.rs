@@ -1,7 +1,7 @@
 //! A Lease of any kind as data, which `docs/json.md` documents.
 
 use maintenance_lease::Candidate;
-use maintenance_lease::protocol::{Instant, Now, State};
+use maintenance_lease::protocol::{Instant, Now};
 use serde::Serialize;
 
 use super::Entry;
@@ -100,11 +100,7 @@ impl<'a> Record<'a> {
                 record.node = purpose.node().map(ToOwned::to_owned);
                 record.state = Some(state_word(state));
                 record.acquired_at = lease.acquired().map(rfc3339);
-                record.until = match state {
-                    State::Held { until } => instant(until),
-                    State::Expired { since } => since.and_then(instant),
-                    State::Free | State::AdminHold => None,
-                };
+                record.until = state.end().and_then(instant);
                 record.duration_seconds = Some(lease.duration_seconds());
                 record.transitions = Some(lease.transitions());
                 record.strategy = any.strategy.as_deref();

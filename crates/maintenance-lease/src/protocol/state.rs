@@ -31,6 +31,19 @@ pub enum State {
     AdminHold,
 }
 
+impl State {
+    /// The end that the Lease states, to come or past; `None` where it states none, and where that means
+    /// nothing.
+    #[must_use]
+    pub fn end(self) -> Option<Instant> {
+        match self {
+            Self::Held { until } => Some(until),
+            Self::Expired { since } => since,
+            Self::Free | Self::AdminHold => None,
+        }
+    }
+}
+
 /// The state of a Lease (`None`: there isn't one) at `now`.
 #[must_use]
 pub fn state(lease: Option<&Lease>, now: Now) -> State {
