@@ -1,0 +1,195 @@
+//! `status -w`: what changes, as it does.
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, ago, on_both};
+
+/// A status that goes on, read line by line.
+struct Watch {
+    child: Child,
+    /// `None`: nobody reads it any more.
+    lines: Option<Lines<BufReader<ChildStdout>>>,
+    prefix: String,
+}
+
+impl Watch {
+    fn start(cluster: &Cluster, arguments: &[&str]) -> Self {
+        let mut child = cluster
+            .maint(arguments)
+            .command()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the plugin was built");
+        let stdout = child.stdout.take().expect("a pipe");
+        Self {
+            child,
+            lines: Some(BufReader::new(stdout).lines()),
+            prefix: cluster.name(""),
+        }
+    }
+
+    fn line(&mut self) -> String {
+        let lines = self.lines.as_mut().expect("somebody reads");
+        lines.next().expect("it goes on").expect("UTF-8")
+    }
+
+    /// The first line on stderr.
+    fn remark(&mut self) -> String {
+        let stderr = self.child.stderr.take().expect("a pipe");
+        let line = BufReader::new(stderr).lines().next();
+        line.expect("it says something").expect("UTF-8")
+    }
+
+    fn close(&mut self) {
+        self.lines = None;
+    }
+
+    /// The words of the next row, single-spaced, less its ages.
+    fn row(&mut self) -> String {
+        let line = self.line();
+        let cells: Vec<&str> = line.split("   ").map(str::trim).collect();
+        let cells: Vec<&str> = cells.into_iter().filter(|cell| !cell.is_empty()).collect();
+        let [node, state, holder, reason, _, _, status] = cells[..] else {
+            panic!("{line}");
+        };
+        let node = node.trim_start_matches(&self.prefix);
+        format!("{node} {state} {holder} {reason} {status}")
+    }
+
+    /// Ctrl-C; returns the exit code.
+    fn interrupt(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        let told = Command::new("kill").args(["-INT", &pid]).status();
+        assert!(told.expect("kill runs").success());
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_watch_shows_what_changes_by_writes_and_by_time() {
+    on_both("status-watch", |cluster| {
+        let label = json!({"status-watch": ""});
+        let one = cluster.node_with("one", &label, &json!({}));
+        cluster.node_with("two", &label, &json!({}));
+        cluster.namespace();
+        let mut watch = Watch::start(cluster, &["status", "-l", "status-watch", "-w"]);
+        assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
+        assert_eq!(watch.row(), "one Free <none> <none> Ready");
+        assert_eq!(watch.row(), "two Free <none> <none> Ready");
+        cluster.maint(["acquire", &one, "-m", "disk"]).succeeds();
+        assert_eq!(watch.row(), "one Held alice@bastion disk Ready");
+        let path = format!("/api/v1/nodes/{one}");
+        cluster.patch(&path, &json!({"spec": {"unschedulable": true}}));
+        let cordoned = "Ready,SchedulingDisabled";
+        assert_eq!(
+            watch.row(),
+            format!("one Held alice@bastion disk {cordoned}")
+        );
+        cluster.maint(["release", &one]).succeeds();
+        assert_eq!(watch.row(), format!("one Free <none> <none> {cordoned}"));
+        cluster
+            .maint(["acquire", &one, "--duration", "1s"])
+            .succeeds();
+        assert_eq!(
+            watch.row(),
+            format!("one Held alice@bastion <none> {cordoned}")
+        );
+        assert_eq!(
+            watch.row(),
+            format!("one Expired alice@bastion <none> {cordoned}")
+        );
+        cluster.delete(&path);
+        while !watch.row().ends_with("Gone") {
+            // The Lease may be collected before the news of its Node is there.
+        }
+        assert_eq!(watch.interrupt(), Some(130));
+    });
+}
+
+#[test]
+fn a_watch_tells_how_a_node_is_that_is_not_well() {
+    on_both("status-watch-ill", |cluster| {
+        let label = json!({"status-watch-ill": ""});
+        let node = cluster.node_with("one", &label, &json!({}));
+        cluster.namespace();
+        let mut watch = Watch::start(cluster, &["status", "-l", "status-watch-ill", "-w"]);
+        assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
+        assert_eq!(watch.row(), "one Free <none> <none> Ready");
+        let at = ago(740);
+        let at = format!("{}Z", at.split('.').next().expect("seconds"));
+        let silent = json!([{
+            "type": "Ready",
+            "status": "Unknown",
+            "reason": "NodeStatusUnknown",
+            "message": "Kubelet stopped posting node status.",
+            "lastHeartbeatTime": at,
+            "lastTransitionTime": at,
+        }]);
+        let path = format!("/api/v1/nodes/{node}/status");
+        cluster.patch(&path, &json!({"status": {"conditions": silent}}));
+        assert_eq!(watch.row(), "one Free <none> <none> Partitioned 12m");
+        assert_eq!(watch.interrupt(), Some(130));
+    });
+}
+
+#[test]
+fn a_watch_of_nothing_says_so_and_goes_on() {
+    on_both("status-watch-nothing", |cluster| {
+        let label = "status-watch-nothing";
+        let mut watch = Watch::start(cluster, &["status", "-l", label, "-w"]);
+        assert_eq!(watch.remark(), "No resources found");
+        cluster.node_with("one", &json!({ label: "" }), &json!({}));
+        assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
+        assert_eq!(watch.row(), "one Free <none> <none> Ready");
+        assert_eq!(watch.interrupt(), Some(130));
+    });
+}
+
+#[test]
+fn a_watch_ends_when_nobody_reads_it() {
+    on_both("status-pipe", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        let mut watch = Watch::start(cluster, &["status", &node, "-w"]);
+        assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
+        assert_eq!(watch.row(), "worker-1 Free <none> <none> Ready");
+        watch.close();
+        cluster.maint(["acquire", &node]).succeeds();
+        assert_eq!(watch.child.wait().expect("it ends").code(), Some(0));
+    });
+}
+
+#[test]
+fn a_watch_in_json_has_a_document_for_each_change() {
+    on_both("status-watch-json", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        let mut watch = Watch::start(cluster, &["status", &node, "-w", "-o", "json"]);
+        let mut next = || {
+            let mut document = String::new();
+            while !document.ends_with("\n}\n") {
+                document.push_str(&watch.line());
+                document.push('\n');
+            }
+            serde_json::from_str::<Value>(&document).expect("a document")
+        };
+        assert_eq!(next()["state"], "Free");
+        cluster.maint(["acquire", &node]).succeeds();
+        let taken = next();
+        assert_eq!(taken["state"], "Held");
+        assert_eq!(taken["holder"], "alice@bastion");
+        assert!(taken["token"].is_string(), "{taken}");
+    });
+}
