@@ -1,35 +1,18 @@
 //! Ctrl-C, and other ways to be asked to end, while an answer is awaited.
 
-use std::slice;
-
 use http::Method;
 use insta::assert_snapshot;
 use rustix::process::Signal;
 
-use crate::support::Treatment::{Keep, Pass};
-use crate::support::{Cluster, Gate, Running, on_both};
-
-fn start(gate: &Gate, cluster: &Cluster, verb: &str, nodes: &[String]) -> Running {
-    cluster
-        .maint([verb])
-        .args(nodes)
-        .kubeconfig(&gate.kubeconfig)
-        .start()
-}
+use crate::support::Treatment::Keep;
+use crate::support::on_both;
 
 #[test]
 fn while_a_read_hangs() {
     on_both("ctrl-read", |cluster| {
         let node = cluster.node("worker-1");
-        let gate = cluster.gate(|_, path| {
-            if path.contains("/leases/") {
-                Keep
-            } else {
-                Pass
-            }
-        });
-        let run = start(&gate, cluster, "acquire", slice::from_ref(&node));
-        let _kept = gate.kept();
+        let gate = cluster.gate_for(Keep, |_, path| path.contains("/leases/"));
+        let (run, _kept) = gate.holds_up(cluster.maint(["acquire", &node]));
         run.interrupt();
         // Nothing was sent that could take effect.
         assert_snapshot!(run.ends(), @"
@@ -46,8 +29,7 @@ fn while_a_list_hangs() {
     on_both("ctrl-list", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let gate = cluster.gate(|_, _| Keep);
-        let run = start(&gate, cluster, "acquire", &nodes);
-        let _kept = gate.kept();
+        let (run, _kept) = gate.holds_up(cluster.maint(["acquire"]).args(&nodes));
         run.interrupt();
         // Nothing was sent that could take effect.
         assert_snapshot!(run.ends(), @"
@@ -65,8 +47,7 @@ fn while_a_write_hangs() {
         let node = cluster.node("worker-1");
         cluster.released(&node);
         let gate = cluster.gate_for_writes(&[Keep]);
-        let run = start(&gate, cluster, "acquire", slice::from_ref(&node));
-        let kept = gate.kept();
+        let (run, kept) = gate.holds_up(cluster.maint(["acquire", &node]));
         run.interrupt();
         // It may still take effect.
         assert_snapshot!(run.ends(), @"
@@ -91,8 +72,7 @@ fn while_a_write_lands() {
         let node = cluster.node("worker-1");
         cluster.released(&node);
         let gate = cluster.gate_for_writes(&[Keep]);
-        let run = start(&gate, cluster, "acquire", slice::from_ref(&node));
-        let kept = gate.kept();
+        let (run, kept) = gate.holds_up(cluster.maint(["acquire", &node]));
         run.interrupt();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
@@ -114,8 +94,7 @@ fn while_a_release_hangs() {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let gate = cluster.gate_for_writes(&[Keep]);
-        let run = start(&gate, cluster, "release", slice::from_ref(&node));
-        let _kept = gate.kept();
+        let (run, _kept) = gate.holds_up(cluster.maint(["release", &node]));
         run.interrupt();
         // It may still take effect.
         assert_snapshot!(run.ends(), @"
@@ -140,15 +119,10 @@ fn while_the_second_of_two_hangs() {
             for node in &nodes {
                 cluster.released(node);
             }
-            let gate = cluster.gate(|method, path| {
-                if method == Method::PATCH && path.contains("worker-2") {
-                    Keep
-                } else {
-                    Pass
-                }
+            let gate = cluster.gate_for(Keep, |method, path| {
+                method == Method::PATCH && path.contains("worker-2")
             });
-            let run = start(&gate, cluster, "acquire", &nodes);
-            let kept = gate.kept();
+            let (run, kept) = gate.holds_up(cluster.maint(["acquire"]).args(&nodes));
             assert_eq!(
                 cluster.lease_of(&nodes[0])["spec"]["holderIdentity"],
                 "alice@bastion"
@@ -175,12 +149,8 @@ fn a_hangup_is_survived_where_that_is_wanted() {
         let node = cluster.node("worker-1");
         cluster.namespace();
         let gate = cluster.gate_for_writes(&[Keep]);
-        let run = cluster
-            .maint(["acquire", &node])
-            .kubeconfig(&gate.kubeconfig)
-            .ignoring("HUP")
-            .start();
-        let kept = gate.kept();
+        let acquire = cluster.maint(["acquire", &node]);
+        let (run, kept) = gate.holds_up(acquire.ignoring("HUP"));
         run.is_sent(Signal::HUP);
         assert_eq!(kept.passes(), 201);
         assert_eq!(run.ends().code, 0);
@@ -195,11 +165,10 @@ fn what_is_ignored_from_the_start_interrupts_nothing() {
         for signal in [Signal::INT, Signal::TERM] {
             let bob = |verb: &str| cluster.maint([verb, &*node]).holder("bob@laptop");
             bob("acquire").succeeds();
-            let mut run = cluster
+            let run = cluster
                 .maint(["acquire", &node, "--wait"])
                 .ignoring("INT TERM")
-                .start();
-            run.says("waiting: ");
+                .until_it_says("waiting: ");
             run.is_sent(signal);
             bob("release").succeeds();
             let run = run.ends();

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use regex::Regex;
 use serde_json::json;
 
-use crate::support::Treatment::{Answer, Keep, Pass};
+use crate::support::Treatment::{Answer, Keep};
 use crate::support::{Cluster, LEASES, holder_of, on_both};
 
 /// Has something else about the Lease changed.
@@ -19,10 +19,7 @@ fn a_storm_that_lasts_ends_at_the_time_limit() {
     on_both("storm-lasts", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        let gate = cluster.gate(|method, _| match *method {
-            Method::GET => Pass,
-            _ => Answer(409, None),
-        });
+        let gate = cluster.gate_for(Answer(409, None), |method, _| method != Method::GET);
         let run = cluster
             .maint(["acquire", &node, "--request-timeout=1s"])
             .kubeconfig(&gate.kubeconfig)
@@ -76,11 +73,7 @@ fn a_storm_that_another_wins_ends_in_a_refusal() {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let gate = cluster.gate_for_writes(&[Keep; 2]);
-        let run = cluster
-            .maint(["acquire", &node])
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let kept = gate.kept();
+        let (run, kept) = gate.holds_up(cluster.maint(["acquire", &node]));
         stirs(cluster, &node, 1);
         assert_eq!(kept.passes(), 409);
         let kept = gate.kept();

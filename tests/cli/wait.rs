@@ -40,8 +40,7 @@ fn what_is_so_already_needs_no_waiting() {
 fn a_release_ends_it_and_reserves_nothing() {
     on_both("for-release", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let mut run = cluster.maint(["wait", &node]).start();
-        run.says("waiting for ");
+        let run = cluster.maint(["wait", &node]).until_it_says("waiting for ");
         bob(cluster, &["release", &node]).succeeds();
         assert_snapshot!(run.ends(), @r#"
         $ kubectl maint wait worker-1
@@ -200,10 +199,9 @@ fn each_of_several_nodes_is_told_as_it_gets_there() {
     on_both("for-several", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| held_by_bob(cluster, short));
         let third = free(cluster, "worker-3");
-        let mut run = cluster
+        let run = cluster
             .maint(["wait", &nodes[0], &nodes[1], &third])
-            .start();
-        run.says("worker-2 is held by ");
+            .until_it_says("worker-2 is held by ");
         bob(cluster, &["release", &nodes[1]]).succeeds();
         bob(cluster, &["release", &nodes[0]]).succeeds();
         assert_snapshot!(run.ends(), @r#"
@@ -266,8 +264,9 @@ fn a_name_that_no_node_has_is_an_error() {
 fn a_node_that_goes_ends_it() {
     on_both("for-gone", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let mut run = cluster.maint(["wait", &node, "--timeout=-1s"]).start();
-        run.says("waiting for ");
+        let run = cluster
+            .maint(["wait", &node, "--timeout=-1s"])
+            .until_it_says("waiting for ");
         cluster.delete(&format!("/api/v1/nodes/{node}"));
         let run = run.ends();
         assert_eq!(run.code, 1, "{run}");
@@ -279,8 +278,7 @@ fn a_node_that_goes_ends_it() {
 fn ctrl_c_ends_it() {
     on_both("for-ctrl-c", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let mut run = cluster.maint(["wait", &node]).start();
-        run.says("waiting for ");
+        let run = cluster.maint(["wait", &node]).until_it_says("waiting for ");
         run.interrupt();
         assert_snapshot!(run.ends(), @r#"
         $ kubectl maint wait worker-1

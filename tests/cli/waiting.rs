@@ -8,8 +8,8 @@ use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::Treatment::{Answer, Keep, Pass};
-use crate::support::{Cluster, Maint, ago, holder_of, on_both};
+use crate::support::Treatment::{Answer, Keep};
+use crate::support::{Cluster, Gate, Kept, Maint, Running, ago, holder_of, on_both};
 
 /// A node that bob holds.
 pub(super) fn held_by_bob(cluster: &Cluster, short: &str) -> String {
@@ -41,8 +41,9 @@ pub(super) fn bob(cluster: &Cluster, arguments: &[&str]) -> Maint {
 fn a_released_node_is_acquired() {
     on_both("wait-release", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let mut run = cluster.maint(["acquire", &node, "--wait"]).start();
-        run.says("waiting: ");
+        let run = cluster
+            .maint(["acquire", &node, "--wait"])
+            .until_it_says("waiting: ");
         bob(cluster, &["release", &node]).succeeds();
         // In a script it is said once whom it waits for, and what came of it.
         assert_snapshot!(run.ends(), @r#"
@@ -126,8 +127,9 @@ fn a_time_out_says_who_has_it() {
 fn a_renewal_is_nothing_new() {
     on_both("wait-renewal", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let mut run = cluster.maint(["acquire", &node, "--wait"]).start();
-        run.says("waiting: ");
+        let run = cluster
+            .maint(["acquire", &node, "--wait"])
+            .until_it_says("waiting: ");
         bob(cluster, &["renew", &node]).succeeds();
         bob(cluster, &["release", &node]).succeeds();
         let run = run.ends();
@@ -140,8 +142,9 @@ fn a_renewal_is_nothing_new() {
 fn another_holder_is_something_new() {
     on_both("wait-another", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let mut run = cluster.maint(["acquire", &node, "--wait"]).start();
-        run.says("waiting: ");
+        let mut run = cluster
+            .maint(["acquire", &node, "--wait"])
+            .until_it_says("waiting: ");
         let carol = ["hold", &node, "-m", "fire", "--take-over", "--yes"];
         cluster.maint(carol).holder("carol@desk").succeeds();
         run.says("on hold by carol@desk");
@@ -182,10 +185,9 @@ fn quiet_says_nothing_of_it() {
 fn a_hold_waits_too() {
     on_both("wait-hold", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let mut run = cluster
+        let run = cluster
             .maint(["hold", &node, "-m", "new disk", "--wait"])
-            .start();
-        run.says("waiting: ");
+            .until_it_says("waiting: ");
         bob(cluster, &["release", &node]).succeeds();
         assert_snapshot!(run.ends(), @r#"
         $ kubectl maint hold worker-1 -m "new disk" --wait
@@ -221,8 +223,9 @@ fn a_dry_run_waits_for_nobody() {
 fn a_node_that_goes_ends_the_wait() {
     on_both("wait-gone", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let mut run = cluster.maint(["acquire", &node, "--wait"]).start();
-        run.says("waiting: ");
+        let run = cluster
+            .maint(["acquire", &node, "--wait"])
+            .until_it_says("waiting: ");
         cluster.delete(&format!("/api/v1/nodes/{node}"));
         let run = run.ends();
         assert_eq!(run.code, 1, "{run}");
@@ -240,10 +243,9 @@ fn ctrl_c_while_it_waits_leaves_nothing() {
         on_both(prefix, |cluster| {
             let node = held_by_bob(cluster, "worker-1");
             let before = cluster.lease_of(&node);
-            let mut run = cluster
+            let run = cluster
                 .maint(["acquire", &node, "--wait", "-o", "json"])
-                .start();
-            run.says("waiting: ");
+                .until_it_says("waiting: ");
             run.is_sent(signal);
             assert_snapshot!(run.ends(), @r#"
             $ kubectl maint acquire worker-1 --wait -o json
@@ -257,20 +259,22 @@ fn ctrl_c_while_it_waits_leaves_nothing() {
     }
 }
 
+/// Waits for the node that bob has, and releases, up to the write that takes it, which `gate` keeps.
+fn about_to_take(cluster: &Cluster, node: &str, gate: &Gate) -> (Running, Kept) {
+    let run = cluster
+        .maint(["acquire", node, "--wait", "-q"])
+        .kubeconfig(&gate.kubeconfig)
+        .start();
+    bob(cluster, &["release", node]).succeeds();
+    (run, gate.kept())
+}
+
 #[test]
 fn ctrl_c_while_a_write_hangs_says_that_it_may_land() {
     on_both("wait-write", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let gate = cluster.gate(|method, _| match *method == Method::PATCH {
-            true => Keep,
-            false => Pass,
-        });
-        let mut run = cluster
-            .maint(["acquire", &node, "--wait", "-q"])
-            .env("KUBECONFIG", &gate.kubeconfig)
-            .start();
-        bob(cluster, &["release", &node]).succeeds();
-        let kept = gate.kept();
+        let gate = cluster.gate_for(Keep, |method, _| method == Method::PATCH);
+        let (mut run, kept) = about_to_take(cluster, &node, &gate);
         run.interrupt();
         run.says("may still take effect");
         assert_snapshot!(run.ends(), @"
@@ -289,12 +293,7 @@ fn ctrl_c_while_a_write_lands_gives_back() {
     on_both("wait-lands", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let gate = cluster.gate_for_writes(&[Keep]);
-        let run = cluster
-            .maint(["acquire", &node, "--wait", "-q"])
-            .env("KUBECONFIG", &gate.kubeconfig)
-            .start();
-        bob(cluster, &["release", &node]).succeeds();
-        let kept = gate.kept();
+        let (run, kept) = about_to_take(cluster, &node, &gate);
         run.interrupt();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
@@ -313,15 +312,10 @@ fn ctrl_c_while_a_write_lands_gives_back() {
 fn who_may_not_watch_waits_all_the_same() {
     on_both("wait-blind", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let gate = cluster.gate(|_, path| match path.contains("watch=true") {
-            true => Answer(403, None),
-            false => Pass,
-        });
+        let gate = cluster.gate_for(Answer(403, None), |_, path| path.contains("watch=true"));
         let start = |arguments: &[&str]| {
             let maint = cluster.maint(arguments).kubeconfig(&gate.kubeconfig);
-            let mut run = maint.start();
-            run.says("can't be watched");
-            run
+            maint.until_it_says("can't be watched")
         };
         let acquiring = start(&["acquire", &node, "--wait"]);
         let waiting = start(&["wait", &node, "--for=hold", "--timeout=1m"]);

@@ -9,7 +9,7 @@ mod loss;
 mod outside;
 mod terminal;
 
-use crate::support::{Cluster, Maint};
+use crate::support::{Cluster, Maint, Running};
 
 /// A lease that is lost three seconds after its last renewal: one second is for requests, one for the
 /// command to end, and one is left.
@@ -26,6 +26,14 @@ const SHORT: [&str; 6] = [
 fn with(cluster: &Cluster, nodes: &[String], script: &str) -> Maint {
     let command = ["--", "/bin/sh", "-c", script];
     cluster.maint(["with"]).args(nodes).args(command)
+}
+
+/// Starts a command, and comes back when it has said that it is at work.
+#[track_caller]
+fn at_work(with: Maint) -> Running {
+    let mut running = with.start();
+    assert_eq!(running.line(), "at work");
+    running
 }
 
 /// The same, where a loss comes soon.

@@ -5,7 +5,7 @@ use std::slice;
 use http::Method;
 use insta::assert_snapshot;
 
-use crate::support::Treatment::{Answer, Pass};
+use crate::support::Treatment::Answer;
 use crate::support::{Cluster, Gate, Treatment, on_both};
 
 /// A run through a gate, with a second for each answer: three in all.
@@ -19,13 +19,7 @@ fn acquire(gate: &Gate, cluster: &Cluster, nodes: &[String]) -> String {
 }
 
 fn on_writes(cluster: &Cluster, treatment: Treatment) -> Gate {
-    cluster.gate(move |method, _| {
-        if method == Method::GET {
-            Pass
-        } else {
-            treatment
-        }
-    })
+    cluster.gate_for(treatment, |method, _| method != Method::GET)
 }
 
 #[test]

@@ -190,8 +190,7 @@ fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
         let node = cluster.node("worker-1");
         cluster.released(&node);
         let gate = cluster.gate_for_writes(&[Keep]);
-        let alice = through(&gate, cluster, &["acquire", &node]).start();
-        let kept = gate.kept();
+        let (alice, kept) = gate.holds_up(through(&gate, cluster, &["acquire", &node]));
         cluster
             .maint(["acquire", &node])
             .holder("bob@laptop")

@@ -30,6 +30,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use super::cluster::{Cluster, RUNTIME};
+use super::run::{Maint, Running};
 
 /// A test that waits longer for a request waits in vain.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -120,6 +121,19 @@ impl Cluster {
         }
     }
 
+    /// A gate that treats like this what `is_meant` picks by method and path, and passes on
+    /// everything else.
+    pub(crate) fn gate_for(
+        &self,
+        treatment: Treatment,
+        is_meant: impl Fn(&Method, &str) -> bool + Send + Sync + 'static,
+    ) -> Gate {
+        self.gate(move |method, path| match is_meant(method, path) {
+            true => treatment,
+            false => Treatment::Pass,
+        })
+    }
+
     /// A gate that treats the writes that come, one after another, like this, and passes on
     /// everything else.
     pub(crate) fn gate_for_writes(&self, treatments: &[Treatment]) -> Gate {
@@ -135,6 +149,13 @@ impl Cluster {
 }
 
 impl Gate {
+    /// Starts `maint` through it, up to the first request that it keeps.
+    #[track_caller]
+    pub(crate) fn holds_up(&self, maint: Maint) -> (Running, Kept) {
+        let run = maint.kubeconfig(&self.kubeconfig).start();
+        (run, self.kept())
+    }
+
     /// Waits for the next request that is kept.
     #[track_caller]
     pub(crate) fn kept(&self) -> Kept {

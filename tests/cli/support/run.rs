@@ -224,6 +224,14 @@ impl Maint {
         }
     }
 
+    /// Starts it, and comes back when it has said `text` on stderr.
+    #[track_caller]
+    pub(crate) fn until_it_says(self, text: &str) -> Running {
+        let mut run = self.start();
+        run.says(text);
+        run
+    }
+
     /// Runs it and expects success.
     #[track_caller]
     pub(crate) fn succeeds(self) -> Run {

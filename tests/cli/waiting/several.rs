@@ -19,10 +19,9 @@ fn they_are_taken_in_the_order_of_their_names() {
     on_both("turn-all", |cluster| {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
-        let mut run = cluster
+        let run = cluster
             .maint(["acquire", &second, &first, "--wait"])
-            .start();
-        run.says("1 of 2 taken");
+            .until_it_says("1 of 2 taken");
         assert_eq!(holder_of(cluster, &first).as_deref(), Some("alice@bastion"));
         bob(cluster, &["release", &second]).succeeds();
         // Results come in the order in which they were given.
@@ -154,10 +153,9 @@ fn ctrl_c_gives_back_what_was_taken() {
     on_both("turn-ctrl-c", |cluster| {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
-        let mut run = cluster
+        let run = cluster
             .maint(["acquire", &first, &second, "--wait"])
-            .start();
-        run.says("1 of 2 taken");
+            .until_it_says("1 of 2 taken");
         run.interrupt();
         assert_snapshot!(run.ends(), @r#"
         $ kubectl maint acquire worker-1 worker-2 --wait
@@ -177,10 +175,9 @@ fn the_loss_of_one_gives_back_the_others() {
         let first = free(cluster, "worker-1");
         let second = free(cluster, "worker-2");
         let third = held_by_bob(cluster, "worker-3");
-        let mut run = cluster
+        let run = cluster
             .maint(["acquire", &first, &second, &third, "--wait"])
-            .start();
-        run.says("2 of 3 taken");
+            .until_it_says("2 of 3 taken");
         let fire = ["hold", &second, "-m", "fire", "--take-over", "--yes"];
         cluster.maint(fire).holder("carol@desk").succeeds();
         assert_snapshot!(run.ends(), @r#"
@@ -204,10 +201,9 @@ fn what_was_taken_is_renewed_meanwhile() {
     on_both("turn-renewed", |cluster| {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
-        let mut run = cluster
+        let run = cluster
             .maint(["acquire", &first, &second, "--duration", "1s", "--wait"])
-            .start();
-        run.says("1 of 2 taken");
+            .until_it_says("1 of 2 taken");
         // Long enough for the first to run out, if nobody renewed it.
         let other = about_to_expire(cluster, "worker-3");
         let carol = |node: &str| {

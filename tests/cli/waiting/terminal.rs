@@ -4,7 +4,7 @@ use regex::Regex;
 use rexpect::session::PtySession;
 
 use super::{bob, held_by_bob};
-use crate::support::Treatment::{Answer, Pass};
+use crate::support::Treatment::Answer;
 use crate::support::{Cluster, as_text, at_a_terminal, holder_of, on_real};
 
 fn waiting(cluster: &Cluster, node: &str) -> PtySession {
@@ -93,10 +93,7 @@ fn quiet_shows_no_line() {
 fn what_cannot_be_watched_is_looked_for_while_the_line_counts() {
     on_real("tty-blind", |cluster| {
         let node = held_by_bob(cluster, "w1");
-        let gate = cluster.gate(|_, path| match path.contains("watch=true") {
-            true => Answer(403, None),
-            false => Pass,
-        });
+        let gate = cluster.gate_for(Answer(403, None), |_, path| path.contains("watch=true"));
         let wait = ["wait", &node, "--timeout=1m"];
         let mut terminal = at_a_terminal(cluster.maint(wait).kubeconfig(&gate.kubeconfig));
         terminal.exp_string("can't be watched").expect("a warning");

@@ -236,8 +236,7 @@ fn a_node_that_is_released_is_waited_for() {
         let bob = |verb: &str| cluster.maint([verb, &*node]).holder("bob@laptop");
         bob("acquire").succeeds();
         let line = ["with", &node, "--wait", "--", "echo", "ran"];
-        let mut run = cluster.maint(line).start();
-        run.says("waiting: ");
+        let run = cluster.maint(line).until_it_says("waiting: ");
         bob("release").succeeds();
         assert_snapshot!(run.ends(), @"
         $ kubectl maint with worker-1 --wait -- echo ran

@@ -1,32 +1,26 @@
 //! A lock that is lost ends the command, and has a code of its own.
 
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use insta::assert_snapshot;
 use rustix::process::Signal;
 
-use super::{briefly, with};
+use super::{at_work, briefly, with};
 use crate::support::Treatment::{Keep, Pass};
-use crate::support::{Cluster, Gate, LEASES, Run, Running, holder_of, on_both};
+use crate::support::{Cluster, Gate, LEASES, Run, holder_of, on_both};
 
 /// Says when it is at work, and at the end what it was told.
 const CAREFUL: &str = "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; \
                        echo at work; while :; do sleep 0.1; done";
-
-/// A command at work under the lock of `node`.
-fn at_work(cluster: &Cluster, node: &str) -> Running {
-    let mut running = with(cluster, &[node.to_owned()], CAREFUL).start();
-    assert_eq!(running.line(), "at work");
-    running
-}
 
 #[test]
 fn to_who_took_it_over() {
     on_both("lost-hold", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        let running = at_work(cluster, &node);
+        let running = at_work(with(cluster, slice::from_ref(&node), CAREFUL));
         let take_over = ["hold", &node, "--take-over", "--yes", "-m", "it is on fire"];
         cluster.maint(take_over).holder("bob@laptop").succeeds();
         // The command says 0; that it worked without a lock wins.
@@ -50,7 +44,7 @@ fn to_who_broke_it() {
     on_both("lost-force", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        let running = at_work(cluster, &node);
+        let running = at_work(with(cluster, slice::from_ref(&node), CAREFUL));
         let force = ["release", &node, "--force", "--yes", "-m", "alice is away"];
         cluster.maint(force).holder("bob@laptop").succeeds();
         assert_snapshot!(running.ends(), @r#"
@@ -71,7 +65,7 @@ fn with_its_lease() {
     on_both("lost-lease", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        let running = at_work(cluster, &node);
+        let running = at_work(with(cluster, slice::from_ref(&node), CAREFUL));
         cluster.delete(&format!("{LEASES}/{node}"));
         assert_snapshot!(running.ends(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
@@ -93,8 +87,7 @@ fn of_several_any_one_ends_it_and_the_others_are_released() {
     on_both("lost-one", |cluster| {
         cluster.namespace();
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
-        let mut running = with(cluster, &nodes, CAREFUL).start();
-        assert_eq!(running.line(), "at work");
+        let running = at_work(with(cluster, &nodes, CAREFUL));
         let take_over = ["hold", &nodes[1], "--take-over", "--yes", "-m", "fire"];
         cluster.maint(take_over).holder("bob@laptop").succeeds();
         assert_snapshot!(running.ends(), @r#"
@@ -127,8 +120,7 @@ fn its_code_can_be_another() {
             "-c",
             CAREFUL,
         ];
-        let mut running = cluster.maint(line).start();
-        assert_eq!(running.line(), "at work");
+        let running = at_work(cluster.maint(line));
         cluster.delete(&format!("{LEASES}/{node}"));
         assert_eq!(running.ends().code, 75);
     });
@@ -152,9 +144,7 @@ fn shutter(cluster: &Cluster) -> (Gate, Arc<AtomicBool>) {
 /// another test's: on a slow machine there may be no time for one.
 fn shut_off(cluster: &Cluster, node: &str, script: &str) -> Run {
     let (gate, shut) = shutter(cluster);
-    let command = briefly(cluster, node, script).env("KUBECONFIG", &gate.kubeconfig);
-    let mut running = command.start();
-    assert_eq!(running.line(), "at work");
+    let running = at_work(briefly(cluster, node, script).kubeconfig(&gate.kubeconfig));
     shut.store(true, Ordering::SeqCst);
     let mut run = running.ends();
     let said = run
@@ -174,8 +164,9 @@ fn a_renewal_that_fails_is_told_while_there_is_time_and_so_is_the_next_that_land
         let patient = "--request-timeout 1s --grace 1s --lease-duration 15s";
         let with = cluster.maint(["with", &node]).args(patient.split(' '));
         let with = with.args(["--", "/bin/sh", "-c", "while :; do sleep 0.1; done"]);
-        let mut running = with.env("KUBECONFIG", &gate.kubeconfig).start();
-        running.says("running on this machine");
+        let mut running = with
+            .env("KUBECONFIG", &gate.kubeconfig)
+            .until_it_says("running on this machine");
         shut.store(true, Ordering::SeqCst);
         running.says(&format!(
             "Warning: node/{node} could not be renewed (Unable to connect"

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use super::with;
+use super::{at_work, with};
 use crate::support::{Cluster, LEASES, Run, ago, on_both};
 
 /// Waits, at the end of a line, until it is ended.
@@ -11,8 +11,7 @@ const PATIENT: &str = "exec 2>/dev/null; echo at work; while :; do sleep 0.1; do
 
 /// A command under the lock of `node`, while its Lease is edited by hand.
 fn edited(cluster: &Cluster, node: &str, edit: &Value) -> Run {
-    let mut running = with(cluster, &[node.to_owned()], PATIENT).start();
-    assert_eq!(running.line(), "at work");
+    let running = at_work(with(cluster, &[node.to_owned()], PATIENT));
     cluster.patch(&format!("{LEASES}/{node}"), edit);
     running.ends()
 }
