@@ -5,7 +5,7 @@ use std::time::Duration;
 use control_plane::Readiness;
 use serde_json::json;
 
-use crate::scene::scene;
+use crate::scene::{owned_by, scene};
 use crate::support::ago;
 
 #[test]
@@ -118,8 +118,7 @@ fn where_the_node_is_gone_only_a_heartbeat_is_in_the_way() {
 #[test]
 fn a_recorded_fencing_lowers_what_is_given_up() {
     scene("fenced", |scene| {
-        let set = scene.stateful_set("web", 1, 0);
-        scene.ended_pod("web-0", Some(&set), &json!({}));
+        scene.ended_member(1, 0);
         let path = format!("/api/v1/nodes/{}", scene.node);
         let taint = json!({"spec": {"taints": [
             {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"},
@@ -370,15 +369,10 @@ fn a_pod_that_was_never_placed_runs_nowhere() {
     scene("unplaced", |scene| {
         // Once it was asked to end it would go at once.
         let set = scene.stateful_set("web", 3, 0);
-        let pod = json!({
-            "metadata": {"ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web",
-                "uid": set["metadata"]["uid"], "controller": true,
-            }]},
-            "spec": {
-                "nodeName": null,
-                "volumes": [{"name": "data", "nfs": {"server": "nfs-1", "path": "/web"}}],
-            },
+        let mut pod = owned_by(&set);
+        pod["spec"] = json!({
+            "nodeName": null,
+            "volumes": [{"name": "data", "nfs": {"server": "nfs-1", "path": "/web"}}],
         });
         scene.make_pod("web-1", &pod);
         scene.levels("web-1").are(&[

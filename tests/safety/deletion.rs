@@ -2,22 +2,19 @@
 
 use insta::assert_snapshot;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::scene::{Scene, scene};
+use crate::scene::{Scene, owned_by, scene};
 use crate::support::{Run, events_of, holder_of};
 
 /// The notes of the Events in the namespace that are about `name`.
 fn evidence(scene: &Scene, kind: &str, name: &str) -> Vec<String> {
-    let events = scene
-        .cluster
-        .get(&scene.at("/apis/events.k8s.io/v1", "events"));
-    let about = events["items"].as_array().expect("a list").iter();
+    let events = scene.events();
+    let about = events.iter().filter(|event| {
+        let regarding = &event["regarding"];
+        regarding["kind"] == kind && regarding["name"] == name
+    });
     about
-        .filter(|event| {
-            let regarding = &event["regarding"];
-            regarding["kind"] == kind && regarding["name"] == name
-        })
         .map(|event| event["note"].as_str().expect("a note").to_owned())
         .collect()
 }
@@ -25,8 +22,7 @@ fn evidence(scene: &Scene, kind: &str, name: &str) -> Vec<String> {
 #[test]
 fn the_report_says_what_is_given_up_and_what_to_type() {
     scene("report", |scene| {
-        let set = scene.stateful_set("web", 3, 1);
-        scene.ended_pod("web-0", Some(&set), &json!({}));
+        scene.ended_member(3, 1);
         let run = scene.force_delete("web-0", &[]).run();
         assert_snapshot!(scene.shown(&run), @r#"
         $ kubectl maint force-delete pod/web-0 -n shop
@@ -112,8 +108,7 @@ fn line_of(run: &Run) -> &str {
 #[test]
 fn the_line_is_the_same_command_word_for_word() {
     scene("again", |scene| {
-        let set = scene.stateful_set("web", 3, 1);
-        scene.ended_pod("web-0", Some(&set), &json!({}));
+        scene.ended_member(3, 1);
         let words = [
             "--as=root",
             "--as-group=system:masters",
@@ -165,8 +160,7 @@ fn under_a_lock_of_with_the_line_acts_as_its_holder() {
 #[test]
 fn what_is_not_named_is_not_given_up() {
     scene("named", |scene| {
-        let set = scene.stateful_set("web", 3, 1);
-        scene.ended_pod("web-0", Some(&set), &json!({}));
+        scene.ended_member(3, 1);
         let some = ["--confirm=owner", "-m", "why"];
         let run = scene.force_delete("web-0", &some).run();
         assert_eq!(run.code, 6, "{run}");
@@ -226,7 +220,7 @@ fn a_finalizer_holds_the_object() {
         let lease = scene.cluster.lease_of(&scene.node);
         assert_eq!(lease["spec"]["leaseTransitions"], 1);
         let data = scene.force_delete("web-1", &["-o", "json"]).succeeds();
-        let data: serde_json::Value = serde_json::from_str(&data.stdout).expect("JSON");
+        let data: Value = serde_json::from_str(&data.stdout).expect("JSON");
         assert_eq!(data["items"][0]["outcome"], "stillHeld", "{data:#}");
         scene.cluster.patch(
             &scene.pod_path("web-1"),
@@ -238,8 +232,7 @@ fn a_finalizer_holds_the_object() {
 #[test]
 fn it_waits_for_the_replacement_and_says_where_it_is() {
     scene("replaced", |scene| {
-        let set = scene.stateful_set("web", 1, 0);
-        scene.ended_pod("web-0", Some(&set), &json!({}));
+        scene.ended_member(1, 0);
         let words = [
             "--confirm=owner",
             "-m",
@@ -257,7 +250,7 @@ fn it_waits_for_the_replacement_and_says_where_it_is() {
         scene.make_pod("web-0", &json!({"spec": {"nodeName": node}}));
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
-        let data: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let data: Value = serde_json::from_str(&run.stdout).expect("JSON");
         assert_eq!(data["kind"], "ForceDeletion");
         let item = &data["items"][0];
         assert_eq!(item["outcome"], "replaced", "{data:#}");
@@ -266,12 +259,11 @@ fn it_waits_for_the_replacement_and_says_where_it_is() {
     });
 }
 
-/// A reference to the controller of a pod.
-fn owned_by(owner: &serde_json::Value) -> serde_json::Value {
-    json!({
-        "apiVersion": owner["apiVersion"], "kind": owner["kind"],
-        "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": true,
-    })
+/// A pod on the other node that is well, made as by the controller `owner` and the scheduler.
+fn replacement(scene: &Scene, name: &str, owner: &Value) {
+    let mut pod = owned_by(owner);
+    pod["spec"] = json!({"nodeName": scene.cluster.name("worker-2")});
+    scene.make_pod(name, &pod);
 }
 
 #[test]
@@ -280,13 +272,12 @@ fn a_replacement_of_another_name_is_one_of_the_same_controller() {
         let owner = scene.replica_set("web");
         let other = scene.replica_set("other");
         let node = scene.cluster.name("worker-2");
-        let pod = |owner: &serde_json::Value| json!({"metadata": {"ownerReferences": [owned_by(owner)]}, "spec": {"nodeName": node}});
         let names = ["web-1", "web-2"];
         for name in names {
             scene.ended_pod(name, Some(&owner), &json!({}));
         }
         for (name, owner) in [("web-3", &owner), ("web-4", &owner), ("other-1", &other)] {
-            scene.make_pod(name, &pod(owner));
+            replacement(scene, name, owner);
         }
         let pods = names.map(|name| format!("pod/{name}"));
         let run = scene
@@ -325,13 +316,11 @@ fn it_waits_for_a_job_that_replaces_only_what_has_ended() {
             .create(&scene.at("/apis/batch/v1", "jobs"), &job);
         scene.ended_pod("copy-1", Some(&job), &json!({}));
         let words = ["--confirm=owner", "-m", "why", "--timeout=-1s"];
-        let mut run = scene.force_delete("copy-1", &words).start();
-        run.says("waiting for the replacement, ");
+        let run = scene
+            .force_delete("copy-1", &words)
+            .until_it_says("waiting for the replacement, ");
         let node = scene.cluster.name("worker-2");
-        let owned = json!({
-            "metadata": {"ownerReferences": [owned_by(&job)]}, "spec": {"nodeName": node},
-        });
-        scene.make_pod("copy-2", &owned);
+        replacement(scene, "copy-2", &job);
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
         let told =
@@ -347,8 +336,9 @@ fn whoever_ends_the_waiting_has_the_evidence_and_no_lease() {
         for signal in [Signal::INT, Signal::TERM] {
             scene.ended_pod("web-0", Some(&set), &json!({}));
             let words = ["--confirm=owner", "-m", "why", "--timeout=-1s"];
-            let mut run = scene.force_delete("web-0", &words).start();
-            run.says("waiting for the replacement, ");
+            let run = scene
+                .force_delete("web-0", &words)
+                .until_it_says("waiting for the replacement, ");
             assert_eq!(holder_of(&scene.cluster, &scene.node), None);
             let notes = evidence(scene, "StatefulSet", "web");
             run.is_sent(signal);
@@ -382,8 +372,7 @@ fn an_own_lease_is_left_as_found() {
 fn of_several_pods_all_or_none_go() {
     scene("several", |scene| {
         scene.harmless_pod("web-1");
-        let set = scene.stateful_set("web", 1, 0);
-        scene.ended_pod("web-0", Some(&set), &json!({}));
+        scene.ended_member(1, 0);
         let force_delete = |words: &[&str]| {
             scene
                 .cluster

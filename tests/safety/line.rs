@@ -45,8 +45,7 @@ fn the_line_of_a_selector_names_the_pods_of_the_report() {
 #[test]
 fn whoever_asks_for_no_report_is_shown_what_they_would_give_up() {
     scene("unshown", |scene| {
-        let set = scene.stateful_set("web", 1, 0);
-        scene.ended_pod("web-0", Some(&set), &json!({}));
+        scene.ended_member(1, 0);
         scene.harmless_pod("web-1");
         for words in [&["-q"][..], &["-o", "name"], &["-o", "name", "-q"]] {
             let run = labelled(scene, words).run();

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::scene::{Levels, Scene, scene};
+use crate::scene::{Levels, Scene, owned_by, scene};
 use crate::support::{Maint, ago, holder_of};
 
 fn force_delete(scene: &Scene, words: &[&str]) -> Maint {
@@ -20,18 +20,10 @@ fn is_there(scene: &Scene) -> bool {
 fn every_pod_is_reported_on_and_the_node_goes() {
     scene("scrap", |scene| {
         let set = scene.stateful_set("db", 1, 0);
-        let owned = json!({"metadata": {"ownerReferences": [{
-            "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db",
-            "uid": set["metadata"]["uid"], "controller": true,
-        }]}});
         // Neither was asked to end: they go with their Node.
-        scene.make_pod("db-0", &owned);
+        scene.make_pod("db-0", &owned_by(&set));
         let set = scene.replica_set("web");
-        let owned = json!({"metadata": {"ownerReferences": [{
-            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
-            "uid": set["metadata"]["uid"], "controller": true,
-        }]}});
-        scene.make_pod("web-1", &owned);
+        scene.make_pod("web-1", &owned_by(&set));
         let mirror = json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}});
         scene.make_pod("zz-static", &mirror);
         let run = force_delete(scene, &[]).run();

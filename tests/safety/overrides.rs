@@ -3,18 +3,14 @@
 use control_plane::Rule;
 use serde_json::json;
 
-use crate::scene::scene;
+use crate::scene::{owned_by, scene};
 use crate::support::{ago, holder_of};
 
 #[test]
 fn what_nobody_asked_to_end_goes_by_its_own_override() {
     scene("unasked", |scene| {
         let set = scene.replica_set("web");
-        let owned = json!({"metadata": {"ownerReferences": [{
-            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
-            "uid": set["metadata"]["uid"], "controller": true,
-        }]}});
-        scene.make_pod("web-1", &owned);
+        scene.make_pod("web-1", &owned_by(&set));
         let words = ["--confirm=nothing", "-m", "why", "--override=in-grace"];
         let run = scene.force_delete("web-1", &words).run();
         assert_eq!(run.code, 6, "{run}");

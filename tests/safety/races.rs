@@ -10,32 +10,33 @@ use serde_json::json;
 use crate::scene::{Scene, scene};
 use crate::support::{Gate, Kept, LEASES, Run, Running, Treatment, ago, holder_of};
 
+fn deletes_a_pod(method: &Method, path: &str) -> bool {
+    *method == Method::DELETE && path.contains("/pods/")
+}
+
 /// A gate that keeps the requests to delete.
 fn gate(scene: &Scene) -> Gate {
-    scene.cluster.gate(|method, path| {
-        if *method == Method::DELETE && path.contains("/pods/") {
-            Treatment::Keep
-        } else {
-            Treatment::Pass
-        }
-    })
+    scene.cluster.gate_for(Treatment::Keep, deletes_a_pod)
 }
 
 /// A gate that keeps the requests by `kept`.
 fn keeping(scene: &Scene, kept: Method) -> Gate {
-    scene.cluster.gate(move |method, _| match *method == kept {
-        true => Treatment::Keep,
-        false => Treatment::Pass,
+    scene
+        .cluster
+        .gate_for(Treatment::Keep, move |method, _| *method == kept)
+}
+
+/// A gate that keeps the first request by `kept` alone.
+fn keeping_first(scene: &Scene, kept: Method) -> Gate {
+    let met = AtomicUsize::new(0);
+    scene.cluster.gate_for(Treatment::Keep, move |method, _| {
+        *method == kept && met.fetch_add(1, Ordering::SeqCst) == 0
     })
 }
 
 /// Starts to delete `pod`, up to the first request that `gate` keeps.
 fn held_up(gate: &Gate, scene: &Scene, pod: &str, words: &[&str]) -> (Running, Kept) {
-    let run = scene
-        .force_delete(pod, words)
-        .kubeconfig(&gate.kubeconfig)
-        .start();
-    (run, gate.kept())
+    gate.holds_up(scene.force_delete(pod, words))
 }
 
 /// Deletes `pod` with everything confirmed, while `meanwhile` happens before the first request to
@@ -50,6 +51,12 @@ fn deleting(scene: &Scene, pod: &str, meanwhile: impl FnOnce(), later: usize) ->
         gate.kept().passes();
     }
     run.ends()
+}
+
+/// Has something about `pod` changed that nobody looks at.
+fn touch(scene: &Scene, pod: &str) {
+    let label = json!({"metadata": {"labels": {"touched": "yes"}}});
+    scene.cluster.patch(&scene.pod_path(pod), &label);
 }
 
 #[test]
@@ -97,10 +104,7 @@ fn a_pod_that_went_by_itself_is_told_as_that() {
             run.stdout.ends_with("pod/web-1 was gone already\n"),
             "{run}"
         );
-        let events = scene
-            .cluster
-            .get(&scene.at("/apis/events.k8s.io/v1", "events"));
-        let events = events["items"].as_array().expect("a list");
+        let events = scene.events();
         assert!(
             events.iter().all(|event| event["reason"] != "ForceDeleted"),
             "{events:#?}"
@@ -112,11 +116,7 @@ fn a_pod_that_went_by_itself_is_told_as_that() {
 fn a_pod_that_only_changed_is_looked_at_again() {
     scene("touched", |scene| {
         scene.harmless_pod("web-1");
-        let touch = || {
-            let label = json!({"metadata": {"labels": {"touched": "yes"}}});
-            scene.cluster.patch(&scene.pod_path("web-1"), &label);
-        };
-        let run = deleting(scene, "web-1", touch, 1);
+        let run = deleting(scene, "web-1", || touch(scene, "web-1"), 1);
         assert_eq!(run.code, 0, "{run}");
         assert!(!scene.is_there("web-1"));
     });
@@ -128,8 +128,7 @@ fn a_node_that_comes_back_meanwhile_stops_it() {
         scene.harmless_pod("web-1");
         let revive = || {
             scene.heartbeat();
-            let label = json!({"metadata": {"labels": {"touched": "yes"}}});
-            scene.cluster.patch(&scene.pod_path("web-1"), &label);
+            touch(scene, "web-1");
         };
         let run = deleting(scene, "web-1", revive, 0);
         assert_eq!(run.code, 6, "{run}");
@@ -147,19 +146,13 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
     scene("returned", |scene| {
         let path = format!("/api/v1/nodes/{}", scene.node);
         let is_there = || scene.cluster.try_send("GET", &path, None).is_ok();
-        let gate = scene.cluster.gate(|method, path| {
-            if *method == Method::DELETE && path.contains("/nodes/") {
-                Treatment::Keep
-            } else {
-                Treatment::Pass
-            }
+        let gate = scene.cluster.gate_for(Treatment::Keep, |method, path| {
+            *method == Method::DELETE && path.contains("/nodes/")
         });
-        let deleting = || {
+        let deleting = |more: &[&str]| {
             let node = format!("node/{}", scene.node);
-            scene
-                .cluster
-                .maint(["force-delete", &node, "--confirm", "-m", "why"])
-                .kubeconfig(&gate.kubeconfig)
+            let words = ["force-delete", &node, "--confirm", "-m", "why"];
+            gate.holds_up(scene.cluster.maint(words).args(more))
         };
         let touch = |text: &str| {
             let label = json!({"metadata": {"labels": {"touched": text}}});
@@ -167,8 +160,7 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
         };
 
         // Its kubelet is back.
-        let run = deleting().start();
-        let kept = gate.kept();
+        let (run, kept) = deleting(&[]);
         scene.heartbeat();
         touch("returned");
         assert_eq!(kept.passes(), 409);
@@ -182,8 +174,7 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
         assert!(is_there());
 
         // Whoever says that it may live has it deleted as it moves.
-        let run = deleting().args(["--override=node-alive"]).start();
-        let kept = gate.kept();
+        let (run, kept) = deleting(&["--override=node-alive"]);
         touch("alive");
         assert_eq!(kept.passes(), 200);
         assert_eq!(run.ends().code, 0);
@@ -194,14 +185,12 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
 #[test]
 fn what_is_given_up_only_now_was_not_confirmed() {
     scene("appeared", |scene| {
-        let set = scene.stateful_set("web", 3, 2);
-        scene.ended_pod("web-0", Some(&set), &json!({}));
+        scene.ended_member(3, 2);
         let lose_one = || {
             let path = scene.at("/apis/apps/v1", "statefulsets/web/status");
             let status = json!({"status": {"replicas": 3, "readyReplicas": 1}});
             scene.cluster.patch(&path, &status);
-            let label = json!({"metadata": {"labels": {"touched": "yes"}}});
-            scene.cluster.patch(&scene.pod_path("web-0"), &label);
+            touch(scene, "web-0");
         };
         let run = deleting(scene, "web-0", lose_one, 0);
         assert_eq!(run.code, 6, "{run}");
@@ -246,13 +235,7 @@ fn what_keeps_changing_is_left_after_three_tries() {
 fn a_deletion_whose_answer_was_lost_is_the_success_that_it_was() {
     scene("lost", |scene| {
         scene.harmless_pod("web-1");
-        let gate = scene.cluster.gate(|method, path| {
-            if *method == Method::DELETE && path.contains("/pods/") {
-                Treatment::LoseAnswer
-            } else {
-                Treatment::Pass
-            }
-        });
+        let gate = scene.cluster.gate_for(Treatment::LoseAnswer, deletes_a_pod);
         let words = ["--confirm", "-m", "why"];
         let run = scene
             .force_delete("web-1", &words)
@@ -299,13 +282,12 @@ fn an_own_lease_that_ends_after_the_report_stops_it() {
         };
         scene.cluster.lease(&scene.node, &own(60));
         let looks = AtomicUsize::new(0);
-        let gate = scene.cluster.gate(move |method, path| {
-            let is_look = *method == Method::GET && path.contains("/pods/web-1");
-            match is_look && looks.fetch_add(1, Ordering::Relaxed) == 1 {
-                true => Treatment::Keep,
-                false => Treatment::Pass,
-            }
-        });
+        let gate = scene
+            .cluster
+            .gate_for(Treatment::Keep, move |method, path| {
+                let is_look = *method == Method::GET && path.contains("/pods/web-1");
+                is_look && looks.fetch_add(1, Ordering::Relaxed) == 1
+            });
         let (run, kept) = held_up(&gate, scene, "web-1", &["--confirm=nothing", "-m", "why"]);
         let path = format!("{LEASES}/{}", scene.node);
         scene.cluster.patch(&path, &json!({"spec": own(3600)}));
@@ -355,13 +337,11 @@ fn a_deletion_that_comes_out_after_an_interrupt_leaves_its_evidence_and_is_the_l
         }
         let gate = gate(scene);
         let pods = pods.map(|pod| format!("pod/{pod}"));
-        let run = scene
-            .cluster
-            .maint(["force-delete", &pods[0], &pods[1], "-n", &scene.namespace])
-            .args(["--confirm", "-m", "why"])
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let kept = gate.kept();
+        let deletion =
+            scene
+                .cluster
+                .maint(["force-delete", &pods[0], &pods[1], "-n", &scene.namespace]);
+        let (run, kept) = gate.holds_up(deletion.args(["--confirm", "-m", "why"]));
         run.interrupt();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
@@ -369,10 +349,7 @@ fn a_deletion_that_comes_out_after_an_interrupt_leaves_its_evidence_and_is_the_l
         let told = "pod/web-1 force-deleted; what became of it was not looked at any more\n";
         assert!(run.stdout.ends_with(told), "{run}");
         assert!(!scene.is_there("web-1") && scene.is_there("web-2"));
-        let events = scene
-            .cluster
-            .get(&scene.at("/apis/events.k8s.io/v1", "events"));
-        let events = events["items"].as_array().expect("a list");
+        let events = scene.events();
         assert_eq!(events.len(), 1, "{events:#?}");
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
     });
@@ -443,18 +420,10 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
 fn a_deletion_without_an_answer_is_tried_again_for_another_version() {
     scene("outdated", |scene| {
         scene.harmless_pod("web-1");
-        let tries = AtomicUsize::new(0);
-        let gate = scene.cluster.gate(move |method, _| {
-            let is_first = *method == Method::DELETE && tries.fetch_add(1, Ordering::SeqCst) == 0;
-            match is_first {
-                true => Treatment::Keep,
-                false => Treatment::Pass,
-            }
-        });
+        let gate = keeping_first(scene, Method::DELETE);
         let words = ["--confirm", "-m", "why", "--request-timeout=2s"];
         let (run, kept) = held_up(&gate, scene, "web-1", &words);
-        let label = json!({"metadata": {"labels": {"touched": "yes"}}});
-        scene.cluster.patch(&scene.pod_path("web-1"), &label);
+        touch(scene, "web-1");
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
         assert!(!scene.is_there("web-1"));
@@ -467,14 +436,7 @@ fn a_lock_that_is_taken_after_an_interrupt_is_given_back() {
     scene("late", |scene| {
         scene.harmless_pod("web-1");
         scene.cluster.released(&scene.node);
-        let patches = AtomicUsize::new(0);
-        let gate = scene.cluster.gate(move |method, _| {
-            let is_first = *method == Method::PATCH && patches.fetch_add(1, Ordering::SeqCst) == 0;
-            match is_first {
-                true => Treatment::Keep,
-                false => Treatment::Pass,
-            }
-        });
+        let gate = keeping_first(scene, Method::PATCH);
         let words = ["--confirm", "-m", "why"];
         let (run, kept) = held_up(&gate, scene, "web-1", &words);
         run.interrupt();
@@ -513,23 +475,14 @@ fn who_interrupts_the_locking_is_told_that_it_may_land() {
 fn after_an_interrupt_the_outcome_comes_before_the_locks_go_back() {
     scene("hanging", |scene| {
         scene.harmless_pod("web-1");
-        let gate = scene.cluster.gate(|method, path| {
+        let gate = scene.cluster.gate_for(Treatment::Keep, |method, path| {
             let is_release = *method == Method::PATCH && path.contains("/leases/");
-            if (*method == Method::DELETE && path.contains("/pods/")) || is_release {
-                Treatment::Keep
-            } else {
-                Treatment::Pass
-            }
+            deletes_a_pod(method, path) || is_release
         });
         let words = ["--confirm", "-m", "why"];
-        let run = scene
-            .force_delete("web-1", &words)
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let deletion = gate.kept();
+        let (mut run, deletion) = held_up(&gate, scene, "web-1", &words);
         run.interrupt();
         assert_eq!(deletion.passes(), 200);
-        let mut run = run;
         let told = "pod/web-1 force-deleted; what became of it was not looked at any more";
         loop {
             let line = run.line();
@@ -558,20 +511,14 @@ fn a_pod_that_no_longer_matches_is_left_and_told() {
         for pod in ["web-1", "web-2"] {
             scene.harmless_pod(pod);
         }
-        let gate = scene.cluster.gate(|method, path| {
-            if *method == Method::POST && path.contains("/leases") {
-                Treatment::Keep
-            } else {
-                Treatment::Pass
-            }
+        let gate = scene.cluster.gate_for(Treatment::Keep, |method, path| {
+            *method == Method::POST && path.contains("/leases")
         });
-        let run = scene
-            .cluster
-            .maint(["force-delete", "-l", "app=web", "-n", &scene.namespace])
-            .args(["--confirm", "-m", "why"])
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let kept = gate.kept();
+        let deletion =
+            scene
+                .cluster
+                .maint(["force-delete", "-l", "app=web", "-n", &scene.namespace]);
+        let (run, kept) = gate.holds_up(deletion.args(["--confirm", "-m", "why"]));
         let label = json!({"metadata": {"labels": {"app": "quarantine"}}});
         scene.cluster.patch(&scene.pod_path("web-1"), &label);
         kept.passes();
@@ -586,9 +533,7 @@ fn a_pod_that_no_longer_matches_is_left_and_told() {
 
 /// What the Events of the namespace keep.
 fn notes(scene: &Scene) -> Vec<String> {
-    let path = scene.at("/apis/events.k8s.io/v1", "events");
-    let events = scene.cluster.get(&path);
-    let events = events["items"].as_array().expect("a list");
-    let note = |event: &serde_json::Value| event["note"].as_str().map(ToOwned::to_owned);
-    events.iter().filter_map(note).collect()
+    let events = scene.events();
+    let notes = events.iter().filter_map(|event| event["note"].as_str());
+    notes.map(ToOwned::to_owned).collect()
 }

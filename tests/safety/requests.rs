@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, scene};
+use crate::scene::{Scene, owned_by, scene};
 use crate::support::requests;
 
 /// How many requests the report on the silent node sends.
@@ -22,17 +22,12 @@ fn make_pods(scene: &Scene, owner: &Value, count: usize) {
     );
     let prefix = kind.as_str().expect("a kind").to_lowercase();
     for _ in 0..count {
-        let pod = json!({
-            "metadata": {"generateName": format!("{prefix}-"), "ownerReferences": [{
-                "apiVersion": owner["apiVersion"], "kind": kind,
-                "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
-                "controller": true,
-            }]},
-            "spec": {
-                "nodeName": scene.node,
-                "containers": [{"name": "main", "image": "registry.example/web:1"}],
-                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
-            },
+        let mut pod = owned_by(owner);
+        pod["metadata"]["generateName"] = json!(format!("{prefix}-"));
+        pod["spec"] = json!({
+            "nodeName": scene.node,
+            "containers": [{"name": "main", "image": "registry.example/web:1"}],
+            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
         });
         scene.cluster.create(&path, &pod);
     }

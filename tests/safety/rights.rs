@@ -5,7 +5,7 @@ use control_plane::Rule;
 use http::Method;
 use serde_json::json;
 
-use crate::scene::{Levels, scene};
+use crate::scene::scene;
 use crate::support::Treatment;
 
 fn pods(verbs: &[&str]) -> Rule {
@@ -15,16 +15,9 @@ fn pods(verbs: &[&str]) -> Rule {
 #[test]
 fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
     scene("owner", |scene| {
-        let set = scene.stateful_set("web", 3, 2);
-        let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
-        let spec = json!({"spec": {"volumes": [volume]}});
-        scene.ended_pod("web-0", Some(&set), &spec);
+        scene.ended_member_with_volume();
         let user = scene.user("dev", &[pods(&["get", "delete"])]);
-        let levels = Levels::of(
-            scene
-                .force_delete("web-0", &["-o", "json"])
-                .kubeconfig(&user),
-        );
+        let levels = scene.levels_for(&user, "web-0");
         levels.are(&[
             ("in-grace", Some("ok")),
             ("node-alive-unknown", Some("unknown")),
@@ -58,11 +51,7 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
                 {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"},
             ]}}),
         );
-        let levels = Levels::of(
-            scene
-                .force_delete("web-0", &["-o", "json"])
-                .kubeconfig(&user),
-        );
+        let levels = scene.levels_for(&user, "web-0");
         let words = levels.words("node-alive-unknown");
         assert!(
             words.contains("NodeLost, evicted because of a taint"),
@@ -88,10 +77,9 @@ fn a_pod_that_counts_as_ready_tells_of_a_live_node() {
             &json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
         );
         let user = scene.user("dev", &[pods(&["get", "delete"])]);
-        let run = scene
-            .force_delete("web-1", &["-o", "json"])
-            .kubeconfig(&user);
-        Levels::of(run).are(&[("node-alive", Some("refuse"))]);
+        scene
+            .levels_for(&user, "web-1")
+            .are(&[("node-alive", Some("refuse"))]);
     });
 }
 
@@ -104,13 +92,7 @@ fn without_heartbeats_a_node_that_is_called_silent_is_unknown() {
             Rule::new("", &["nodes"], &["get", "list"]),
         ];
         let user = scene.user("dev", &rules);
-        let report = || {
-            Levels::of(
-                scene
-                    .force_delete("web-1", &["-o", "json"])
-                    .kubeconfig(&user),
-            )
-        };
+        let report = || scene.levels_for(&user, "web-1");
         report().are(&[
             ("node-alive-unknown", Some("unknown")),
             ("node-silent", None),
@@ -135,13 +117,7 @@ fn a_fresh_heartbeat_counts_without_the_right_to_read_its_node() {
             Rule::new("coordination.k8s.io", &["leases"], &["get"]),
         ];
         let user = scene.user("dev", &rules);
-        let report = || {
-            Levels::of(
-                scene
-                    .force_delete("web-1", &["-o", "json"])
-                    .kubeconfig(&user),
-            )
-        };
+        let report = || scene.levels_for(&user, "web-1");
         report().are(&[
             ("node-alive", None),
             ("node-alive-unknown", Some("unknown")),
@@ -156,10 +132,7 @@ fn a_missing_right_is_told_before_anything_is_tried() {
     scene("powerless", |scene| {
         scene.harmless_pod("web-1");
         let user = scene.user("dev", &[pods(&["get"])]);
-        let run = scene
-            .force_delete("web-1", &["-o", "json"])
-            .kubeconfig(&user);
-        let levels = Levels::of(run);
+        let levels = scene.levels_for(&user, "web-1");
         levels.are(&[("rights", Some("refuse"))]);
         assert_eq!(levels.words("rights"), "you lack the right to delete pods");
         let confirmed = ["--confirm", "-m", "why"];
@@ -180,13 +153,7 @@ fn who_may_not_make_a_lease_that_is_missing_does_not_know_of_it() {
             Rule::new("coordination.k8s.io", &["leases"], &["get", "patch"]),
         ];
         let user = scene.user("dev", &rules);
-        let report = || {
-            Levels::of(
-                scene
-                    .force_delete("web-1", &["-o", "json"])
-                    .kubeconfig(&user),
-            )
-        };
+        let report = || scene.levels_for(&user, "web-1");
         let levels = report();
         levels.are(&[("lease-unknown", Some("unknown")), ("lease", None)]);
         let words = levels.words("lease-unknown");
@@ -202,14 +169,12 @@ fn a_lock_that_nobody_promises_is_unknown() {
         scene.harmless_pod("web-1");
         let gate = scene
             .cluster
-            .gate(|_, path| match path.contains("/selfsubjectaccessreviews") {
-                true => Treatment::Answer(503, None),
-                false => Treatment::Pass,
+            .gate_for(Treatment::Answer(503, None), |_, path| {
+                path.contains("/selfsubjectaccessreviews")
             });
-        let run = scene
-            .force_delete("web-1", &["-o", "json"])
-            .kubeconfig(&gate.kubeconfig);
-        Levels::of(run).are(&[("lease-unknown", Some("unknown")), ("lease", None)]);
+        scene
+            .levels_for(&gate.kubeconfig, "web-1")
+            .are(&[("lease-unknown", Some("unknown")), ("lease", None)]);
     });
 }
 
@@ -218,10 +183,11 @@ fn a_lock_that_is_refused_only_when_it_is_taken_stops_it_unless_that_was_named()
     scene("lockless", |scene| {
         scene.harmless_pod("web-1");
         scene.cluster.released(&scene.node);
-        let gate = scene.cluster.gate(|method, _| match *method {
-            Method::PATCH => Treatment::Answer(403, None),
-            _ => Treatment::Pass,
-        });
+        let gate = scene
+            .cluster
+            .gate_for(Treatment::Answer(403, None), |method, _| {
+                *method == Method::PATCH
+            });
         let force_delete = |confirm| {
             scene
                 .force_delete("web-1", &[confirm, "-m", "why"])
@@ -246,17 +212,12 @@ fn a_lock_that_is_refused_only_when_it_is_taken_stops_it_unless_that_was_named()
 fn what_does_not_answer_is_unknown_too() {
     scene("mute", |scene| {
         scene.harmless_pod("web-1");
-        let gate = scene.cluster.gate(|_, path| {
-            let mute = path.contains("/poddisruptionbudgets") || path.contains("/kube-node-lease/");
-            match mute {
-                true => Treatment::Answer(503, None),
-                false => Treatment::Pass,
-            }
-        });
-        let run = scene
-            .force_delete("web-1", &["-o", "json"])
-            .kubeconfig(&gate.kubeconfig);
-        let levels = Levels::of(run);
+        let gate = scene
+            .cluster
+            .gate_for(Treatment::Answer(503, None), |_, path| {
+                path.contains("/poddisruptionbudgets") || path.contains("/kube-node-lease/")
+            });
+        let levels = scene.levels_for(&gate.kubeconfig, "web-1");
         levels.are(&[
             ("pdb", Some("unknown")),
             ("node-alive-unknown", Some("unknown")),

@@ -1,10 +1,8 @@
 //! deploy/rbac.yaml: whoever owns an application can delete its pods by force, and whoever operates the cluster
 //! knows all that there is to know before; neither can do more.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
-
-use serde_json::json;
 
 use crate::scene::{Levels, Scene, scene};
 
@@ -72,24 +70,33 @@ fn person(scene: &Scene, short: &str, groups: &[&str]) -> PathBuf {
     kubeconfig.expect("a kubeconfig")
 }
 
-/// A member of a set, with a volume.
-fn member(scene: &Scene) {
-    let set = scene.stateful_set("web", 3, 2);
-    let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
-    let spec = json!({"spec": {"volumes": [volume]}});
-    scene.ended_pod("web-0", Some(&set), &spec);
+/// `web-0` goes, by whose kubeconfig this is, once all is confirmed that `levels` ask for.
+#[track_caller]
+fn web_0_goes(scene: &Scene, kubeconfig: &Path, levels: &Levels) {
+    let words = [levels.confirm(), "-m", "why", "--timeout=0"];
+    let run = scene
+        .force_delete("web-0", &words)
+        .kubeconfig(kubeconfig)
+        .succeeds();
+    assert_eq!(run.stderr, "", "{run}");
+    assert!(!scene.is_there("web-0"));
+}
+
+#[track_caller]
+fn may_nothing_foreign(scene: &Scene, groups: &[&str]) {
+    for (verb, resource) in FOREIGN {
+        let can = may(scene, groups, verb, resource, &scene.namespace);
+        assert!(!can, "{groups:?} may {verb} {resource}");
+    }
 }
 
 #[test]
 fn an_operator_knows_all_and_deletes_pods_and_nodes() {
     scene("operator", |scene| {
         deploy(scene);
-        member(scene);
+        scene.ended_member_with_volume();
         let ada = person(scene, "ada", &OPERATOR);
-        let report = scene
-            .force_delete("web-0", &["-o", "json"])
-            .kubeconfig(&ada);
-        let levels = Levels::of(report);
+        let levels = scene.levels_for(&ada, "web-0");
         levels.are(&[
             ("node-silent", Some("warn")),
             ("mass-loss", Some("ok")),
@@ -100,13 +107,7 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
             ("pdb", Some("ok")),
             ("rights", Some("ok")),
         ]);
-        let words = [levels.confirm(), "-m", "why", "--timeout=0"];
-        let run = scene
-            .force_delete("web-0", &words)
-            .kubeconfig(&ada)
-            .succeeds();
-        assert_eq!(run.stderr, "", "{run}");
-        assert!(!scene.is_there("web-0"));
+        web_0_goes(scene, &ada, &levels);
 
         let node = format!("node/{}", scene.node);
         let words = ["force-delete", &node, "--confirm=nothing", "-m", "why"];
@@ -115,10 +116,7 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
         let told = format!("\n{node} force-deleted: ");
         assert!(run.stdout.contains(&told), "{run}");
 
-        for (verb, resource) in FOREIGN {
-            let can = may(scene, &OPERATOR, verb, resource, &scene.namespace);
-            assert!(!can, "operators may {verb} {resource}");
-        }
+        may_nothing_foreign(scene, &OPERATOR);
         assert!(!may(scene, &[USERS], "delete", "pods", &scene.namespace));
         assert!(!may(scene, &[USERS], "delete", "nodes", ""));
     });
@@ -128,7 +126,7 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
 fn an_owner_deletes_pods_of_the_namespace_and_nothing_else() {
     scene("team", |scene| {
         deploy(scene);
-        member(scene);
+        scene.ended_member_with_volume();
         let team = scene.cluster.name("owners");
         let plane = scene.cluster.plane();
         let bound = plane.kubectl(&[
@@ -143,10 +141,7 @@ fn an_owner_deletes_pods_of_the_namespace_and_nothing_else() {
         bound.expect("a binding");
         await_right(scene, &[&team], "delete", "pods", &scene.namespace);
         let dev = person(scene, "dev", &[&team]);
-        let report = scene
-            .force_delete("web-0", &["-o", "json"])
-            .kubeconfig(&dev);
-        let levels = Levels::of(report);
+        let levels = scene.levels_for(&dev, "web-0");
         levels.are(&[
             ("node-alive-unknown", Some("unknown")),
             ("lease-unknown", Some("unknown")),
@@ -155,18 +150,9 @@ fn an_owner_deletes_pods_of_the_namespace_and_nothing_else() {
             ("pdb", Some("ok")),
             ("rights", Some("ok")),
         ]);
-        let words = [levels.confirm(), "-m", "why", "--timeout=0"];
-        let run = scene
-            .force_delete("web-0", &words)
-            .kubeconfig(&dev)
-            .succeeds();
-        assert_eq!(run.stderr, "", "{run}");
-        assert!(!scene.is_there("web-0"));
+        web_0_goes(scene, &dev, &levels);
 
-        for (verb, resource) in FOREIGN {
-            let can = may(scene, &[&team], verb, resource, &scene.namespace);
-            assert!(!can, "owners may {verb} {resource}");
-        }
+        may_nothing_foreign(scene, &[&team]);
         for (verb, resource, namespace) in [
             ("delete", "pods", "default"),
             ("get", "pods", "default"),

@@ -1,6 +1,6 @@
 //! A namespace with pods on a silent node, in a zone whose other nodes are well.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -137,16 +137,7 @@ impl Scene {
 
     /// A pod of an owner that was asked to end.
     pub(crate) fn ended_pod(&self, name: &str, owner: Option<&Value>, change: &Value) {
-        let mut pod = json!({});
-        if let Some(owner) = owner {
-            pod = json!({"metadata": {"ownerReferences": [{
-                "apiVersion": owner["apiVersion"],
-                "kind": owner["kind"],
-                "name": owner["metadata"]["name"],
-                "uid": owner["metadata"]["uid"],
-                "controller": true,
-            }]}});
-        }
+        let mut pod = owner.map_or_else(|| json!({}), owned_by);
         merge(&mut pod, change);
         self.make_pod(name, &pod);
         self.end(name);
@@ -190,6 +181,20 @@ impl Scene {
         self.ended_pod(name, Some(&set), &json!({}));
     }
 
+    /// `web-0`, asked to end: a member of a StatefulSet with so many members, and so many of them ready.
+    pub(crate) fn ended_member(&self, replicas: u32, ready: u32) {
+        let set = self.stateful_set("web", replicas, ready);
+        self.ended_pod("web-0", Some(&set), &json!({}));
+    }
+
+    /// The same of a set of three of which two are ready, with a volume.
+    pub(crate) fn ended_member_with_volume(&self) {
+        let set = self.stateful_set("web", 3, 2);
+        let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
+        let spec = json!({"spec": {"volumes": [volume]}});
+        self.ended_pod("web-0", Some(&set), &spec);
+    }
+
     /// `force-delete pod/NAME` with more words.
     pub(crate) fn force_delete(&self, pod: &str, words: &[&str]) -> Maint {
         let pod = format!("pod/{pod}");
@@ -201,6 +206,20 @@ impl Scene {
     /// The level of each check of a pod.
     pub(crate) fn levels(&self, pod: &str) -> Levels {
         Levels::of(self.force_delete(pod, &["-o", "json"]))
+    }
+
+    /// The same, as who has this kubeconfig is told.
+    #[track_caller]
+    pub(crate) fn levels_for(&self, kubeconfig: &Path, pod: &str) -> Levels {
+        let report = self.force_delete(pod, &["-o", "json"]);
+        Levels::of(report.kubeconfig(kubeconfig))
+    }
+
+    /// The Events of the namespace.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let path = self.at("/apis/events.k8s.io/v1", "events");
+        let list = self.cluster.get(&path);
+        list["items"].as_array().expect("a list").clone()
     }
 
     pub(crate) fn is_there(&self, pod: &str) -> bool {
@@ -273,6 +292,14 @@ impl Levels {
             assert_eq!(self.get(id), level, "{id} in {:#}", self.0);
         }
     }
+}
+
+/// A pod's reference to its controller, as a merge patch.
+pub(crate) fn owned_by(owner: &Value) -> Value {
+    json!({"metadata": {"ownerReferences": [{
+        "apiVersion": owner["apiVersion"], "kind": owner["kind"],
+        "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": true,
+    }]}})
 }
 
 fn template() -> Value {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use control_plane::{Readiness, Rule};
 use serde_json::json;
 
-use crate::scene::{Levels, Scene, scene};
+use crate::scene::{Scene, scene};
 use crate::support::{Run, ago};
 
 /// An age at which a heartbeat still counts, for [`LEEWAY`] at least.
@@ -202,10 +202,7 @@ fn who_may_not_read_heartbeats_goes_by_the_conditions_that_the_kubelet_reports()
             Rule::new("", &["nodes"], &["get", "list"]),
         ];
         let user = scene.user("dev", &rules);
-        let levels = || {
-            let run = scene.force_delete("web-1", &["-o", "json"]);
-            Levels::of(run.kubeconfig(&user))
-        };
+        let levels = || scene.levels_for(&user, "web-1");
         let young = || report(scene, &scene.node, "Unknown", YOUNG);
         in_time(young, levels).are(&[("node-alive", Some("refuse")), ("node-alive-unknown", None)]);
         // A live kubelet may have nothing to report for minutes.

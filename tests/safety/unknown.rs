@@ -3,7 +3,7 @@
 use control_plane::Rule;
 use serde_json::json;
 
-use crate::scene::{Levels, scene};
+use crate::scene::scene;
 use crate::support::Treatment;
 
 #[test]
@@ -26,17 +26,14 @@ fn what_a_job_promises_is_known_only_to_who_may_read_it() {
         let jobs = Rule::new("batch", &["jobs"], &["list"]);
         let blind = scene.user("blind", std::slice::from_ref(&pods));
         let seeing = scene.user("seeing", &[pods, jobs]);
-        let report = |user| {
-            let run = scene.force_delete("import-1", &["-o", "json"]);
-            Levels::of(run.kubeconfig(user))
-        };
-        let levels = report(&blind);
+        let levels = scene.levels_for(&blind, "import-1");
         levels.are(&[("owner", Some("unknown")), ("no-owner", None)]);
         let words = levels.words("owner");
         assert!(words.contains("you may not list jobs"), "{words}");
         let flag = levels.confirm();
         assert!(flag.contains("owner"), "{flag}");
-        report(&seeing).are(&[("owner", Some("confirm"))]);
+        let levels = scene.levels_for(&seeing, "import-1");
+        levels.are(&[("owner", Some("confirm"))]);
     });
 }
 
@@ -45,22 +42,20 @@ fn rights_of_which_the_server_does_not_tell_are_unknown() {
     scene("untold", |scene| {
         scene.harmless_pod("web-1");
         for (status, why) in [(503, "ServiceUnavailable"), (403, "you may not create")] {
-            let gate = scene.cluster.gate(move |_, path| {
-                match path.contains("/selfsubjectaccessreviews") {
-                    true => Treatment::Answer(status, None),
-                    false => Treatment::Pass,
-                }
-            });
-            let report = |words: &[&str]| {
-                scene
-                    .force_delete("web-1", words)
-                    .kubeconfig(&gate.kubeconfig)
-            };
-            let levels = Levels::of(report(&["-o", "json"]));
+            let gate = scene
+                .cluster
+                .gate_for(Treatment::Answer(status, None), |_, path| {
+                    path.contains("/selfsubjectaccessreviews")
+                });
+            let levels = scene.levels_for(&gate.kubeconfig, "web-1");
             levels.are(&[("rights-unknown", Some("unknown")), ("rights", None)]);
             let words = levels.words("rights-unknown");
             assert!(words.contains(why), "{words}");
-            let run = report(&["--confirm=lease-unknown", "-m", "why"]).run();
+            let words = ["--confirm=lease-unknown", "-m", "why"];
+            let run = scene
+                .force_delete("web-1", &words)
+                .kubeconfig(&gate.kubeconfig)
+                .run();
             assert_eq!(run.code, 6, "{run}");
             assert!(run.stderr.contains("rights-unknown"), "{run}");
         }

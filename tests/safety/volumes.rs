@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use control_plane::Rule;
 use serde_json::{Value, json};
 
-use crate::scene::{Levels, Scene, scene};
+use crate::scene::{Scene, scene};
 use crate::support::Treatment;
 
 /// A claim bound to a volume of this source.
@@ -304,8 +304,8 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
         let pods = Rule::new("", &["pods"], &["get", "delete"]);
         let blind = scene.user("blind", &[pods]);
         for (name, unguarded) in [("csi-share", Some("unknown")), ("secrets", None)] {
-            let run = scene.force_delete(name, &["-o", "json"]);
-            Levels::of(run.kubeconfig(&blind)).are(&[("volume-unguarded", unguarded)]);
+            let levels = scene.levels_for(&blind, name);
+            levels.are(&[("volume-unguarded", unguarded)]);
         }
     });
 }
@@ -319,14 +319,12 @@ fn who_confirmed_what_is_not_known_is_asked_again_once_it_is() {
         pod_with(scene, "web-1", &volume);
         for confirm in ["--confirm", "--confirm=volume-unguarded,volume-attached"] {
             let failed = AtomicBool::new(false);
-            let gate = scene.cluster.gate(move |_, path| {
-                let is_first = path.contains("/persistentvolumeclaims")
-                    && !failed.swap(true, Ordering::Relaxed);
-                match is_first {
-                    true => Treatment::Answer(500, None),
-                    false => Treatment::Pass,
-                }
-            });
+            let gate = scene
+                .cluster
+                .gate_for(Treatment::Answer(500, None), move |_, path| {
+                    path.contains("/persistentvolumeclaims")
+                        && !failed.swap(true, Ordering::Relaxed)
+                });
             let run = scene
                 .force_delete("web-1", &[confirm, "-m", "why", "--timeout=0"])
                 .kubeconfig(&gate.kubeconfig)
