@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Stage, eventually};
+use crate::support::{PatientHook, Stage, eventually};
 
 /// A lease that was there before counts as the lock, and stays.
 #[test]
@@ -226,18 +226,9 @@ fn a_taint_without_a_record_takes_somebody_who_knows() {
 #[test]
 fn pods_that_tolerate_the_taint_are_named() {
     let (stage, node) = Stage::with_silent_node("stay");
-    let namespace = stage.own();
-    stage.create(&[
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
-        json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": "proxy", "namespace": namespace},
-            "spec": {
-                "nodeName": node, "tolerations": [{"operator": "Exists"}],
-                "containers": [{"name": "c", "image": "none"}],
-            },
-        }),
-    ]);
+    let mut proxy = stage.pod("proxy", &node);
+    proxy["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+    stage.create(&[stage.namespace(), proxy]);
     assert_snapshot!(stage.maint(["fence", &node, "--powered-off=dark"]).run(), @"
     $ kubectl maint fence worker-1 --powered-off=dark
     node/worker-1 fenced by alice@bastion, powered off: dark
@@ -263,19 +254,12 @@ fn pods_that_tolerate_the_taint_are_named() {
 fn a_node_that_its_hook_replaces_is_not_fenced_any_more() {
     let (stage, node) = Stage::with_silent_node("replaced");
     stage.fence(&node);
-    let gate = stage.directory().join("gate");
-    let script = format!(
-        "echo begun; until [ -e '{}' ]; do sleep 0.1; done",
-        gate.display()
-    );
-    let mut unfence = stage
-        .maint(["unfence", &node, "--", "sh", "-c", &script])
-        .start();
-    unfence.says("begun");
+    let hook = PatientHook::new(&stage);
+    let unfence = hook.begins(stage.maint(["unfence", &node]));
     stage.kubectl(&["delete", "node", &node]);
     stage.create(&[json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})]);
     stage.beats(&node);
-    std::fs::write(&gate, "").expect("a file");
+    hook.may_end();
     let run = unfence.ends();
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(run.stdout, format!("node/{node} is not fenced\n"));

@@ -140,19 +140,12 @@ fn after_a_crash_between_hook_and_record_the_hook_is_run_again() {
 #[test]
 fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
     let (stage, node) = Stage::with_silent_node("told-crash");
-    let namespace = stage.own();
-    stage.create(&[
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
-        json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {
-                "name": "stays", "namespace": namespace, "finalizers": ["example.com/backup"],
-            },
-            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "none"}]},
-        }),
-    ]);
-    let mut running = stage.maint(["fence", &node, "--powered-off=dark"]).start();
-    running.says("waiting for 1 pod");
+    let mut pod = stage.pod("stays", &node);
+    pod["metadata"]["finalizers"] = json!(["example.com/backup"]);
+    stage.create(&[stage.namespace(), pod]);
+    let running = stage
+        .maint(["fence", &node, "--powered-off=dark"])
+        .until_it_says("waiting for 1 pod");
     running.is_sent(Signal::KILL);
     running.ends_killed();
     let record = stage.record(&node);
@@ -186,7 +179,7 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
         "pod",
         "stays",
         "-n",
-        namespace,
+        stage.own(),
         "--type=merge",
         "-p",
         &none,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use http::Method;
 use serde_json::json;
 
-use crate::support::{Stage, Treatment};
+use crate::support::{Gate, Kept, Running, Stage, Treatment};
 
 /// Whether it writes to a Node.
 fn is_write(method: &Method, path: &str) -> bool {
@@ -33,6 +33,12 @@ fn keeping_first() -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'stati
     }
 }
 
+/// Starts to fence `node` on alice's word, up to the first request that `gate` keeps.
+fn fencing(stage: &Stage, node: &str, gate: &Gate, more: &[&str]) -> (Running, Kept) {
+    let fence = stage.maint(["fence", node, "--powered-off=dark"]);
+    gate.holds_up(fence.args(more))
+}
+
 /// The server falls silent over the record: the node may be fenced at any time.
 #[test]
 fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
@@ -48,11 +54,7 @@ fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
             false => Treatment::Pass,
         }
     });
-    let run = stage
-        .maint(["fence", &node, "--powered-off=dark", "--request-timeout=2s"])
-        .kubeconfig(&gate.kubeconfig)
-        .start();
-    let kept = gate.kept();
+    let (run, kept) = fencing(&stage, &node, &gate, &["--request-timeout=2s"]);
     let run = run.ends();
     assert_eq!(run.code, 1, "{run}");
     let line =
@@ -69,11 +71,7 @@ fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
 fn a_record_without_an_answer_is_written_again_for_another_version() {
     let (stage, node) = Stage::with_silent_node("outdated");
     let (gate, _cluster) = stage.gate(keeping_first());
-    let run = stage
-        .maint(["fence", &node, "--powered-off=dark", "--request-timeout=2s"])
-        .kubeconfig(&gate.kubeconfig)
-        .start();
-    let kept = gate.kept();
+    let (run, kept) = fencing(&stage, &node, &gate, &["--request-timeout=2s"]);
     let label = json!({"metadata": {"labels": {"touched": "yes"}}});
     stage.patch("node", &node, &label);
     let run = run.ends();
@@ -89,11 +87,7 @@ fn a_record_that_is_written_after_an_interrupt_is_told() {
     let (stage, node) = Stage::with_silent_node("late-record");
     let (gate, _cluster) = stage.gate(keeping);
     let interrupted = || {
-        let run = stage
-            .maint(["fence", &node, "--powered-off=dark"])
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        let kept = gate.kept();
+        let (run, kept) = fencing(&stage, &node, &gate, &[]);
         run.interrupt();
         let code = kept.passes();
         let run = run.ends();
@@ -116,11 +110,7 @@ fn a_record_that_is_written_after_an_interrupt_is_told() {
 fn who_interrupts_the_record_is_told_that_it_may_land() {
     let (stage, node) = Stage::with_silent_node("interrupted-record");
     let (gate, _cluster) = stage.gate(keeping);
-    let run = stage
-        .maint(["fence", &node, "--powered-off=dark"])
-        .kubeconfig(&gate.kubeconfig)
-        .start();
-    let kept = gate.kept();
+    let (run, kept) = fencing(&stage, &node, &gate, &[]);
     run.interrupt();
     let run = run.ends();
     assert_eq!(run.code, 130, "{run}");
@@ -139,11 +129,7 @@ fn who_interrupts_the_return_of_a_node_is_told_that_it_may_land() {
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
     let (gate, _cluster) = stage.gate(keeping);
-    let run = stage
-        .maint(["unfence", &node])
-        .kubeconfig(&gate.kubeconfig)
-        .start();
-    let kept = gate.kept();
+    let (run, kept) = gate.holds_up(stage.maint(["unfence", &node]));
     run.interrupt();
     let run = run.ends();
     assert_eq!(run.code, 130, "{run}");
@@ -160,11 +146,7 @@ fn a_node_whose_lock_ends_while_it_is_fenced_is_on_hold_for_it() {
     let (stage, node) = Stage::with_silent_node("ended-lock");
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
     let (gate, _cluster) = stage.gate(keeping_first());
-    let run = stage
-        .maint(["fence", &node, "--powered-off=dark"])
-        .kubeconfig(&gate.kubeconfig)
-        .start();
-    let kept = gate.kept();
+    let (run, kept) = fencing(&stage, &node, &gate, &[]);
     stage.maint(["unhold", &node]).succeeds();
     kept.passes();
     let run = run.ends();

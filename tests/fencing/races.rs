@@ -1,36 +1,18 @@
 //! Others who come in between.
 
-use std::path::Path;
-
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Stage, eventually};
-
-/// A hook that says that it has begun, and succeeds once `gate` is there.
-fn waits_for(gate: &Path) -> String {
-    format!(
-        "echo begun; until [ -e '{}' ]; do sleep 0.1; done",
-        gate.display()
-    )
-}
-
-fn open(gate: &Path) {
-    std::fs::write(gate, "").expect("a file");
-}
+use crate::support::{PatientHook, Stage, eventually};
 
 /// Its heartbeat alone tells: the Node is as it was.
 #[test]
 fn a_node_that_came_back_is_not_called_fenced() {
     let (stage, node) = Stage::with_silent_node("came-back");
-    let gate = stage.directory().join("gate");
-    let script = waits_for(&gate);
-    let mut running = stage
-        .maint(["fence", &node, "--", "sh", "-c", &script])
-        .start();
-    running.says("begun");
+    let hook = PatientHook::new(&stage);
+    let running = hook.begins(stage.maint(["fence", &node]));
     stage.beats(&node);
-    open(&gate);
+    hook.may_end();
     let run = running.ends();
     assert_eq!(run.code, 6, "{run}");
     assert!(run.stderr.contains("worker-1 is alive"), "{run}");
@@ -40,12 +22,8 @@ fn a_node_that_came_back_is_not_called_fenced() {
 #[test]
 fn of_two_fencers_one_is_told_of_the_other() {
     let (stage, node) = Stage::with_silent_node("two");
-    let gate = stage.directory().join("gate");
-    let script = waits_for(&gate);
-    let mut first = stage
-        .maint(["fence", &node, "--", "sh", "-c", &script])
-        .start();
-    first.says("begun");
+    let hook = PatientHook::new(&stage);
+    let first = hook.begins(stage.maint(["fence", &node]));
     let second = stage.maint(["fence", &node, "--powered-off=dark"]);
     let run = second.holder("bob@laptop").run();
     assert_eq!(run.code, 3, "{run}");
@@ -54,7 +32,7 @@ fn of_two_fencers_one_is_told_of_the_other() {
             .contains("is on hold by alice@bastion: \"fencing: with sh\""),
         "{run}"
     );
-    open(&gate);
+    hook.may_end();
     let run = first.ends();
     assert_eq!(run.code, 0, "{run}");
     let record = stage.record(&node).expect("a record");
@@ -78,16 +56,12 @@ fn a_node_that_is_fenced_anew_meanwhile_stays_fenced() {
         .maint(["fence", &node, "--isolated", "--", "true"])
         .succeeds();
     stage.comes_back(&node, "boot-1");
-    let gate = stage.directory().join("gate");
-    let script = waits_for(&gate);
-    let mut running = stage
-        .maint(["unfence", &node, "--", "sh", "-c", &script])
-        .start();
-    running.says("begun");
+    let hook = PatientHook::new(&stage);
+    let running = hook.begins(stage.maint(["unfence", &node]));
     let mut record = stage.record(&node).expect("a record");
     record["who"] = json!("bob@laptop");
     stage.annotate(&node, "kubectl-maint.dev/fenced", &record);
-    open(&gate);
+    hook.may_end();
     let run = running.ends();
     assert_eq!(run.code, 6, "{run}");
     assert!(run.stderr.contains("was fenced anew meanwhile"), "{run}");
@@ -99,12 +73,8 @@ fn a_node_that_is_fenced_anew_meanwhile_stays_fenced() {
 #[test]
 fn unfencing_does_not_end_the_hold_of_a_fence_at_work() {
     let (stage, node) = Stage::with_silent_node("at-work");
-    let gate = stage.directory().join("gate");
-    let script = waits_for(&gate);
-    let mut fence = stage
-        .maint(["fence", &node, "--", "sh", "-c", &script])
-        .start();
-    fence.says("begun");
+    let hook = PatientHook::new(&stage);
+    let fence = hook.begins(stage.maint(["fence", &node]));
     for person in ["alice@bastion", "bob@laptop"] {
         let unfence = stage.maint(["unfence", &node, "--yes"]);
         let run = unfence.holder(person).run();
@@ -117,7 +87,7 @@ fn unfencing_does_not_end_the_hold_of_a_fence_at_work() {
         let holder = stage.holder(&node);
         assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     }
-    open(&gate);
+    hook.may_end();
     let run = fence.ends();
     assert_eq!(run.code, 0, "{run}");
 }
@@ -126,12 +96,9 @@ fn unfencing_does_not_end_the_hold_of_a_fence_at_work() {
 #[test]
 fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     let (stage, node) = Stage::with_silent_node("twice");
-    let gate = stage.directory().join("gate");
     let ran = stage.directory().join("ran");
-    let script = format!("echo once >> '{}'; {}", ran.display(), waits_for(&gate));
-    let fence = || stage.maint(["fence", &node, "--", "sh", "-c", &script]);
-    let mut first = fence().start();
-    first.says("begun");
+    let hook = PatientHook::new(&stage).that(&format!("echo once >> '{}'", ran.display()));
+    let first = hook.begins(stage.maint(["fence", &node]));
     let second = stage.maint(["fence", &node, "--", "true"]).run();
     assert_snapshot!(second, @"
     $ kubectl maint fence worker-1 -- true
@@ -144,10 +111,10 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     assert_eq!(stage.maint(dry_run).run().code, 3);
     let unfence = stage.maint(["unfence", &node, "--yes"]).run();
     assert_eq!(unfence.code, 3, "{unfence}");
-    open(&gate);
+    hook.may_end();
     let run = first.ends();
     assert_eq!(run.code, 0, "{run}");
-    let second = fence().succeeds();
+    let second = hook.of(stage.maint(["fence", &node])).succeeds();
     assert!(second.stdout.contains("was fenced already"), "{second}");
     assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
     assert!(stage.record(&node).expect("a record")["hold"].is_string());
@@ -160,15 +127,10 @@ fn of_hooks_that_begin_at_once_one_runs() {
     let (stage, node) = Stage::with_silent_node("at-once");
     // Under a lock that is there already nothing else keeps them apart.
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
-    let gate = stage.directory().join("gate");
     let ran = stage.directory().join("ran");
-    let script = format!("echo once >> '{}'; {}", ran.display(), waits_for(&gate));
+    let hook = PatientHook::new(&stage).that(&format!("echo once >> '{}'", ran.display()));
     let mut runs: Vec<_> = (0..5)
-        .map(|_| {
-            stage
-                .maint(["fence", &node, "--", "sh", "-c", &script])
-                .start()
-        })
+        .map(|_| hook.of(stage.maint(["fence", &node])).start())
         .collect();
     eventually("four are told of the fifth", || {
         runs.iter_mut()
@@ -176,7 +138,7 @@ fn of_hooks_that_begin_at_once_one_runs() {
             .count()
             == 4
     });
-    open(&gate);
+    hook.may_end();
     let mut codes: Vec<i32> = runs.into_iter().map(|run| run.ends().code).collect();
     codes.sort_unstable();
     assert_eq!(codes, [0, 3, 3, 3, 3]);
@@ -191,16 +153,12 @@ fn of_two_unfencings_one_runs_its_hook() {
         .maint(["fence", &node, "--isolated", "--", "true"])
         .succeeds();
     stage.comes_back(&node, "boot-1");
-    let gate = stage.directory().join("gate");
-    let script = waits_for(&gate);
-    let mut first = stage
-        .maint(["unfence", &node, "--", "sh", "-c", &script])
-        .start();
-    first.says("begun");
+    let hook = PatientHook::new(&stage);
+    let first = hook.begins(stage.maint(["unfence", &node]));
     let second = stage.maint(["unfence", &node, "--", "true"]).run();
     assert_eq!(second.code, 3, "{second}");
     assert!(stage.is_tainted(&node));
-    open(&gate);
+    hook.may_end();
     let run = first.ends();
     assert_eq!(run.code, 0, "{run}");
     stage.is_untouched(&node);

@@ -36,18 +36,11 @@ fn attached(stage: &Stage, node: &str, claim: &str) -> [Value; 2] {
 fn volumes_stay_only_for_the_pods_that_use_them() {
     let (stage, node) = Stage::with_silent_node("volumes-stay");
     let namespace = stage.own();
-    stage.create(&[
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
-        json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": "proxy", "namespace": namespace},
-            "spec": {
-                "nodeName": node, "tolerations": [{"operator": "Exists"}],
-                "containers": [{"name": "c", "image": "none"}],
-                "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "cache"}}],
-            },
-        }),
-    ]);
+    let mut proxy = stage.pod("proxy", &node);
+    proxy["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+    proxy["spec"]["volumes"] =
+        json!([{"name": "v", "persistentVolumeClaim": {"claimName": "cache"}}]);
+    stage.create(&[stage.namespace(), proxy]);
     stage.create(&attached(&stage, &node, "cache"));
     stage.create(&attached(&stage, &node, "database"));
     let fence = ["fence", &node, "--powered-off=dark", "--timeout=0"];

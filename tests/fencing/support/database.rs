@@ -11,7 +11,7 @@ pub(crate) fn database(stage: &Stage) {
     let namespace = stage.own();
     let storage = json!({"storage": "1Gi"});
     stage.create(&[
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+        stage.namespace(),
         json!({
             "apiVersion": "v1", "kind": "PersistentVolume",
             "metadata": {"name": namespace},

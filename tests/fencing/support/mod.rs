@@ -8,6 +8,7 @@ pub(crate) mod database;
 #[path = "../../cli/support/gate.rs"]
 mod gate;
 mod heart;
+mod hook;
 #[path = "../../support/inherited.rs"]
 mod inherited;
 #[allow(dead_code)]
@@ -15,6 +16,7 @@ mod inherited;
 mod run;
 mod stage;
 
-pub(crate) use gate::Treatment;
-pub(crate) use run::Run;
+pub(crate) use gate::{Gate, Kept, Treatment};
+pub(crate) use hook::PatientHook;
+pub(crate) use run::{Run, Running};
 pub(crate) use stage::{SILENCE, Stage, eventually};

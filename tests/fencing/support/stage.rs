@@ -152,6 +152,20 @@ impl Stage {
         self.kubectl(&["create", "-f", path.to_str().expect("a path")]);
     }
 
+    /// The namespace of the test, to be created.
+    pub(crate) fn namespace(&self) -> Value {
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.own()}})
+    }
+
+    /// A pod on `node` in the namespace of the test, to be created.
+    pub(crate) fn pod(&self, name: &str, node: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": self.own()},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "none"}]},
+        })
+    }
+
     pub(crate) fn patch(&self, kind: &str, name: &str, patch: &Value) {
         let patch = patch.to_string();
         self.kubectl(&["patch", kind, name, "--type=merge", "-p", &patch]);
