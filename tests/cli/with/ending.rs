@@ -92,12 +92,14 @@ fn what_it_leaves_behind_is_ended_before_the_node_is_free() {
     on_both("with-left", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
+        let ready = cluster.directory().join("ready");
+        let ready = ready.display();
         // Asked to end, what was left looks who has the node.
         let left = format!(
-            "trap '$PLUGIN status {node} -o name --locked; exit' TERM; echo on; \
+            "trap '$PLUGIN status {node} -o name --locked; exit' TERM; echo on; : > '{ready}'; \
              while :; do sleep 0.1; done"
         );
-        let script = format!("{{ {left} }} & read line; exit 7");
+        let script = format!("{{ {left} }} & until [ -e '{ready}' ]; do sleep 0.1; done; exit 7");
         let mut running = with(cluster, slice::from_ref(&node), &script).start();
         assert_eq!(running.line(), "on");
         let run = running.ends();
