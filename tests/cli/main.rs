@@ -1,6 +1,8 @@
 //! The plugin as a user runs it: arguments in, stdout, stderr and exit code out, on an in-memory API
 //! server and on a real one.
 
+#[path = "../support/modules.rs"]
+mod modules;
 mod support;
 
 mod acquire;
@@ -25,21 +27,7 @@ mod wait;
 mod waiting;
 mod with;
 
-/// Every file beside this one is a module of this binary: none is forgotten.
 #[test]
 fn no_module_is_forgotten() {
-    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli");
-    let main = include_str!("main.rs");
-    for entry in std::fs::read_dir(here).expect("the directory of this file") {
-        let path = entry.expect("an entry").path();
-        if !path.is_dir() && path.extension().is_none_or(|extension| extension != "rs") {
-            continue;
-        }
-        let name = path
-            .file_stem()
-            .and_then(|name| name.to_str())
-            .expect("a name");
-        let declared = name == "main" || main.contains(&format!("mod {name};"));
-        assert!(declared, "{} is not a module", path.display());
-    }
+    modules::are_all_declared("cli", include_str!("main.rs"));
 }
