@@ -81,7 +81,10 @@ impl Code {
     pub(crate) fn of(failure: &Failure, verb: Option<Verb>) -> Self {
         match failure {
             Failure::Usage { .. } => Self::USAGE,
-            Failure::Input(_) | Failure::NothingFound { .. } | Failure::Connect(_) => Self::ERROR,
+            Failure::Input(_)
+            | Failure::NothingFound { .. }
+            | Failure::NodeGone { .. }
+            | Failure::Connect(_) => Self::ERROR,
             Failure::Lock(error) => Self::of_lock(error, verb),
             Failure::Unsafe { .. } | Failure::Unconfirmed(_) | Failure::Declined => Self::UNSAFE,
             Failure::Interrupted | Failure::InterruptedWrite { .. } => Self::INTERRUPTED,

@@ -57,6 +57,11 @@ pub(crate) enum Failure {
         /// Whether it failed or was interrupted, to scripts.
         code: Code,
     },
+    /// A Node was deleted while it was worked on.
+    NodeGone {
+        /// The node.
+        node: String,
+    },
     /// A confirmation is needed and nobody can be asked.
     Unconfirmed(String),
     /// Somebody was asked and said no.
@@ -194,6 +199,10 @@ impl fmt::Display for Failure {
             Self::InterruptedWrite { node } => write!(
                 f,
                 "interrupted: the write for node/{node} was under way and may still take effect"
+            ),
+            Self::NodeGone { node } => write!(
+                f,
+                "node/{node} was deleted meanwhile: its lock goes with it, and what was recorded there"
             ),
             Self::TimedOut { node, .. } => write!(f, "timed out waiting for node/{node}"),
             Self::OtherLease {

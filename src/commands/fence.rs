@@ -10,7 +10,7 @@ use pod_safety::Known;
 use pod_safety::fencing::steps::{Insistence, Lock, Sight, Step};
 use pod_safety::fencing::{How, Remains};
 
-use super::fencing::{self, Hook, LeaseEnd, Look, Recording, Site, Tries, Written, is_of_fencing};
+use super::fencing::{Hook, LeaseEnd, Look, Recording, Site, Tries, Written, is_of_fencing};
 use crate::cli::duration;
 use crate::cli::hook::HookArgs;
 use crate::cli::output::{OutputArgs, offers_no_token};
@@ -249,22 +249,27 @@ impl Course<'_> {
     /// Returns what to tell at last.
     async fn give_back(&mut self, failure: Failure) -> Failure {
         let (site, terminal) = (self.site, self.site.session.terminal);
-        if self.recording.is_open() {
+        let is_gone = matches!(failure, Failure::NodeGone { .. });
+        // Nothing is written any more to a Node that is gone.
+        if self.recording.is_open() && !is_gone {
             // The node may be fenced at any time: its lock stays.
             return record_open(&site.node, &failure, site.program());
         }
         self.hook.withdraw().await;
-        if self.recording.is_there() {
+        let is_recorded = self.recording.is_there();
+        if is_recorded && !is_gone {
             return failure;
         }
         if let Some(hold) = self.taken.take() {
             if let Err(failure) = site.unhold(&hold).await {
                 terminal.warn(hold_not_ended(&site.node, &failure, site.program()));
             }
-        } else if self.has_found_hold {
+        } else if self.has_found_hold && !is_gone {
             terminal.warn(hold_stays(&site.node, site.program()));
         }
-        if let Some(How::Hook { isolated, .. }) = self.how {
+        if let Some(How::Hook { isolated, .. }) = self.how
+            && !is_recorded
+        {
             terminal.warn(unrecorded(&site.node, isolated));
         }
         failure
@@ -383,7 +388,6 @@ impl Course<'_> {
         let remains = site
             .follow(&look.evidence.signs.out_of_service, self.args.timeout)
             .await?;
-        fencing::over();
         if remains.is_over() {
             site.session.terminal.remark(format!(
                 "node/{}: nothing is left of it that has to go",

@@ -1,26 +1,26 @@
 //! `unfence`: take a node back into service that was fenced.
 
+mod hold;
+
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use maintenance_lease::{Acquire, NodeLease};
+use maintenance_lease::NodeLease;
 use pod_safety::fencing::back::{self, Refusal};
-use pod_safety::fencing::steps::Lock;
 use pod_safety::fencing::{Record, patch};
 use tokio::time::Instant;
 
-use super::fencing::{Hook, Look, Site, Tries, Written, is_of_fencing};
+use super::fencing::{Hook, Look, Site, Tries, Written};
 use crate::cli::duration;
 use crate::cli::hook::HookArgs;
 use crate::cli::output::{Format, OutputArgs, offers_no_token};
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
-use crate::failure::{Failure, Fate};
+use crate::failure::Failure;
 use crate::report::fencing::{
-    Fencing, awaited, fenced_anew, hold_left, hold_lost, return_open, silent_after_hook, stays,
-    taken_by, was_fenced,
+    Fencing, awaited, fenced_anew, gone_after_hook, hold_not_ended, return_open, silent_after_hook,
+    stays,
 };
-use crate::report::refusal::{person, why};
 use crate::report::verb::Verb;
 use crate::report::with::command_line;
 use crate::session::Start;
@@ -100,11 +100,13 @@ pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, F
         args,
         site: &site,
         hook: Hook::new(&site, &args.hook)?,
+        hold: None,
+        is_undone: false,
     };
-    let result = course.run().await;
-    if result.is_err() {
-        course.hook.withdraw().await;
-    }
+    let result = match course.run().await {
+        Ok(()) => Ok(()),
+        Err(failure) => Err(course.give_up(failure).await),
+    };
     Ok(site.end(Verb::Unfence, result).await)
 }
 
@@ -113,19 +115,23 @@ struct Course<'a> {
     args: &'a UnfenceArgs,
     site: &'a Site<'a>,
     hook: Hook<'a>,
+    /// The hold that fencing took, as it was found.
+    hold: Option<NodeLease>,
+    /// The hook has succeeded, or would in a dry run.
+    is_undone: bool,
 }
 
 impl Course<'_> {
     async fn run(&mut self) -> Result<(), Failure> {
         let site = self.site;
         let look = site.look().await?;
-        let hold = self.hold_of_fencing(&look).cloned();
-        if hold.is_none() {
+        self.hold = self.hold_of_fencing(&look).cloned();
+        if self.hold.is_none() {
             self.check_lock(&look)?;
         }
-        if !self.sight(&look, false).is_fenced() {
+        if !self.sight(&look).is_fenced() {
             // A run left it behind that ended before its last step, or one is under its hook.
-            if let Some(hold) = &hold {
+            if let Some(hold) = &self.hold {
                 self.hook.check_alone(&look)?;
                 self.confirm_unfinished(hold).await?;
                 // Another may have begun while somebody thought about the answer.
@@ -134,21 +140,21 @@ impl Course<'_> {
             }
             return self.leave(&look).await;
         }
-        if let Some(hold) = &hold {
+        if let Some(hold) = &self.hold {
             self.confirm(hold, look.evidence.signs.record.as_ref())
                 .await?;
         }
-        let is_undone = self.undo(&look).await?;
+        self.undo(&look).await?;
         let meant = look.evidence.signs.record.clone();
         // What a hook would bring about a dry run can't know.
-        let look = match is_undone && site.is_dry_run() {
+        let look = match self.is_undone && site.is_dry_run() {
             true => look,
-            false => self.await_fit(look, is_undone).await?,
+            false => self.await_fit(look).await?,
         };
-        if !self.sight(&look, is_undone).is_fenced() {
+        if !self.sight(&look).is_fenced() {
             // The Node was replaced by a new one, or somebody else was faster.
             self.hook.withdraw().await;
-            if let (Some(hold), Some(lease)) = (&hold, &look.lease)
+            if let (Some(hold), Some(lease)) = (&self.hold, &look.lease)
                 && hold.token() == lease.token()
             {
                 site.unhold(hold).await?;
@@ -156,12 +162,9 @@ impl Course<'_> {
             return self.leave(&look).await;
         }
         self.expect(meant.as_ref(), &look)?;
-        let look = self.clear(look, is_undone).await?;
+        let look = self.clear(look).await?;
         self.tell(&format!("node/{} unfenced{}", site.node, site.suffix()))?;
-        let ended = match &hold {
-            Some(hold) => self.end_hold(hold).await,
-            None => Ok(()),
-        };
+        let ended = self.end_hold().await;
         if ended.is_ok() {
             site.mark(look.lease.as_ref(), false).await;
         }
@@ -171,21 +174,25 @@ impl Course<'_> {
         ended
     }
 
-    /// Ends the hold, once nothing else of the fencing is left. Where somebody else has the node by now,
-    /// that is told.
-    async fn end_hold(&self, hold: &NodeLease) -> Result<(), Failure> {
-        let (site, terminal) = (self.site, self.site.session.terminal);
-        let Err(failure) = site.unhold(hold).await else {
-            return Ok(());
-        };
-        if let Some(lease) = taken_by(&failure) {
-            terminal.warn(hold_lost(&site.node, &person(lease)));
-            return Ok(());
+    /// Leaves no hold behind where the Node is gone, and with it all else of the fencing. Returns what to
+    /// tell at last.
+    async fn give_up(&self, failure: Failure) -> Failure {
+        let site = self.site;
+        self.hook.withdraw().await;
+        if !matches!(failure, Failure::NodeGone { .. }) {
+            return failure;
         }
-        if failure.fate() == Fate::AsBefore {
-            terminal.warn(hold_left(&site.node, site.program()));
+        // Its Lease goes with it, where somebody collects what is left of it.
+        if let Some(hold) = &self.hold
+            && let Err(failure) = site.unhold(hold).await
+        {
+            let terminal = site.session.terminal;
+            terminal.warn(hold_not_ended(&site.node, &failure, site.program()));
         }
-        Err(failure)
+        match self.is_undone && !site.is_dry_run() {
+            true => gone_after_hook(&site.node),
+            false => failure,
+        }
     }
 
     /// Leaves a node alone of which there is nothing to take away.
@@ -195,85 +202,19 @@ impl Course<'_> {
         self.tell(&format!("node/{} is not fenced", site.node))
     }
 
-    /// The hold that fencing took, whoever did it.
-    fn hold_of_fencing<'l>(&self, look: &'l Look) -> Option<&'l NodeLease> {
-        let lease = look.lease.as_ref()?;
-        let token = lease.token().map(|token| token.to_string());
-        let record = look.evidence.signs.record.as_ref();
-        let is_recorded =
-            record.is_some_and(|record| record.hold.is_some() && record.hold == token);
-        (is_recorded || is_of_fencing(lease, self.site.now())).then_some(lease)
-    }
-
-    /// What somebody else has is left alone.
-    fn check_lock(&self, look: &Look) -> Result<(), Failure> {
-        let site = self.site;
-        if site.lock(look.lease.as_ref()) == Lock::Callers {
-            return Ok(());
-        }
-        let seen = maintenance_lease::Seen {
-            node: site.node.clone(),
-            row: maintenance_lease::Sight::Unread,
-            lease: look.lease.clone(),
-        };
-        Ok(site.session.locks.check_acquire(&seen, &Acquire::new())?)
-    }
-
-    /// Asks before somebody else's hold is ended.
-    async fn confirm(&self, hold: &NodeLease, record: Option<&Record>) -> Result<(), Failure> {
-        let site = self.site;
-        if site.session.locks.is_own(hold) || site.is_dry_run() {
-            return Ok(());
-        }
-        let (node, person) = (&site.node, person(hold));
-        // The reason of a hold may be that of a run that was broken off before.
-        let fact = match record {
-            Some(record) => was_fenced(node, record),
-            None => format!("node/{node} is on hold by {person}{}", why(hold)),
-        };
-        let facts = [
-            format!("{}: 1 node", site.session.place()),
-            format!("  {fact}"),
-        ];
-        let question =
-            format!("End the hold of {person} on node/{node}, and take it into service?");
-        let terminal = site.session.terminal;
-        terminal.confirm(&facts, &question, self.args.yes).await
-    }
-
-    /// Asks before a hold is ended that no record tells of, be it the caller's own: nothing tells what a
-    /// crash left behind from a fence that is at work.
-    async fn confirm_unfinished(&self, hold: &NodeLease) -> Result<(), Failure> {
-        let site = self.site;
-        if site.is_dry_run() {
-            return Ok(());
-        }
-        let (node, person) = (&site.node, person(hold));
-        let facts = [
-            format!("{}: 1 node", site.session.place()),
-            format!(
-                "  node/{node} is not fenced, and on hold by {person} for a fencing that is under way \
-                 or was broken off{}",
-                why(hold)
-            ),
-        ];
-        let question = format!("Is no fence of it at work any more? End the hold on node/{node}?");
-        let terminal = site.session.terminal;
-        terminal.confirm(&facts, &question, self.args.yes).await
-    }
-
     /// Runs the hook, if there is one.
-    async fn undo(&mut self, look: &Look) -> Result<bool, Failure> {
+    async fn undo(&mut self, look: &Look) -> Result<(), Failure> {
         let site = self.site;
         if self.hook.is_none() {
-            return Ok(false);
+            return Ok(());
         }
         if site.is_dry_run() {
             self.hook.check_alone(look)?;
             let line = command_line(&self.args.hook.hook);
             let terminal = site.session.terminal;
             terminal.remark(format!("would run on this machine: {line}"));
-            return Ok(true);
+            self.is_undone = true;
+            return Ok(());
         }
         let patch = patch::unfenced(&look.evidence.raw);
         site.may_patch(&patch).await?;
@@ -284,23 +225,24 @@ impl Course<'_> {
             look = site.look().await?;
             self.expect(meant, &look)?;
         }
-        Ok(true)
+        self.is_undone = true;
+        Ok(())
     }
 
     /// Looks until the node may go back, or is not fenced any more: once, or for some time after a hook.
-    async fn await_fit(&self, first: Look, is_undone: bool) -> Result<Look, Failure> {
+    async fn await_fit(&self, first: Look) -> Result<Look, Failure> {
         let site = self.site;
         let begun = Instant::now();
-        let (limit, mut look) = match is_undone {
+        let (limit, mut look) = match self.is_undone {
             true => (self.args.timeout, site.look().await?),
             false => (Duration::ZERO, first),
         };
         let mut is_told = false;
         loop {
-            if !self.sight(&look, is_undone).is_fenced() {
+            if !self.sight(&look).is_fenced() {
                 return Ok(look);
             }
-            let Err(refusal) = self.may_return(&look, is_undone) else {
+            let Err(refusal) = self.may_return(&look) else {
                 return Ok(look);
             };
             let rest = limit.saturating_sub(begun.elapsed());
@@ -327,7 +269,7 @@ impl Course<'_> {
     }
 
     /// Takes record and taint away.
-    async fn clear(&self, mut look: Look, is_undone: bool) -> Result<Look, Failure> {
+    async fn clear(&self, mut look: Look) -> Result<Look, Failure> {
         let site = self.site;
         let meant = look.evidence.signs.record.clone();
         let mut tries = Tries::default();
@@ -344,11 +286,11 @@ impl Course<'_> {
                 Written::Unknown => return_open(&site.node, &failure, site.program()),
                 Written::No | Written::Yes => failure,
             })?;
-            if !self.sight(&look, is_undone).is_fenced() {
+            if !self.sight(&look).is_fenced() {
                 return Ok(look);
             }
             self.expect(meant.as_ref(), &look)?;
-            self.judge(&look, is_undone)?;
+            self.judge(&look)?;
         }
     }
 
@@ -360,26 +302,25 @@ impl Course<'_> {
         }
     }
 
-    fn judge(&self, look: &Look, is_undone: bool) -> Result<(), Failure> {
+    fn judge(&self, look: &Look) -> Result<(), Failure> {
         let site = self.site;
-        self.may_return(look, is_undone)
+        self.may_return(look)
             .map_err(|refusal| stays(&site.node, &refusal, site.program()))
     }
 
-    fn may_return(&self, look: &Look, is_undone: bool) -> Result<(), Refusal> {
+    fn may_return(&self, look: &Look) -> Result<(), Refusal> {
         let insists = self.args.insist.contains(&Insist::BootId);
-        self.sight(look, is_undone)
-            .may_return(self.site.now(), insists)
+        self.sight(look).may_return(self.site.now(), insists)
     }
 
-    fn sight(&self, look: &Look, is_undone: bool) -> back::Sight {
+    fn sight(&self, look: &Look) -> back::Sight {
         let evidence = &look.evidence;
         back::Sight {
             signs: evidence.signs.clone(),
             uid: evidence.uid().to_owned(),
             boot_id: evidence.boot_id().to_owned(),
             is_annotated: evidence.is_annotated(),
-            is_undone,
+            is_undone: self.is_undone,
         }
     }
 

@@ -6,6 +6,7 @@ mod support;
 
 mod back;
 mod crashes;
+mod deleted;
 mod documented;
 mod doubts;
 mod dry_run;

@@ -68,7 +68,10 @@ impl Site<'_> {
         let change = self
             .write_lock(locks.hold_seen(&self.node, &options, None, None))
             .await
-            .map_err(|failure| not_held(&self.node, failure, self.program()))?;
+            .map_err(|failure| match failure {
+                Failure::Lock(Error::NodeNotFound(_)) => self.missing(),
+                failure => not_held(&self.node, failure, self.program()),
+            })?;
         let terminal = self.session.terminal;
         for &aside in &change.asides {
             terminal.remark(change::aside(aside, std::slice::from_ref(&self.node)));

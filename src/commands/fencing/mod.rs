@@ -8,6 +8,7 @@ mod program;
 mod recording;
 mod variables;
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 
 use futures::future::join;
@@ -49,6 +50,8 @@ pub(crate) struct Site<'a> {
     /// Where programs are.
     path: Option<&'a OsStr>,
     interrupt: Interruption,
+    /// The Node was seen.
+    is_seen: Cell<bool>,
 }
 
 /// What is seen of it.
@@ -66,7 +69,7 @@ pub(crate) struct Look {
 pub(crate) enum Written {
     /// It is done.
     Yes,
-    /// The Node has changed meanwhile: look again.
+    /// The Node has changed meanwhile, or is gone: look again.
     No,
     /// The answer was lost: look again whether it is done. It may also be done later.
     Unknown,
@@ -102,11 +105,13 @@ impl<'a> Site<'a> {
             inherited: start.environment.get(TOKEN),
             path: start.environment.get_os("PATH"),
             interrupt,
+            is_seen: Cell::new(false),
         })
     }
 
-    /// Ends the verb: tells what went wrong, if anything.
+    /// Ends the verb: tells what went wrong, if anything. Ctrl-C ends it at once by now.
     pub(crate) async fn end(&self, verb: Verb, result: Result<(), Failure>) -> Code {
+        many::exit_at_interrupt();
         let problems = Problems::changing(&self.session, verb);
         if let Err(failure) = result {
             problems.tell(&failure);
@@ -136,7 +141,7 @@ impl<'a> Site<'a> {
     /// Reads the node and its lock, side by side.
     ///
     /// # Errors
-    /// Where there is no such Node, one can't be read, or it was interrupted.
+    /// Where there is no such Node, or none any more, one can't be read, or it was interrupted.
     pub(crate) async fn look(&self) -> Result<Look, Failure> {
         let begun = Machine.boot();
         let looking = async {
@@ -144,7 +149,8 @@ impl<'a> Site<'a> {
             let (evidence, seen) = join(self.reader.evidence(&self.node), seeing).await;
             let evidence = evidence
                 .map_err(|error| explain(error, "get"))?
-                .ok_or_else(|| Error::NodeNotFound(self.node.clone()))?;
+                .ok_or_else(|| self.missing())?;
+            self.is_seen.set(true);
             let lease = seen?.lease;
             let at = self.as_of(begun);
             Ok(Look {
@@ -154,6 +160,15 @@ impl<'a> Site<'a> {
             })
         };
         self.or_interrupted(looking).await
+    }
+
+    /// That there is no such Node: of one that was there, no other name can be meant.
+    fn missing(&self) -> Failure {
+        let node = self.node.clone();
+        match self.is_seen.get() {
+            true => Failure::NodeGone { node },
+            false => Error::NodeNotFound(node).into(),
+        }
     }
 
     /// How many nodes of its zone are silent, itself included.
@@ -166,13 +181,14 @@ impl<'a> Site<'a> {
     /// not record it must not power it off. Where no answer comes, the hook's announcement will tell.
     ///
     /// # Errors
-    /// Where it would not, for another cause than a change meanwhile.
+    /// Where it would not, for another cause than a change meanwhile, and where it was interrupted.
     pub(crate) async fn may_patch(&self, patch: &Value) -> Result<(), Failure> {
         let manager = &self.write.field_manager;
         let patching = self.reader.patch_node(&self.node, patch, manager, true);
-        match patching.await {
+        let patching = async { Ok(patching.await) };
+        match self.or_interrupted(patching).await? {
             Ok(()) => Ok(()),
-            Err(error) if error.is_conflict() || error.leaves_writes_unknown() => Ok(()),
+            Err(error) if has_changed(&error) || error.leaves_writes_unknown() => Ok(()),
             Err(error) => Err(explain(error, "patch").into()),
         }
     }
@@ -197,7 +213,7 @@ impl<'a> Site<'a> {
         };
         match answer {
             Ok(()) => Ok(Written::Yes),
-            Err(error) if error.is_conflict() => Ok(Written::No),
+            Err(error) if has_changed(&error) => Ok(Written::No),
             Err(error) if error.leaves_writes_unknown() => Ok(Written::Unknown),
             Err(error) => Err(explain(error, "patch").into()),
         }
@@ -283,6 +299,11 @@ fn earlier(now: Now, span: Span) -> Now {
     }
 }
 
+/// Whether a patch of the Node was refused since that has changed, or is gone: the next look will tell.
+fn has_changed(error: &ApiError) -> bool {
+    error.is_conflict() || error.is_not_found()
+}
+
 /// Names the right behind a refusal of the server's.
 fn explain(source: ApiError, verb: &'static str) -> Error {
     if source.is_forbidden() {
@@ -295,11 +316,6 @@ fn explain(source: ApiError, verb: &'static str) -> Error {
     } else {
         Error::Api(source)
     }
-}
-
-/// Hears Ctrl-C no more: nothing is left to be undone.
-pub(crate) fn over() {
-    many::exit_at_interrupt();
 }
 
 #[cfg(test)]

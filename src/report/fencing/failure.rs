@@ -44,6 +44,18 @@ pub(crate) fn silent_after_hook(node: &str, waited: Duration, program: &Program)
     }
 }
 
+/// A hook for `node` succeeded that was to bring it back, and there is no such Node any more.
+pub(crate) fn gone_after_hook(node: &str) -> Failure {
+    Failure::Hook {
+        message: format!(
+            "the hook succeeded, and node/{node} was deleted meanwhile: it is not in service"
+        ),
+        hint: "its record, its taint and its hold go with it: once it registers again, it is in service"
+            .to_owned(),
+        code: Code::ERROR,
+    }
+}
+
 /// The record of `node` was sent, and it is not known what became of it when the run ended.
 pub(crate) fn record_open(node: &str, why: &Failure, program: &Program) -> Failure {
     Failure::OpenWrite {

@@ -9,7 +9,7 @@ mod remains;
 
 pub(crate) use self::data::Fencing;
 pub(crate) use self::failure::{
-    hook_failed, hook_interrupted, record_open, return_open, silent_after_hook,
+    gone_after_hook, hook_failed, hook_interrupted, record_open, return_open, silent_after_hook,
 };
 pub(crate) use self::hold::{
     hold_left, hold_lost, hold_not_ended, hold_stays, not_ended, not_held, taken_by,

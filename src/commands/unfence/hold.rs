@@ -1,0 +1,104 @@
+//! The hold of a fencing, on the way back: whose it is, whether it may be ended, and its end.
+
+use maintenance_lease::{Acquire, NodeLease};
+use pod_safety::fencing::Record;
+use pod_safety::fencing::steps::Lock;
+
+use super::Course;
+use crate::commands::fencing::{Look, is_of_fencing};
+use crate::failure::{Failure, Fate};
+use crate::report::fencing::{hold_left, hold_lost, taken_by, was_fenced};
+use crate::report::refusal::{person, why};
+
+impl Course<'_> {
+    /// The hold that fencing took, whoever did it.
+    pub(super) fn hold_of_fencing<'l>(&self, look: &'l Look) -> Option<&'l NodeLease> {
+        let lease = look.lease.as_ref()?;
+        let token = lease.token().map(|token| token.to_string());
+        let record = look.evidence.signs.record.as_ref();
+        let is_recorded =
+            record.is_some_and(|record| record.hold.is_some() && record.hold == token);
+        (is_recorded || is_of_fencing(lease, self.site.now())).then_some(lease)
+    }
+
+    /// What somebody else has is left alone.
+    pub(super) fn check_lock(&self, look: &Look) -> Result<(), Failure> {
+        let site = self.site;
+        if site.lock(look.lease.as_ref()) == Lock::Callers {
+            return Ok(());
+        }
+        let seen = maintenance_lease::Seen {
+            node: site.node.clone(),
+            row: maintenance_lease::Sight::Unread,
+            lease: look.lease.clone(),
+        };
+        Ok(site.session.locks.check_acquire(&seen, &Acquire::new())?)
+    }
+
+    /// Asks before somebody else's hold is ended.
+    pub(super) async fn confirm(
+        &self,
+        hold: &NodeLease,
+        record: Option<&Record>,
+    ) -> Result<(), Failure> {
+        let site = self.site;
+        if site.session.locks.is_own(hold) || site.is_dry_run() {
+            return Ok(());
+        }
+        let (node, person) = (&site.node, person(hold));
+        // The reason of a hold may be that of a run that was broken off before.
+        let fact = match record {
+            Some(record) => was_fenced(node, record),
+            None => format!("node/{node} is on hold by {person}{}", why(hold)),
+        };
+        let facts = [
+            format!("{}: 1 node", site.session.place()),
+            format!("  {fact}"),
+        ];
+        let question =
+            format!("End the hold of {person} on node/{node}, and take it into service?");
+        let terminal = site.session.terminal;
+        terminal.confirm(&facts, &question, self.args.yes).await
+    }
+
+    /// Asks before a hold is ended that no record tells of, be it the caller's own: nothing tells what a
+    /// crash left behind from a fence that is at work.
+    pub(super) async fn confirm_unfinished(&self, hold: &NodeLease) -> Result<(), Failure> {
+        let site = self.site;
+        if site.is_dry_run() {
+            return Ok(());
+        }
+        let (node, person) = (&site.node, person(hold));
+        let facts = [
+            format!("{}: 1 node", site.session.place()),
+            format!(
+                "  node/{node} is not fenced, and on hold by {person} for a fencing that is under way \
+                 or was broken off{}",
+                why(hold)
+            ),
+        ];
+        let question = format!("Is no fence of it at work any more? End the hold on node/{node}?");
+        let terminal = site.session.terminal;
+        terminal.confirm(&facts, &question, self.args.yes).await
+    }
+
+    /// Ends the hold, once nothing else of the fencing is left. Where somebody else has the node by now,
+    /// that is told.
+    pub(super) async fn end_hold(&self) -> Result<(), Failure> {
+        let (site, terminal) = (self.site, self.site.session.terminal);
+        let Some(hold) = &self.hold else {
+            return Ok(());
+        };
+        let Err(failure) = site.unhold(hold).await else {
+            return Ok(());
+        };
+        if let Some(lease) = taken_by(&failure) {
+            terminal.warn(hold_lost(&site.node, &person(lease)));
+            return Ok(());
+        }
+        if failure.fate() == Fate::AsBefore {
+            terminal.warn(hold_left(&site.node, site.program()));
+        }
+        Err(failure)
+    }
+}

@@ -1,0 +1,180 @@
+//! A Node that somebody deletes while it is fenced or taken back: the fencing goes with it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::Method;
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{Run, Stage, Treatment};
+
+/// A hook that says that it has begun, and succeeds once the Node is gone.
+const HOOK: [&str; 4] = [
+    "--",
+    "sh",
+    "-c",
+    "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done",
+];
+
+/// A run of `verb` with that, during which the Node is deleted.
+fn deleted_meanwhile(stage: &Stage, verb: &str, node: &str) -> Run {
+    let gate = stage.directory().join("gate");
+    let run = stage.maint([verb, node]).args(HOOK).env("GATE", &gate);
+    let mut run = run.start();
+    run.says("begun");
+    delete(stage, node);
+    std::fs::write(&gate, "").expect("a file");
+    run.ends()
+}
+
+/// Deletes the Node. Its Lease stays where it is, as where nobody collects what it leaves behind.
+fn delete(stage: &Stage, node: &str) {
+    let nobodys = json!({"metadata": {"ownerReferences": null}}).to_string();
+    stage.kubectl(&[
+        "patch",
+        "lease",
+        node,
+        "--namespace=kube-node-maintenance",
+        "--type=merge",
+        "-p",
+        &nobodys,
+    ]);
+    stage.kubectl(&["delete", "node", node]);
+}
+
+/// Nobody has the lock of a node that is gone.
+#[track_caller]
+fn is_free(stage: &Stage, node: &str) {
+    assert!(stage.lease(node).is_some());
+    assert_eq!(stage.holder(node), None);
+}
+
+/// Keeps what is written to Nodes.
+fn keeping(method: &Method, path: &str) -> Treatment {
+    let is_write = *method == Method::PATCH && path.contains("/nodes/");
+    match is_write && !path.contains("dryRun") {
+        true => Treatment::Keep,
+        false => Treatment::Pass,
+    }
+}
+
+/// The machine is on again, and Kubernetes knows of none: whatever comes next can't be done to it.
+#[test]
+fn a_node_that_is_deleted_under_the_hook_of_its_return_is_told_of() {
+    let (stage, node) = Stage::with_silent_node("deleted-back");
+    stage.fence(&node);
+    assert_snapshot!(deleted_meanwhile(&stage, "unfence", &node), @r#"
+    $ kubectl maint unfence worker-1 -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
+    -- stderr
+    begun
+    node/worker-1: the hold of its fencing is ended
+    error: the hook succeeded, and node/worker-1 was deleted meanwhile: it is not in service
+    hint: its record, its taint and its hold go with it: once it registers again, it is in service
+    -- exit code 1
+    "#);
+    is_free(&stage, &node);
+}
+
+/// Nor is there anything to wait for once it goes while it is waited for.
+#[test]
+fn a_node_that_is_deleted_while_it_is_waited_for_is_told_of() {
+    let (stage, node) = Stage::with_silent_node("deleted-awaited");
+    stage.fence(&node);
+    let mut run = stage.maint(["unfence", &node, "--", "true"]).start();
+    run.says("waiting up to 5m until it is back");
+    delete(&stage, &node);
+    let run = run.ends();
+    assert_eq!(run.code, 1, "{run}");
+    let told = format!("error: the hook succeeded, and node/{node} was deleted meanwhile");
+    assert!(run.stderr.contains(&told), "{run}");
+    is_free(&stage, &node);
+}
+
+/// Without a hook nothing succeeded that would have to be told.
+#[test]
+fn a_node_that_is_deleted_while_its_record_is_taken_away_leaves_no_hold() {
+    let (stage, node) = Stage::with_silent_node("deleted-cleared");
+    stage.fence(&node);
+    stage.comes_back(&node, "boot-2");
+    let (gate, _cluster) = stage.gate(keeping);
+    let run = stage.maint(["unfence", &node]).kubeconfig(&gate.kubeconfig);
+    let run = run.start();
+    let kept = gate.kept();
+    delete(&stage, &node);
+    assert_eq!(kept.passes(), 404);
+    assert_snapshot!(run.ends(), @"
+    $ kubectl maint unfence worker-1
+    -- stderr
+    node/worker-1: the hold of its fencing is ended
+    error: node/worker-1 was deleted meanwhile: its lock goes with it, and what was recorded there
+    -- exit code 1
+    ");
+    is_free(&stage, &node);
+}
+
+/// What the hook did stays done, and nobody is sent to another node.
+#[test]
+fn a_node_that_is_deleted_under_the_hook_of_its_fencing_is_told_of() {
+    let (stage, node) = Stage::with_silent_node("deleted-hook");
+    assert_snapshot!(deleted_meanwhile(&stage, "fence", &node), @r#"
+    $ kubectl maint fence worker-1 -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
+    -- stderr
+    lease/worker-1 created
+    node/worker-1 on hold until it is unfenced
+    begun
+    node/worker-1: the hold of its fencing is ended
+    Warning: the hook succeeded and was not recorded: by its word node/worker-1 is off
+    error: node/worker-1 was deleted meanwhile: its lock goes with it, and what was recorded there
+    -- exit code 1
+    "#);
+    is_free(&stage, &node);
+}
+
+/// A record without an answer will not be written any more, and the hold needs not stay for it.
+#[test]
+fn a_record_that_gets_no_answer_before_its_node_is_deleted_leaves_no_hold() {
+    let (stage, node) = Stage::with_silent_node("deleted-record");
+    let (gate, _cluster) = stage.gate(keeping);
+    let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=2s"];
+    let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).start();
+    let kept = gate.kept();
+    delete(&stage, &node);
+    assert_snapshot!(run.ends(), @"
+    $ kubectl maint fence worker-1 --powered-off=dark --request-timeout=2s
+    -- stderr
+    lease/worker-1 created
+    node/worker-1 on hold until it is unfenced
+    node/worker-1: the hold of its fencing is ended
+    error: node/worker-1 was deleted meanwhile: its lock goes with it, and what was recorded there
+    -- exit code 1
+    ");
+    assert_eq!(kept.passes(), 404);
+    is_free(&stage, &node);
+}
+
+/// No Lease is made for one that is gone by then.
+#[test]
+fn a_node_that_is_deleted_before_it_is_held_is_told_of() {
+    let (stage, node) = Stage::with_silent_node("deleted-unheld");
+    let reads = AtomicUsize::new(0);
+    let path = format!("/api/v1/nodes/{node}");
+    let (gate, _cluster) = stage.gate(move |method, asked| {
+        let is_read = *method == Method::GET && asked.starts_with(&path);
+        match is_read && reads.fetch_add(1, Ordering::SeqCst) == 1 {
+            true => Treatment::Keep,
+            false => Treatment::Pass,
+        }
+    });
+    let fence = ["fence", &node, "--powered-off=dark"];
+    let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).start();
+    let kept = gate.kept();
+    stage.kubectl(&["delete", "node", &node]);
+    assert_eq!(kept.passes(), 404);
+    assert_snapshot!(run.ends(), @"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    -- stderr
+    error: node/worker-1 was deleted meanwhile: its lock goes with it, and what was recorded there
+    -- exit code 1
+    ");
+    assert_eq!(stage.lease(&node), None);
+}
