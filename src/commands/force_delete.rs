@@ -175,9 +175,9 @@ pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Cod
         args,
         asked: &asked,
     };
-    let code = work.run().await?;
+    let result = work.run().await;
     session.warn_of_clocks();
-    Ok(code)
+    result
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod modules;
 mod support;
 
 mod back;
+mod clocks;
 mod crashes;
 mod deleted;
 mod documented;

@@ -1,0 +1,57 @@
+//! A local clock that is off: how old a heartbeat is goes by the server's, and that is said.
+
+use control_plane::{NodeSpec, Readiness};
+
+use crate::support::Treatment::Ahead;
+use crate::support::{Run, SILENCE, Stage};
+
+/// A run whose local clock is so many seconds behind the server's.
+fn behind(stage: &Stage, seconds: i64, words: &[&str]) -> Run {
+    let (gate, _cluster) = stage.gate(move |_, _| Ahead(seconds));
+    stage.maint(words).kubeconfig(&gate.kubeconfig).run()
+}
+
+/// Dry or not, fenced or refused: it is said once.
+#[track_caller]
+fn is_told(run: &Run, way: &str, code: i32) {
+    assert_eq!(run.code, code, "{run}");
+    let told = run.stderr.lines().filter(|line| {
+        line.starts_with("Warning: the local clock is ")
+            && line.ends_with(&format!(" {way} the API server's; the server's counts"))
+    });
+    assert_eq!(told.count(), 1, "{run}");
+}
+
+#[test]
+fn a_local_clock_that_is_off_is_told_of_by_fence_and_unfence() {
+    let (stage, node) = Stage::with_silent_node("odd-clock");
+    let fence = ["fence", &node, "--powered-off=dark"];
+    for dry_run in ["--dry-run=client", "--dry-run=server"] {
+        let run = behind(&stage, 10, &[&fence[..], &[dry_run]].concat());
+        is_told(&run, "behind", 0);
+    }
+    // A minute more, and this node's last sign of life is of just now.
+    is_told(&behind(&stage, -290, &fence), "ahead of", 6);
+    is_told(&behind(&stage, 10, &fence), "behind", 0);
+    let run = behind(&stage, 10, &["unfence", &node, "--dry-run=server"]);
+    is_told(&run, "behind", 6);
+}
+
+#[test]
+fn a_local_clock_that_is_off_is_told_of_beside_the_report_of_a_forced_deletion() {
+    let stage = Stage::new("odd-report");
+    let silent = NodeSpec {
+        name: stage.name("worker-1"),
+        ready: Readiness::Unknown,
+        heartbeat_age: SILENCE,
+        ..NodeSpec::default()
+    };
+    let target = format!("node/{}", silent.name);
+    stage.plane.create_nodes(&[silent]).expect("a node");
+    let force = ["force-delete", &target];
+    is_told(&behind(&stage, 10, &force), "behind", 6);
+    let dry_run = [&force[..], &["--dry-run=server"]].concat();
+    is_told(&behind(&stage, -10, &dry_run), "ahead of", 6);
+    let nowhere = ["force-delete", "pod/nowhere", "-n", "default"];
+    is_told(&behind(&stage, 10, &nowhere), "behind", 1);
+}
