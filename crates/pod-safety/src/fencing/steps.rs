@@ -3,12 +3,17 @@
 //! Nothing of an earlier run is remembered but what stands in the cluster: whoever runs it again after
 //! a crash sees what was done and goes on from there.
 
+mod doubts;
+#[cfg(test)]
+mod scenes;
+
 use maintenance_lease::protocol::{Now, Span};
 
+pub use self::doubts::{Insistence, Refusal};
 use super::record::Since;
 use crate::facts::Zone;
-use crate::known::{Known, Why};
-use crate::node::{Signs, Status};
+use crate::known::Known;
+use crate::node::Signs;
 
 /// What is seen of a node that is to be fenced.
 #[derive(Clone, Debug)]
@@ -56,39 +61,6 @@ pub enum Step {
     HoldAgain,
     /// Follow until nothing of the node is left: all else is done.
     Follow,
-}
-
-/// Why a node is not fenced.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Its kubelet gave a sign of life so long ago.
-    Alive(Span),
-    /// It was fenced, and its kubelet gave a sign of life so long ago.
-    BackAlive(Span),
-    /// Its kubelet gives no sign of life, and the control plane has not called it silent: what its Ready
-    /// condition says instead, `None` where it has none.
-    NotCalledSilent(Option<Status>),
-    /// It is not known whether its kubelet is alive.
-    HeartbeatUnknown(Why),
-    /// Too many of its zone are silent.
-    MassLoss(Zone),
-    /// It is not known how many of its zone are.
-    ZoneUnknown(Why),
-    /// Somebody is at work on it already, who doesn't know of holds.
-    Remediation(String),
-    /// It is not known whether somebody is.
-    RemediationUnknown(Why),
-}
-
-/// What the operator insists on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Insistence {
-    /// It is to be fenced though most of its zone seems lost.
-    pub mass_loss: bool,
-    /// It is to be fenced though nobody could read how its zone is.
-    pub zone_unknown: bool,
-    /// It is to be fenced though the caller may not read whether it is being remediated.
-    pub remediation_unknown: bool,
 }
 
 impl Sight {
@@ -144,26 +116,7 @@ impl Sight {
         if self.is_fenced() {
             return Ok(self.go_on());
         }
-        // That is seen by what changes, whatever the clock of the kubelet says: where its heartbeat is
-        // ahead of the clock, the control plane still knows.
-        let status = self.signs.status();
-        if status != Some(Status::Unknown) {
-            return Err(Refusal::NotCalledSilent(status));
-        }
-        match &self.remediation {
-            Known::Yes(Some(who)) => return Err(Refusal::Remediation(who.clone())),
-            Known::Yes(None) => {}
-            Known::Unknown(Why::Forbidden(_)) if insistence.remediation_unknown => {}
-            Known::Unknown(why) => return Err(Refusal::RemediationUnknown(why.clone())),
-        }
-        match &self.zone {
-            Known::Yes(zone) if zone.is_lost() && !insistence.mass_loss => {
-                return Err(Refusal::MassLoss(zone.clone()));
-            }
-            Known::Yes(_) => {}
-            Known::Unknown(_) if insistence.zone_unknown => {}
-            Known::Unknown(why) => return Err(Refusal::ZoneUnknown(why.clone())),
-        }
+        self.check_doubts(insistence)?;
         Ok(match (self.lock, self.is_proven) {
             (Lock::Others | Lock::Nobodys, _) => Step::Hold,
             (Lock::Callers, false) => Step::Fence,
@@ -174,78 +127,11 @@ impl Sight {
 
 #[cfg(test)]
 mod tests {
-    use maintenance_lease::protocol::Instant;
-
+    use super::scenes::{NOW, ago, evicting, fenced, next, zone};
     use super::*;
-    use crate::fencing::record::{How, Record};
-    use crate::node::Ready;
-    use crate::taint::{NoExecute, OutOfService};
-
-    const NOW: Instant = Instant::from_micros(1_000_000_000);
-
-    fn ago(seconds: u32) -> Known<Option<Instant>> {
-        Known::Yes(Some(NOW - Span::seconds(seconds)))
-    }
-
-    fn zone(silent: usize, nodes: usize) -> Zone {
-        Zone {
-            name: Some("a".to_owned()),
-            silent,
-            nodes,
-        }
-    }
-
-    /// A silent node that is locked, and known to be off.
-    fn silent() -> Sight {
-        Sight {
-            signs: Signs {
-                ready: Some(Ready {
-                    status: Status::Unknown,
-                    since: None,
-                }),
-                heartbeat: ago(90),
-                reported: None,
-                out_of_service: OutOfService::No,
-                record: None,
-            },
-            uid: "u".to_owned(),
-            boot_id: "b".to_owned(),
-            zone: Known::Yes(zone(1, 3)),
-            remediation: Known::Yes(None),
-            lock: Lock::Callers,
-            is_proven: true,
-            is_recorded: false,
-        }
-    }
-
-    fn evicting() -> OutOfService {
-        OutOfService::Evicting(NoExecute {
-            key: String::new(),
-            value: String::new(),
-            added: None,
-        })
-    }
-
-    fn fenced() -> Sight {
-        let mut sight = silent();
-        sight.signs.out_of_service = evicting();
-        sight.signs.record = Some(Record {
-            who: "alice".to_owned(),
-            why: None,
-            when: String::new(),
-            how: How::PoweredOff(String::new()),
-            boot_id: "b".to_owned(),
-            node_uid: "u".to_owned(),
-            hold: None,
-        });
-        sight
-    }
-
-    fn next(change: impl FnOnce(&mut Sight)) -> Result<Step, Refusal> {
-        let mut sight = silent();
-        change(&mut sight);
-        sight.next(Now::at(NOW), Insistence::default())
-    }
+    use crate::known::Why;
+    use crate::node::{Ready, Status};
+    use crate::taint::OutOfService;
 
     #[test]
     fn each_step_follows_from_what_was_done() {
@@ -399,77 +285,5 @@ mod tests {
             sight.signs.heartbeat = far();
         });
         assert_eq!(followed, Ok(Step::Follow));
-    }
-
-    #[test]
-    fn the_loss_of_most_of_a_zone_is_suspect() {
-        for (lost, total, suspect) in [(1, 1, true), (1, 2, false), (11, 20, false), (12, 20, true)]
-        {
-            let mut sight = silent();
-            sight.zone = Known::Yes(zone(lost, total));
-            let next = |insist| {
-                let insistence = Insistence {
-                    mass_loss: insist,
-                    ..Insistence::default()
-                };
-                sight.next(Now::at(NOW), insistence)
-            };
-            let expected = match suspect {
-                true => Err(Refusal::MassLoss(zone(lost, total))),
-                false => Ok(Step::Record),
-            };
-            assert_eq!(next(false), expected);
-            assert_eq!(next(true), Ok(Step::Record));
-        }
-    }
-
-    #[test]
-    fn a_zone_that_nobody_could_read_is_a_doubt_of_its_own() {
-        let mut sight = silent();
-        sight.zone = Known::Unknown(Why::NotRead);
-        let next = |insistence| sight.next(Now::at(NOW), insistence);
-        let mass_loss = Insistence {
-            mass_loss: true,
-            ..Insistence::default()
-        };
-        assert_eq!(next(mass_loss), Err(Refusal::ZoneUnknown(Why::NotRead)));
-        let zone_unknown = Insistence {
-            zone_unknown: true,
-            ..Insistence::default()
-        };
-        assert_eq!(next(zone_unknown), Ok(Step::Record));
-    }
-
-    #[test]
-    fn an_unknown_remediation_is_none_only_for_who_may_not_ask_and_insists() {
-        let forbidden = || Why::Forbidden("get leases".to_owned());
-        let silent_server = || Why::NoAnswer("no answer within 10s".to_owned());
-        for (why, insist, goes_on) in [
-            (forbidden(), false, false),
-            (forbidden(), true, true),
-            (silent_server(), false, false),
-            (silent_server(), true, false),
-        ] {
-            let mut sight = silent();
-            sight.remediation = Known::Unknown(why.clone());
-            let insistence = Insistence {
-                remediation_unknown: insist,
-                ..Insistence::default()
-            };
-            let expected = match goes_on {
-                true => Ok(Step::Record),
-                false => Err(Refusal::RemediationUnknown(why)),
-            };
-            assert_eq!(sight.next(Now::at(NOW), insistence), expected);
-        }
-    }
-
-    #[test]
-    fn who_is_at_work_already_is_left_alone() {
-        let by_another = next(|sight| {
-            sight.remediation = Known::Yes(Some("a controller".to_owned()));
-        });
-        let who = "a controller".to_owned();
-        assert_eq!(by_another, Err(Refusal::Remediation(who)));
     }
 }

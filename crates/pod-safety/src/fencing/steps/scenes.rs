@@ -1,0 +1,76 @@
+//! Nodes as the tests of this module see them.
+
+use maintenance_lease::protocol::{Instant, Now, Span};
+
+use super::{Insistence, Lock, Refusal, Sight, Step};
+use crate::facts::Zone;
+use crate::fencing::record::{How, Record};
+use crate::known::Known;
+use crate::node::{Ready, Signs, Status};
+use crate::taint::{NoExecute, OutOfService};
+
+pub(super) const NOW: Instant = Instant::from_micros(1_000_000_000);
+
+pub(super) fn ago(seconds: u32) -> Known<Option<Instant>> {
+    Known::Yes(Some(NOW - Span::seconds(seconds)))
+}
+
+pub(super) fn zone(silent: usize, nodes: usize) -> Zone {
+    Zone {
+        name: Some("a".to_owned()),
+        silent,
+        nodes,
+    }
+}
+
+/// A silent node that is locked, and known to be off.
+pub(super) fn silent() -> Sight {
+    Sight {
+        signs: Signs {
+            ready: Some(Ready {
+                status: Status::Unknown,
+                since: None,
+            }),
+            heartbeat: ago(90),
+            reported: None,
+            out_of_service: OutOfService::No,
+            record: None,
+        },
+        uid: "u".to_owned(),
+        boot_id: "b".to_owned(),
+        zone: Known::Yes(zone(1, 3)),
+        remediation: Known::Yes(None),
+        lock: Lock::Callers,
+        is_proven: true,
+        is_recorded: false,
+    }
+}
+
+pub(super) fn evicting() -> OutOfService {
+    OutOfService::Evicting(NoExecute {
+        key: String::new(),
+        value: String::new(),
+        added: None,
+    })
+}
+
+pub(super) fn fenced() -> Sight {
+    let mut sight = silent();
+    sight.signs.out_of_service = evicting();
+    sight.signs.record = Some(Record {
+        who: "alice".to_owned(),
+        why: None,
+        when: String::new(),
+        how: How::PoweredOff(String::new()),
+        boot_id: "b".to_owned(),
+        node_uid: "u".to_owned(),
+        hold: None,
+    });
+    sight
+}
+
+pub(super) fn next(change: impl FnOnce(&mut Sight)) -> Result<Step, Refusal> {
+    let mut sight = silent();
+    change(&mut sight);
+    sight.next(Now::at(NOW), Insistence::default())
+}
