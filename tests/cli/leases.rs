@@ -2,6 +2,7 @@
 
 use control_plane::Rule;
 use insta::assert_snapshot;
+use maintenance_lease::{Acquire, LeaderElection, Release, Repository};
 use serde_json::{Value, json};
 
 use crate::support::{Cluster, Run, ago, in_memory, on_both, on_real, requests};
@@ -177,6 +178,38 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
         hint: status -o token prints theirs
         -- exit code 2
         ");
+    });
+}
+
+#[test]
+fn elections_of_the_library_are_told_from_its_locks_also_between_two_leaders() {
+    on_both("leases-elected", |cluster| {
+        let namespace = namespace(cluster, "apps");
+        let what = || {
+            let run = cluster.maint(["leases", "-n", &namespace, "-o", "json"]);
+            let list: Value = serde_json::from_str(&run.succeeds().stdout).expect("JSON");
+            let items = list["items"].as_array().expect("a list").clone();
+            let of = |item: &Value| format!("{} {}", item["purpose"], item["state"]);
+            items.iter().map(of).collect::<Vec<_>>().join(", ")
+        };
+        let locks = cluster.locks(Repository::new(namespace.as_str()));
+        let election = LeaderElection::new(locks.clone(), "scheduler").expect("an election");
+        cluster.wait_for(async {
+            let lock = locks.try_acquire("compaction", &Acquire::new()).await;
+            lock.expect("it is free");
+            election.campaign(|_| ()).await.expect("it leads");
+        });
+        assert_snapshot!(what(), @r#""Lock" "Held", "LeaderElection" "Held""#);
+        cluster.wait_for(async {
+            let released = locks.release("scheduler", &Release::new()).await;
+            released.expect("it is given back");
+        });
+        assert_snapshot!(what(), @r#""Lock" "Held", "LeaderElection" "Free""#);
+        cluster.wait_for(async {
+            let lock = locks.try_acquire("scheduler", &Acquire::new()).await;
+            lock.expect("it is free");
+        });
+        assert_snapshot!(what(), @r#""Lock" "Held", "Lock" "Held""#);
     });
 }
 

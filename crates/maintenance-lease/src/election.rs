@@ -8,6 +8,7 @@ use crate::env::nonce;
 use crate::keeper::{HeldLease, Keep};
 use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
+use crate::notes::ELECTION;
 use crate::options::{InvalidOption, check_duration};
 use crate::outcome::{Change, Error};
 use crate::protocol::{Candidacy, Names, Verb, Version};
@@ -162,7 +163,11 @@ impl LeaderElection {
             nonce: names.id(&nonce(&*self.maintenance.api.env)),
             unchanged,
         });
-        Ok(Plan::new(verb, names, None, Extras::default()))
+        let extras = Extras {
+            purpose: Some(ELECTION.to_owned()),
+            ..Extras::default()
+        };
+        Ok(Plan::new(verb, names, None, extras))
     }
 
     /// Whether somebody leads who would have to be waited for.

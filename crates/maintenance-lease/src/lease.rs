@@ -260,6 +260,13 @@ impl NodeLease {
         self.notes.purpose.as_deref()
     }
 
+    /// A [`LeaderElection`](crate::LeaderElection) was held on it last, and no lock was taken since. What
+    /// client-go elects on carries no such mark.
+    #[must_use]
+    pub fn is_of_election(&self) -> bool {
+        self.notes.are_of_election()
+    }
+
     /// Its Node is marked as one that was fenced, whoever has the lock now: look at the Node for more.
     #[must_use]
     pub fn is_fenced(&self) -> bool {

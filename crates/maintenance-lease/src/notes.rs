@@ -29,6 +29,10 @@ pub(crate) mod annotation {
     ];
 }
 
+/// The purpose of a Lease that a leader is elected on. It outlasts the lead: whoever follows is elected
+/// on it, too.
+pub(crate) const ELECTION: &str = "leader-election";
+
 /// The annotations that this tool writes, in its own words.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Notes {
@@ -58,6 +62,11 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
+    /// A leader is elected on the Lease, or was by whoever had it last.
+    pub(crate) fn are_of_election(&self) -> bool {
+        self.purpose.as_deref() == Some(ELECTION)
+    }
+
     /// What the annotations say of a Lease that counts `transitions`.
     ///
     /// Other tools, such as client-go's leader election, leave our annotations in place when they

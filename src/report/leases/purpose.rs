@@ -22,6 +22,8 @@ pub(super) struct Traits<'a> {
     pub(super) strategy: Option<&'a str>,
     /// Its last acquisition was one of this tool's or its library's.
     pub(super) ours: bool,
+    /// The library elected a leader on it last.
+    pub(super) of_election: bool,
     /// Somebody has, or had, it for some time.
     pub(super) used: bool,
 }
@@ -60,6 +62,7 @@ impl<'a> Traits<'a> {
             labels: &any.labels,
             strategy: any.strategy.as_deref(),
             ours: lease.token().is_some() || lease.last_holder().is_some(),
+            of_election: lease.is_of_election(),
             used: lease.holder().is_some() || lease.duration_seconds() > 0,
         }
     }
@@ -86,6 +89,7 @@ impl Purpose {
             Some(strategy) => Self::Election {
                 strategy: Some(strategy.to_owned()),
             },
+            None if traits.of_election => Self::Election { strategy: None },
             None if traits.ours => Self::Lock,
             None if traits.used => Self::Election { strategy: None },
             None => Self::Unknown,
@@ -170,6 +174,7 @@ mod tests {
             labels: &labels,
             strategy: None,
             ours: false,
+            of_election: false,
             used: true,
         };
         change(&mut traits);
@@ -232,6 +237,15 @@ mod tests {
             of("apps", "compaction", |traits| traits.ours = true),
             "lock of an application"
         );
+    }
+
+    #[test]
+    fn elections_of_the_library_are_not_taken_for_locks() {
+        let elected = |traits: &mut Traits<'_>| {
+            traits.ours = true;
+            traits.of_election = true;
+        };
+        assert_eq!(of("apps", "scheduler", elected), "leader election");
     }
 
     #[test]

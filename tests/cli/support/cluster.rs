@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use control_plane::ControlPlane;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use maintenance_lease::{Maintenance, Repository};
 use sandbox::{Sandbox, Serving};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -138,6 +139,18 @@ impl Cluster {
     /// A run of the plugin as alice, whose words name this test's objects by their short names.
     pub(crate) fn maint<S: AsRef<str>>(&self, arguments: impl IntoIterator<Item = S>) -> Maint {
         Maint::new(&self.kubeconfig, self.directory.path(), &self.prefix).args(arguments)
+    }
+
+    /// Alice's locks through the library, as an application has them.
+    pub(crate) fn locks(&self, repository: Repository) -> Maintenance {
+        let builder = Maintenance::builder(self.client.clone(), "alice@bastion");
+        let locks = builder.repository(repository).build();
+        locks.expect("an identity")
+    }
+
+    /// Runs what uses the library to its end.
+    pub(crate) fn wait_for<T>(&self, future: impl Future<Output = T>) -> T {
+        RUNTIME.block_on(future)
     }
 
     /// Makes a ready node and returns its name.

@@ -64,7 +64,9 @@ pub(super) fn imagined(
             lease.notes.released_by.clone_from(&task.extras.released_by);
             lease.notes.reason.clone_from(&task.extras.reason);
             lease.notes.hold_until = None;
-            lease.notes.purpose = None;
+            if !lease.is_of_election() {
+                lease.notes.purpose = None;
+            }
             lease.notes.nonce = None;
             lease.renewed = Some(renewed);
             lease.duration = 1;

@@ -129,6 +129,7 @@ fn annotations(
     let before = seen.and_then(NodeLease::holder);
     let outdated = seen.is_some_and(|lease| lease.notes.outdated);
     let had_purpose = seen.is_some_and(|lease| lease.notes.purpose.is_some());
+    let of_election = seen.is_some_and(NodeLease::is_of_election);
     let mut set = Map::new();
     let mut note = |name: &str, value: Value| {
         set.insert(name.to_owned(), value);
@@ -174,7 +175,7 @@ fn annotations(
             }
             note(annotation::REASON, json!(extras.reason));
             note(annotation::HOLD_UNTIL, Value::Null);
-            if had_purpose {
+            if had_purpose && !of_election {
                 note(annotation::PURPOSE, Value::Null);
             }
             // The words that are left are not those of who takes it next, by whatever tool.
@@ -326,6 +327,27 @@ mod tests {
         let with = seen(r#","annotations":{"kubectl-maint.dev/purpose":"fencing"}"#);
         assert_eq!(with.purpose(), Some("fencing"));
         assert_eq!(purpose(&with, None), Some(Value::Null));
+    }
+
+    #[test]
+    fn the_purpose_goes_with_a_release_but_for_an_election() {
+        let after = |purpose: &str| {
+            let mut names = Names::default();
+            let lease = seen(&format!(
+                r#","annotations":{{"kubectl-maint.dev/purpose":"{purpose}"}}"#
+            ));
+            let release = Write::Release {
+                of: lease.reduced(&mut names).acquisition().expect("held"),
+                at: Instant::from_micros(1),
+                renewed: Instant::from_micros(0),
+            };
+            let patch = merge_patch(&release, &lease, &Extras::default(), &names);
+            patch["metadata"]["annotations"]
+                .get("kubectl-maint.dev/purpose")
+                .cloned()
+        };
+        assert_eq!(after("fencing"), Some(Value::Null));
+        assert_eq!(after("leader-election"), None);
     }
 
     #[test]
