@@ -57,7 +57,7 @@ pub(crate) struct Item {
     /// What was left of the reason when it was released.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_reason: Option<String>,
-    /// Oddities: unreadableTime, clockAhead, overlong.
+    /// Oddities: unreadableTime, clockAhead, overlong, deleting.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     flags: Vec<&'static str>,
     /// kubectl's words for the node; absent where it may not be read.

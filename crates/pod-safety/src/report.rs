@@ -20,9 +20,11 @@ pub struct Target {
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
-    /// Its uid.
+    /// Its uid; empty where it can't be read.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Its resource version.
+    /// Its resource version; empty where it can't be read.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
     /// Its node, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]

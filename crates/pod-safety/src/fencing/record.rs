@@ -20,8 +20,9 @@ pub struct Record {
     pub when: String,
     /// How it is known that nothing runs there any more.
     pub how: How,
-    /// `status.nodeInfo.bootID` of the Node then: another one means that it was restarted since.
-    #[serde(rename = "bootID", default)]
+    /// `status.nodeInfo.bootID` of the Node then: another one means that it was restarted since. Empty
+    /// where its kubelet had not said it.
+    #[serde(rename = "bootID", default, skip_serializing_if = "String::is_empty")]
     pub boot_id: String,
     /// The Node's uid then: another one means that it is a new Node.
     pub node_uid: String,
@@ -172,9 +173,16 @@ mod tests {
                 output: String::new(),
                 isolated: true,
             },
-            ..hooked
+            ..hooked.clone()
         };
         assert_eq!(Record::parse(&isolated.print()), Some(isolated));
+        let unknown = Record {
+            boot_id: String::new(),
+            ..hooked
+        };
+        let text = unknown.print();
+        assert!(!text.contains("bootID"), "{text}");
+        assert_eq!(Record::parse(&text), Some(unknown));
         assert_eq!(Record::parse("yes"), None);
     }
 }
