@@ -5,25 +5,38 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use control_plane::{Binary, target_dir};
-use sandbox::{Sandbox, Serving};
+use sandbox::{Node, Sandbox, Serving};
+use tokio::task::JoinSet;
+use tokio::time::interval;
 
 use crate::control_plane::ensure_built;
+
+/// As often as kubelets say that they are alive.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// It ends, with its files, when it is dropped.
 pub(crate) struct Practice {
     _serving: Serving,
+    _kubelets: JoinSet<()>,
     directory: tempfile::TempDir,
 }
 
 impl Practice {
-    /// Starts one with these nodes.
-    pub(crate) async fn start(nodes: impl IntoIterator<Item = sandbox::Node>) -> Result<Self> {
-        let sandbox = Sandbox::new();
+    /// Starts one with these nodes, whose kubelets live as long as it does.
+    pub(crate) async fn start(nodes: impl IntoIterator<Item = Node>) -> Result<Self> {
+        Self::of(Sandbox::new(), nodes).await
+    }
+
+    async fn of(sandbox: Sandbox, nodes: impl IntoIterator<Item = Node>) -> Result<Self> {
+        let mut kubelets = JoinSet::new();
         for node in nodes {
+            let name = node.name().to_owned();
             sandbox.add_node(node);
+            kubelets.spawn(kubelet(sandbox.clone(), name));
         }
         let serving = sandbox
             .serve("127.0.0.1:0")
@@ -36,6 +49,7 @@ impl Practice {
         let practice = Self {
             directory,
             _serving: serving,
+            _kubelets: kubelets,
         };
         let kubeconfig = sandbox.kubeconfig(&practice._serving.url);
         fs::write(practice.kubeconfig(), kubeconfig).context("failed to write a kubeconfig")?;
@@ -45,6 +59,15 @@ impl Practice {
     /// The kubeconfig of its administrator.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.directory.path().join("kubeconfig")
+    }
+}
+
+/// Says again and again that a node is alive.
+async fn kubelet(sandbox: Sandbox, node: String) {
+    let mut heartbeat = interval(HEARTBEAT);
+    loop {
+        heartbeat.tick().await;
+        sandbox.beat(&node);
     }
 }
 
@@ -86,4 +109,35 @@ fn runs(kubectl: &Path) -> bool {
             .stderr(Stdio::null())
             .status()
             .is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often the kubelet of `node` was heard, as the versions of its heartbeat tell.
+    fn renewed(sandbox: &Sandbox, node: &str) -> Option<String> {
+        let lease = sandbox.get("coordination.k8s.io/v1", "Lease", "kube-node-lease", node)?;
+        Some(lease["metadata"]["resourceVersion"].to_string())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn heartbeats_go_on_for_as_long_as_the_node_is_there() {
+        let sandbox = Sandbox::new();
+        let nodes = [Node::named("worker-1"), Node::named("worker-2")];
+        let practice = Practice::of(sandbox.clone(), nodes).await.unwrap();
+        sandbox.remove("v1", "Node", "", "worker-2");
+        let mut last = renewed(&sandbox, "worker-1");
+        assert!(last.is_some());
+        for _ in 0..10 {
+            tokio::time::sleep(HEARTBEAT).await;
+            let next = renewed(&sandbox, "worker-1");
+            assert_ne!(next, last);
+            last = next;
+        }
+        assert_eq!(renewed(&sandbox, "worker-2"), None);
+        drop(practice);
+        tokio::time::sleep(2 * HEARTBEAT).await;
+        assert_eq!(renewed(&sandbox, "worker-1"), last);
+    }
 }

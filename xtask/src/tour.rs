@@ -117,13 +117,7 @@ impl Arguments {
             .enable_all()
             .build()?
             .block_on(async {
-                let practice = Practice::start([
-                    Node::named("control-plane-1"),
-                    Node::named("worker-1").label("pool", "general"),
-                    Node::named("worker-2").label("pool", "general"),
-                    Node::named("worker-3").label("pool", "gpu").cordoned(),
-                ])
-                .await?;
+                let practice = Practice::start(Node::small_cluster()).await?;
                 if self.shell {
                     shell(&practice, path).await
                 } else {

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use control_plane::{Binary, ControlPlane, NodeSpec};
@@ -10,11 +9,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cargo::build_plugin;
 use crate::control_plane::ensure_built;
-use crate::practice::{Practice, kubectl, tools};
+use crate::practice::{HEARTBEAT, Practice, kubectl, tools};
 use crate::say::say;
-
-/// As often as kubelets do.
-const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Leave a real control plane running, with nodes, until it is ended with Ctrl-C
 ///

@@ -152,6 +152,25 @@ current-context: sandbox
         uid
     }
 
+    /// The kubelet of `node` says that it is alive, as kubelets do every ten seconds. A Node that is gone
+    /// has none.
+    pub fn beat(&self, node: &str) {
+        let nodes = self.resource("v1", "Node");
+        let leases = self.resource("coordination.k8s.io/v1", "Lease");
+        let now = self.server.now();
+        let key_of_lease = key(seed::HEARTBEATS, node);
+        self.server.change(|state| {
+            let Some(owner) = state.store.get(&nodes, &key("", node)) else {
+                return;
+            };
+            let mut heartbeat = seed::heartbeat(node, object::uid(owner), now);
+            if let Some(last) = state.store.get(&leases, &key_of_lease) {
+                heartbeat["metadata"] = last["metadata"].clone();
+            }
+            state.store.put(&leases, &key_of_lease, heartbeat);
+        });
+    }
+
     /// Forgets all history: watches and pages from before are told that they expired (410).
     pub fn compact(&self) {
         self.server.state().store.compact();

@@ -38,6 +38,16 @@ impl Node {
         }
     }
 
+    /// The nodes of a small cluster, to try things on.
+    pub fn small_cluster() -> [Self; 4] {
+        [
+            Self::named("control-plane-1"),
+            Self::named("worker-1").label("pool", "general"),
+            Self::named("worker-2").label("pool", "general"),
+            Self::named("worker-3").label("pool", "gpu").cordoned(),
+        ]
+    }
+
     /// Adds a label.
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels.insert(key.to_owned(), value.into());
@@ -56,7 +66,8 @@ impl Node {
         self
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// Its name.
+    pub fn name(&self) -> &str {
         &self.name
     }
 
@@ -130,6 +141,9 @@ impl From<&str> for Node {
     }
 }
 
+/// The namespace of the Leases that kubelets renew.
+pub(crate) const HEARTBEATS: &str = "kube-node-lease";
+
 /// The kubelet's own Lease, from which a cluster tells that the node is alive.
 pub(crate) fn heartbeat(node: &str, uid: &str, now: DateTime<Utc>) -> Value {
     json!({
@@ -137,7 +151,7 @@ pub(crate) fn heartbeat(node: &str, uid: &str, now: DateTime<Utc>) -> Value {
         "kind": "Lease",
         "metadata": {
             "name": node,
-            "namespace": "kube-node-lease",
+            "namespace": HEARTBEATS,
             "ownerReferences": [
                 {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid},
             ],
