@@ -164,3 +164,21 @@ fn everybody_with_all_rights_may_do_everything() {
             .has("/status/allowed", true);
     });
 }
+
+#[test]
+fn volumes_are_kinds_of_which_there_may_be_none() {
+    agree(async |api| {
+        for path in [
+            "/api/v1/persistentvolumes",
+            "/api/v1/namespaces/default/persistentvolumeclaims",
+            "/apis/storage.k8s.io/v1/volumeattachments",
+            "/apis/storage.k8s.io/v1/csidrivers",
+        ] {
+            let list = api.get(path).await.is(200);
+            assert_eq!(list.names(), Vec::<&str>::new(), "{path}");
+        }
+        api.get("/apis/storage.k8s.io/v1/volumeattachments/none")
+            .await
+            .refused(404, "NotFound");
+    });
+}

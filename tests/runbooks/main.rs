@@ -1,7 +1,8 @@
 //! The runbooks of `docs/runbooks`, as an operator runs them: with kubectl, on a real kube-apiserver,
 //! and with stand-ins for the programs that reach a machine. Each runs to its end, and has a step
-//! killed half-way.
+//! killed half-way. And what the README shows to try.
 
+mod five_minutes;
 #[path = "../support/inherited.rs"]
 mod inherited;
 mod investigation;

@@ -156,6 +156,7 @@ fn built_in() -> Vec<Resource> {
             .put_unconditional()
             .with_status()
     };
+    let storage = |kind, plural| Resource::custom("storage.k8s.io", "v1", kind, plural, CLUSTER);
     let rbac = |kind, plural, namespaced| {
         Resource::custom("rbac.authorization.k8s.io", "v1", kind, plural, namespaced)
             .put_unconditional()
@@ -176,6 +177,18 @@ fn built_in() -> Vec<Resource> {
             .with_status()
             .short("svc"),
         core("ServiceAccount", "serviceaccounts", NAMESPACED).short("sa"),
+        core("PersistentVolume", "persistentvolumes", CLUSTER)
+            .with_status()
+            .short("pv"),
+        core(
+            "PersistentVolumeClaim",
+            "persistentvolumeclaims",
+            NAMESPACED,
+        )
+        .with_status()
+        .short("pvc"),
+        storage("VolumeAttachment", "volumeattachments").with_status(),
+        storage("CSIDriver", "csidrivers"),
         Resource::custom("coordination.k8s.io", "v1", "Lease", "leases", NAMESPACED).put_creates(),
         Resource::custom("events.k8s.io", "v1", "Event", "events", NAMESPACED)
             .put_creates()
