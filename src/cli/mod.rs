@@ -4,6 +4,7 @@ pub(crate) mod acquisitions;
 pub(crate) mod again;
 pub(crate) mod changing;
 pub(crate) mod connection;
+pub(crate) mod doubts;
 pub(crate) mod duration;
 pub(crate) mod holder;
 pub(crate) mod hook;

@@ -11,6 +11,7 @@ use pod_safety::fencing::steps::{Insistence, Lock, Sight, Step};
 use pod_safety::fencing::{How, Remains};
 
 use super::fencing::{Hook, LeaseEnd, Look, Recording, Site, Tries, Written, is_of_fencing};
+use crate::cli::doubts::DoubtArgs;
 use crate::cli::duration;
 use crate::cli::hook::HookArgs;
 use crate::cli::output::{OutputArgs, offers_no_token};
@@ -81,9 +82,8 @@ pub(crate) struct FenceArgs {
     #[arg(long, requires = "hook", conflicts_with = "powered_off")]
     pub(crate) isolated: bool,
 
-    /// Why, for everybody who meets the fenced node
-    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
-    pub(crate) message: Option<String>,
+    #[command(flatten)]
+    pub(crate) doubts: DoubtArgs<Insist>,
 
     #[command(flatten)]
     pub(crate) hook: HookArgs,
@@ -98,10 +98,6 @@ pub(crate) struct FenceArgs {
         value_parser = duration::timeout
     )]
     pub(crate) timeout: Duration,
-
-    /// Go on against this doubt, for a reason in -m
-    #[arg(long = "override", value_name = "ID", value_enum, requires = "message")]
-    pub(crate) insist: Vec<Insist>,
 
     #[command(flatten)]
     pub(crate) write: WriteArgs,
@@ -288,7 +284,7 @@ impl Course<'_> {
             is_proven: self.how.is_some(),
             is_recorded: self.recording.is_there(),
         };
-        let insists = |doubt| self.args.insist.contains(&doubt);
+        let insists = |doubt| self.args.doubts.insists(&doubt);
         let insistence = Insistence {
             mass_loss: insists(Insist::MassLoss),
             zone_unknown: insists(Insist::ZoneUnknown),

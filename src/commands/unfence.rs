@@ -11,10 +11,11 @@ use pod_safety::fencing::{Record, patch};
 use tokio::time::Instant;
 
 use super::fencing::{Hook, Look, Site, Tries, Written};
+use crate::cli::doubts::DoubtArgs;
 use crate::cli::duration;
 use crate::cli::hook::HookArgs;
 use crate::cli::output::{Format, OutputArgs, offers_no_token};
-use crate::cli::writing::{WriteArgs, reason};
+use crate::cli::writing::WriteArgs;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::fencing::{
@@ -54,13 +55,8 @@ pub(crate) struct UnfenceArgs {
     #[arg(value_name = "NODE", add = crate::completion::nodes())]
     pub(crate) node: String,
 
-    /// Why, for everybody who looks at the node later
-    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
-    pub(crate) message: Option<String>,
-
-    /// Go on against this doubt, for a reason in -m
-    #[arg(long = "override", value_name = "ID", value_enum, requires = "message")]
-    pub(crate) insist: Vec<Insist>,
+    #[command(flatten)]
+    pub(crate) doubts: DoubtArgs<Insist>,
 
     #[command(flatten)]
     pub(crate) hook: HookArgs,
@@ -309,7 +305,7 @@ impl Course<'_> {
     }
 
     fn may_return(&self, look: &Look) -> Result<(), Refusal> {
-        let insists = self.args.insist.contains(&Insist::BootId);
+        let insists = self.args.doubts.insists(&Insist::BootId);
         self.sight(look).may_return(self.site.now(), insists)
     }
 
@@ -339,12 +335,13 @@ impl Course<'_> {
     async fn post(&self, look: &Look) {
         let site = self.site;
         let caller = escape(site.session.locks.identity());
-        let insisted = match self.args.insist.is_empty() {
-            true => "",
-            false => ", though it may not have been restarted",
+        let insisted = match self.args.doubts.insists(&Insist::BootId) {
+            true => ", though it may not have been restarted",
+            false => "",
         };
         let why = self
             .args
+            .doubts
             .message
             .as_deref()
             .map(|why| format!(": \"{}\"", escape(why)));

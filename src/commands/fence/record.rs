@@ -64,7 +64,7 @@ impl Course<'_> {
             .filter(|lease| is_of_fencing(lease, now) && site.session.locks.is_own(lease));
         let record = Record {
             who: site.session.locks.identity().to_owned(),
-            why: self.args.message.clone(),
+            why: self.args.doubts.message.clone(),
             when: rfc3339(now.latest),
             how,
             boot_id: look.evidence.boot_id().to_owned(),
@@ -90,7 +90,7 @@ impl Course<'_> {
             Some(how) => format!("powered off: {how}"),
             None => format!("with {}", self.hook.program()),
         };
-        match &self.args.message {
+        match &self.args.doubts.message {
             Some(why) => format!("{why} ({how})"),
             None => how,
         }
