@@ -136,12 +136,17 @@ impl Course<'_> {
             }
             return self.leave(&look).await;
         }
-        if let Some(hold) = &self.hold {
-            self.confirm(hold, look.evidence.signs.record.as_ref())
-                .await?;
-        }
-        self.undo(&look).await?;
         let meant = look.evidence.signs.record.clone();
+        let look = match &self.hold {
+            Some(hold) if self.confirm(hold, meant.as_ref()).await? => {
+                // Whatever was seen before is as old as somebody thought about the answer.
+                let look = site.look().await?;
+                self.expect(meant.as_ref(), &look)?;
+                look
+            }
+            _ => look,
+        };
+        self.undo(&look).await?;
         // What a hook would bring about a dry run can't know.
         let look = match self.is_undone && site.is_dry_run() {
             true => look,

@@ -6,6 +6,7 @@ mod support;
 
 mod back;
 mod clocks;
+mod confirmed;
 mod crashes;
 mod deleted;
 mod documented;

@@ -35,15 +35,15 @@ impl Course<'_> {
         Ok(site.session.locks.check_acquire(&seen, &Acquire::new())?)
     }
 
-    /// Asks before somebody else's hold is ended.
+    /// Asks before somebody else's hold is ended. Returns whether anybody had to be.
     pub(super) async fn confirm(
         &self,
         hold: &NodeLease,
         record: Option<&Record>,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let site = self.site;
         if site.session.locks.is_own(hold) || site.is_dry_run() {
-            return Ok(());
+            return Ok(false);
         }
         let (node, person) = (&site.node, person(hold));
         // The reason of a hold may be that of a run that was broken off before.
@@ -58,7 +58,8 @@ impl Course<'_> {
         let question =
             format!("End the hold of {person} on node/{node}, and take it into service?");
         let terminal = site.session.terminal;
-        terminal.confirm(&facts, &question, self.args.yes).await
+        terminal.confirm(&facts, &question, self.args.yes).await?;
+        Ok(true)
     }
 
     /// Asks before a hold is ended that no record tells of, be it the caller's own: nothing tells what a

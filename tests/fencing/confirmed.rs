@@ -1,0 +1,32 @@
+//! What happens while somebody thinks about the answer to a question.
+
+use nix::sys::wait::WaitStatus;
+use rexpect::session::spawn_command;
+
+use crate::support::Stage;
+
+/// How long a prompt or an end may be in coming, in milliseconds.
+const LIMIT: u64 = 60_000;
+
+/// A node that comes back meanwhile is fit when the answer comes, however silent it was at first.
+#[test]
+fn a_node_is_looked_at_again_behind_the_answer() {
+    let (stage, node) = Stage::with_silent_node("thought");
+    stage.fence(&node);
+    let unfence = stage.maint(["unfence", &node]).holder("bob@laptop");
+    let unfence = unfence.env("TERM", "xterm").command();
+    let mut terminal = spawn_command(unfence, Some(LIMIT)).expect("a terminal");
+    let facts = terminal.exp_string("[y/N]").expect("a question");
+    assert!(facts.contains("fenced by alice@bastion"), "{facts}");
+    stage.comes_back(&node, "boot-2");
+    terminal.send("yes\r").expect("it listens");
+    terminal.flush().expect("it listens");
+    let said = terminal.exp_eof().expect("it ends");
+    let ended = terminal.process().wait().expect("it ended");
+    assert!(
+        matches!(ended, WaitStatus::Exited(_, 0)),
+        "{ended:?}: {said}"
+    );
+    assert!(said.contains(&format!("node/{node} unfenced")), "{said}");
+    stage.is_untouched(&node);
+}
