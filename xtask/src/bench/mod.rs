@@ -8,6 +8,7 @@ pub(crate) mod measure;
 mod metrics;
 mod nodes;
 mod process;
+mod raw;
 mod reports;
 mod scenarios;
 mod waiting;

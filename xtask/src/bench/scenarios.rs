@@ -1,19 +1,16 @@
 //! What is compared.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use control_plane::{ControlPlane, NodeSpec};
-use futures::StreamExt as _;
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Api, Patch, PatchParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::runtime::Runtime;
 
 use super::measure::{Cost, Tools, cost, median};
+use super::raw::Acquisitions;
 use crate::say::say;
 
-const NAMESPACE: &str = "kube-node-maintenance";
+pub(super) const NAMESPACE: &str = "kube-node-maintenance";
 
 /// What both do to a Lease: five fields and an annotation.
 const PATCH: &str = r#"{"metadata":{"annotations":{"kubectl-maint.dev/reason":"bench"}},"spec":{"holderIdentity":"bench@here","acquireTime":"2026-01-01T00:00:00.000000Z","renewTime":"2026-01-01T00:00:00.000000Z","leaseDurationSeconds":1800,"leaseTransitions":1}}"#;
@@ -91,7 +88,10 @@ pub(super) fn by_label(
     for _ in 0..5 {
         ours.push(acquire()?);
         release()?;
-        raw.push(runtime.block_on(raw_patches(tools_kubeconfig(plane), count))?);
+        raw.push(runtime.block_on(async {
+            let acquisitions = Acquisitions::of(plane, "label-").await?;
+            acquisitions.take().await
+        })?);
         release()?;
     }
     let xargs = cost(&tools.shell(&format!(
@@ -115,34 +115,6 @@ pub(super) fn by_label(
         count as f64 / raw.as_secs_f64(),
     ));
     Ok(())
-}
-
-fn tools_kubeconfig(plane: &ControlPlane) -> std::path::PathBuf {
-    plane.admin_kubeconfig().to_owned()
-}
-
-/// How long `count` patches take, 32 at a time, with nothing around them.
-async fn raw_patches(kubeconfig: std::path::PathBuf, count: usize) -> Result<Duration> {
-    let file = Kubeconfig::read_from(kubeconfig)?;
-    let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-    let leases: Api<Lease> = Api::namespaced(kube::Client::try_from(config)?, NAMESPACE);
-    let patch: serde_json::Value = serde_json::from_str(PATCH)?;
-    let begun = Instant::now();
-    let mut patches = futures::stream::iter(0..count)
-        .map(|number| {
-            let (leases, patch) = (&leases, &patch);
-            async move {
-                let name = format!("label-{number:04}");
-                leases
-                    .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
-                    .await
-            }
-        })
-        .buffer_unordered(32);
-    while let Some(patched) = patches.next().await {
-        patched.context("a raw patch")?;
-    }
-    Ok(begun.elapsed())
 }
 
 /// `status -o wide` of many nodes beside kubectl listing the same three kinds.

@@ -1,0 +1,94 @@
+//! The writes of an acquisition of many nodes, with nothing around them.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use connect::{Environment, Flags, Notices, connect};
+use control_plane::ControlPlane;
+use futures::StreamExt as _;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::scenarios::NAMESPACE;
+
+/// As many at a time as the plugin sends.
+const PARALLEL: usize = 32;
+
+/// The acquisitions of Leases that are free.
+pub(super) struct Acquisitions<'a> {
+    plane: &'a ControlPlane,
+    /// The Lease, and the patch on the version that it has.
+    patches: Vec<(String, Value)>,
+}
+
+impl<'a> Acquisitions<'a> {
+    /// Those of the nodes whose names begin with `prefix`: their Leases are read beforehand.
+    pub(super) async fn of(plane: &'a ControlPlane, prefix: &str) -> Result<Self> {
+        let leases = leases(plane).await?.list(&ListParams::default()).await?;
+        let named = leases.into_iter().filter_map(|lease| {
+            let name = lease.metadata.name.clone()?;
+            name.starts_with(prefix).then_some((name, lease))
+        });
+        Ok(Self {
+            plane,
+            patches: named.map(|(name, lease)| (name, patch(&lease))).collect(),
+        })
+    }
+
+    /// How long they take on a new connection, which is the plugin's kind: HTTP/2, and nothing retried.
+    pub(super) async fn take(&self) -> Result<Duration> {
+        let begun = Instant::now();
+        let leases = leases(self.plane).await?;
+        let parameters = PatchParams {
+            field_manager: Some("kubectl-maint".to_owned()),
+            ..PatchParams::default()
+        };
+        let mut patched = futures::stream::iter(&self.patches)
+            .map(|(name, patch)| {
+                let (leases, parameters) = (&leases, &parameters);
+                async move { leases.patch(name, parameters, &Patch::Merge(patch)).await }
+            })
+            .buffer_unordered(PARALLEL);
+        while let Some(patched) = patched.next().await {
+            patched.context("a raw patch")?;
+        }
+        Ok(begun.elapsed())
+    }
+}
+
+async fn leases(plane: &ControlPlane) -> Result<Api<Lease>> {
+    let flags = Flags {
+        kubeconfig: Some(plane.admin_kubeconfig().to_owned()),
+        ..Flags::default()
+    };
+    let environment = Environment::of_variables::<OsString, OsString>([]);
+    let silent: Notices = Arc::new(|_| {});
+    let connection = connect(&flags, &environment, "kubectl-maint-bench", &silent).await?;
+    Ok(Api::namespaced(connection.client, NAMESPACE))
+}
+
+/// What an acquisition writes on a Lease that is free.
+fn patch(lease: &Lease) -> Value {
+    let transitions = lease.spec.as_ref().and_then(|spec| spec.lease_transitions);
+    let transitions = transitions.unwrap_or(0) + 1;
+    json!({
+        "metadata": {
+            "resourceVersion": lease.metadata.resource_version,
+            "annotations": {
+                "kubectl-maint.dev/acquisition": format!("{transitions}-benchbenchbenchbench"),
+                "kubectl-maint.dev/reason": "bench",
+                "kubectl-maint.dev/hold-until": null,
+            },
+        },
+        "spec": {
+            "holderIdentity": "bench@here",
+            "acquireTime": "2026-01-01T00:00:00.000000Z",
+            "renewTime": "2026-01-01T00:00:00.000000Z",
+            "leaseDurationSeconds": 1800,
+            "leaseTransitions": transitions,
+        },
+    })
+}
