@@ -2,11 +2,66 @@
 
 use std::ops::Sub;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use control_plane::{ControlPlane, NodeSpec};
 
 use super::measure::{Tools, cost};
 use crate::say::say;
+
+/// Each verb, in an order in which each can do what it is for, and what is told of it.
+const STEPS: [(&str, &[&str]); 25] = [
+    ("acquire, a new Lease", &["acquire", "count-0"]),
+    ("renew", &["renew", "count-0"]),
+    ("status of one node", &["status", "count-0"]),
+    (
+        "status of one node, wide",
+        &["status", "count-0", "-o", "wide"],
+    ),
+    ("release", &["release", "count-0"]),
+    ("acquire", &["acquire", "count-0"]),
+    ("release", &["release", "count-0"]),
+    ("hold, with its Event", &["hold", "count-0", "-m", "bench"]),
+    ("unhold, with its Event", &["unhold", "count-0"]),
+    (
+        "acquire of 10 nodes",
+        &["acquire", "-l", "bench=count", "--yes"],
+    ),
+    (
+        "release of 10 nodes",
+        &["release", "-l", "bench=count", "--yes"],
+    ),
+    ("with, and its release", &["with", "count-0", "--", "true"]),
+    ("wait, for what is so", &["wait", "count-0"]),
+    ("acquire, by another", &["acquire", "count-0", THEIRS]),
+    (
+        "release by force, with its Event",
+        &["release", "count-0", "--force", "--yes", "-m", "bench"],
+    ),
+    ("acquire, by another", &["acquire", "count-0", THEIRS]),
+    (
+        "hold that takes over, with its Event",
+        &["hold", "count-0", "--take-over", "--yes", "-m", "bench"],
+    ),
+    ("unhold, with its Event", &["unhold", "count-0"]),
+    (
+        "acquire, for a second",
+        &["acquire", "count-0", THEIRS, "--duration=1s"],
+    ),
+    (
+        "wait, until it expired, with its watch",
+        &["wait", "count-0", "--for=expired"],
+    ),
+    (
+        "acquire of what expired, with its Event",
+        &["acquire", "count-0"],
+    ),
+    ("status of all nodes", &["status"]),
+    ("status of all nodes, wide", &["status", "-o", "wide"]),
+    ("status --pods", &["status", "--pods"]),
+    ("leases of all namespaces", &["leases", "-A"]),
+];
+
+const THEIRS: &str = "--holder=bench@there";
 
 /// Runs each verb once and prints how many requests it took.
 pub(super) fn requests(plane: &ControlPlane, tools: &Tools) -> Result<()> {
@@ -15,37 +70,38 @@ pub(super) fn requests(plane: &ControlPlane, tools: &Tools) -> Result<()> {
         .collect();
     plane.create_nodes(&nodes)?;
     say("requests, as the server's metrics count them:");
-    for (what, arguments) in [
-        ("acquire, a new Lease", &["acquire", "count-0"][..]),
-        ("renew", &["renew", "count-0"]),
-        ("status of one node", &["status", "count-0"]),
-        (
-            "status of one node, wide",
-            &["status", "count-0", "-o", "wide"],
-        ),
-        ("release", &["release", "count-0"]),
-        ("acquire", &["acquire", "count-0"]),
-        ("release", &["release", "count-0"]),
-        ("hold, with its Event", &["hold", "count-0", "-m", "bench"]),
-        ("unhold, with its Event", &["unhold", "count-0"]),
-        (
-            "acquire of 10 nodes",
-            &["acquire", "-l", "bench=count", "--yes"],
-        ),
-        (
-            "release of 10 nodes",
-            &["release", "-l", "bench=count", "--yes"],
-        ),
-        ("status of all nodes", &["status"]),
-        ("status of all nodes, wide", &["status", "-o", "wide"]),
-    ] {
+    let count = |what: &str, arguments: &[&str]| {
         let before = Requests::counted(plane)?;
-        cost(&tools.plugin(&[arguments, &["-q"]].concat()))?;
+        let [verb, arguments @ ..] = arguments else {
+            bail!("{what}: no verb");
+        };
+        cost(&tools.plugin(&[&[*verb, "-q"], arguments].concat()))?;
         let made = Requests::counted(plane)? - before;
         say(format_args!("  {:>3}  {what}", made.all));
+        Ok(())
+    };
+    for (what, arguments) in STEPS {
+        count(what, arguments)?;
     }
-    Ok(())
+    let token = tools
+        .plugin(&["status", "count-0", "-o", "token"])
+        .output()?;
+    let token = String::from_utf8(token.stdout)?;
+    let token = token.split_whitespace().last().context("no token")?;
+    count("verify", &["verify", "count-0", "--token", token])
 }
+
+/// What the verbs that are counted ask for.
+const OURS: [&str; 8] = [
+    "events",
+    "leasecandidates",
+    "leases",
+    "namespaces",
+    "nodes",
+    "persistentvolumes",
+    "pods",
+    "volumeattachments",
+];
 
 /// Requests about our objects that were answered. Kubernetes' own clients ask for others, or
 /// replace what they hold, as nobody here does.
@@ -68,9 +124,8 @@ impl Requests {
         let mut requests = Self { all: 0, patched: 0 };
         for line in metrics.lines() {
             let says = |name: &str, value: &str| line.contains(&format!("{name}=\"{value}\""));
-            let ours = ["leases", "nodes", "namespaces", "events"];
             if !line.starts_with("apiserver_request_total{")
-                || !ours.iter().any(|resource| says("resource", resource))
+                || !OURS.iter().any(|resource| says("resource", resource))
                 || says("verb", "WATCH")
                 || says("verb", "PUT")
             {
@@ -110,7 +165,7 @@ apiserver_request_total{code="409",resource="leases",verb="PATCH"} 2
 apiserver_request_total{code="200",resource="nodes",verb="GET"} 1.2e+01
 apiserver_request_total{code="200",resource="leases",verb="WATCH"} 100
 apiserver_request_total{code="200",resource="leases",verb="PUT"} 100
-apiserver_request_total{code="200",resource="pods",verb="GET"} 100
+apiserver_request_total{code="200",resource="configmaps",verb="GET"} 100
 apiserver_requested_deprecated_apis{resource="leases"} 100
 "#;
         let read = Requests::read(metrics);
