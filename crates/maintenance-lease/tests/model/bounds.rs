@@ -14,7 +14,7 @@ pub(crate) const GUARANTEE: &str = "no two believe that they hold the node";
 const ADMINISTRATOR: usize = 2;
 
 /// The bounds of a world.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bounds {
     /// How long a tick is, in seconds.
     pub(crate) tick: u32,
