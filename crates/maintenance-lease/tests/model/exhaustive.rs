@@ -6,7 +6,7 @@ use crate::bounds::{
     BREAKS, Bounds, COMBINED, COMMANDS, CONTENDERS, DELETIONS, ELECTION, GUARANTEE, HALTS,
     OVERTAKING, REENTRY,
 };
-use crate::explore::{explore, story};
+use crate::explore::{explore, story, tell};
 
 const LARGER: [(&str, Bounds); 7] = [
     (
@@ -125,7 +125,6 @@ fn larger_worlds_keep_the_guarantee() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "how it happens is the point")]
 fn clocks_further_apart_than_the_budget_make_two_holders() {
     let bounds = Bounds {
         apart: CONTENDERS.apart + 1,
@@ -136,8 +135,10 @@ fn clocks_further_apart_than_the_budget_make_two_holders() {
     let (property, path) = explored.failures.first().expect("an overlap");
     assert_eq!(*property, GUARANTEE);
     assert_eq!(path.last_state().world.believers().count(), 2);
-    eprintln!(
-        "two hold at once, with clocks 4 s apart:\n{}",
+    // How it happens is the point.
+    tell(format_args!(
+        "model: two hold at once, with clocks {} s apart:\n{}",
+        bounds.apart,
         story(&bounds, path)
-    );
+    ));
 }

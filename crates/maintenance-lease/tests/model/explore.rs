@@ -1,5 +1,6 @@
 //! The exploration itself, and what it tells.
 
+use std::fmt;
 use std::io::Write as _;
 use std::time::Instant as Stopwatch;
 
@@ -26,13 +27,11 @@ pub(crate) fn explore(name: &str, bounds: Bounds) -> Explored {
         .spawn_bfs()
         .join();
     let states = checker.unique_state_count();
-    // Past the harness, which keeps what a test prints that passes.
-    let _nobody_reads = writeln!(
-        std::io::stderr(),
+    tell(format_args!(
         "model: {name}: {states} states, the furthest {} actions away, in {} s",
         checker.max_depth(),
         begun.elapsed().as_secs()
-    );
+    ));
     let mut discoveries = checker.discoveries();
     let (mut failures, mut impossible) = (Vec::new(), Vec::new());
     for property in bounds.properties() {
@@ -47,6 +46,12 @@ pub(crate) fn explore(name: &str, bounds: Bounds) -> Explored {
         failures,
         impossible,
     }
+}
+
+/// Says something to whoever runs the tests, past the harness, which keeps what a test prints that
+/// passes.
+pub(crate) fn tell(what: fmt::Arguments<'_>) {
+    let _nobody_reads = writeln!(std::io::stderr(), "{what}");
 }
 
 /// A way to some state, a line an action, with the time at which it happens.
