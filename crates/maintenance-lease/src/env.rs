@@ -6,8 +6,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tokio::runtime::Handle;
 
 use crate::protocol::{BootInstant, Instant};
+
+/// There is no tokio runtime here, so that nothing can wait, and no task can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no tokio runtime here")]
+pub struct NoRuntime;
 
 /// What the machine gives.
 pub trait Env: Send + Sync + 'static {
@@ -17,8 +23,17 @@ pub trait Env: Send + Sync + 'static {
     /// A clock that never steps and runs on through suspend.
     fn boot(&self) -> BootInstant;
 
-    /// Completes after `length` of [`boot`](Self::boot) time, or somewhat later. Dropping it ends
-    /// the wait.
+    /// Whether what waits and what runs beside it can do so here, which is asked before each request
+    /// and before a lock is kept.
+    ///
+    /// # Errors
+    /// Outside a tokio runtime, unless a simulation says otherwise.
+    fn runtime(&self) -> Result<(), NoRuntime> {
+        Handle::try_current().map(drop).map_err(|_| NoRuntime)
+    }
+
+    /// Completes after `length` of [`boot`](Self::boot) time, or somewhat later; never, where there
+    /// is no [`runtime`](Self::runtime). Dropping it ends the wait.
     fn sleep(&self, length: Duration) -> BoxFuture<'static, ()>;
 
     /// Fills `bytes` with what nobody can guess.
@@ -30,7 +45,7 @@ pub trait Env: Send + Sync + 'static {
     /// Runs `task` beside its caller, on the machine's own: what stops the machine stops it too.
     ///
     /// # Panics
-    /// Outside a tokio runtime, unless a simulation says otherwise.
+    /// Where there is no [`runtime`](Self::runtime).
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         tokio::spawn(task);
     }
@@ -56,9 +71,17 @@ impl Env for Machine {
     }
 
     fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
-        tokio::time::sleep(length).boxed()
+        match self.runtime() {
+            Ok(()) => tokio::time::sleep(length).boxed(),
+            Err(NoRuntime) => std::future::pending().boxed(),
+        }
     }
 
+    /// From the system.
+    ///
+    /// # Panics
+    /// Where the system gives none, as a sandbox may have it that forbids `getrandom` and hides
+    /// `/dev/urandom`.
     #[allow(
         clippy::expect_used,
         reason = "no system that runs this is without one, and nothing may stand in for it"

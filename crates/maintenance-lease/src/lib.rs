@@ -22,6 +22,18 @@
 //! so, and the next verb on that lock sees what became of it. What was acquired that way runs out by
 //! itself.
 //!
+//! # Runtime
+//!
+//! Futures and streams are polled within a tokio runtime that has its timers and I/O enabled, as
+//! `#[tokio::main]` makes it; and so is [`Maintenance::keep`] called, which starts a task. Outside
+//! any runtime nothing is sent: that is [`ApiError::NoRuntime`].
+//!
+//! # Panics
+//!
+//! Where a system has no source of randomness: acquisitions are told apart by what nobody can guess,
+//! and nothing may stand in for it ([`Machine`](env::Machine)). And, in tokio, where a runtime's timers
+//! or I/O are not enabled.
+//!
 //! # The guarantee
 //!
 //! No two clients that follow these rules believe that they hold a node at the same time, as long as

@@ -6,6 +6,8 @@ use std::time::Duration;
 use http::StatusCode;
 use serde::Deserialize;
 
+use crate::env::NoRuntime;
+
 /// A request that did not succeed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -25,6 +27,9 @@ pub enum ApiError {
     /// The answer is not what an API server sends.
     #[error("error: the server's answer could not be read: {0}")]
     Unreadable(String),
+    /// Nothing was sent: there is no tokio runtime here.
+    #[error(transparent)]
+    NoRuntime(#[from] NoRuntime),
 }
 
 /// The fields of a `Status` that decisions and messages need, read leniently.
@@ -154,6 +159,7 @@ impl ApiError {
         match self {
             Self::Status(status) => status.code >= 500,
             Self::TimedOut(_) | Self::Transport(_) | Self::Unreadable(_) => true,
+            Self::NoRuntime(_) => false,
         }
     }
 }

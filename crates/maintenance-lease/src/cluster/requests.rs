@@ -197,11 +197,12 @@ impl Requests {
         ))))
     }
 
-    /// Ends `work` at the limit.
+    /// Ends `work` at the limit. Where nothing can wait, it does not begin: the client would panic.
     async fn within<T>(
         &self,
         work: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
+        self.env.runtime()?;
         let Some(limit) = self.limit else {
             return work.await;
         };

@@ -9,6 +9,7 @@ use super::drive::Driver;
 use super::lost::Lost;
 use super::standing::{Shared, Standing};
 use crate::bugs::{self, Bug};
+use crate::cluster::error::ApiError;
 use crate::cluster::patch::Extras;
 use crate::cluster::reads::{Seen, Sight};
 use crate::cluster::server_time::ServerTime;
@@ -111,10 +112,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// Where nothing was acquired, or the duration leaves no time for a renewal before the work has
-    /// to stop.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
+    /// to stop; [`ApiError::NoRuntime`] outside a tokio runtime.
     pub fn keep(&self, change: &Change, options: &Keep) -> Result<HeldLease, Error> {
         let lease = change
             .lease
@@ -127,6 +125,7 @@ impl Maintenance {
             })
             .ok_or(InvalidOption::NothingToKeep)?;
         let terms = self.terms(options, lease.duration)?;
+        self.api.env.runtime().map_err(ApiError::from)?;
         let driver = Driver::new(
             self,
             &change.node,

@@ -15,6 +15,7 @@ mod race;
 mod repositories;
 mod requests;
 mod rights;
+mod runtimes;
 mod sendable;
 mod server_time;
 mod states;

@@ -1,0 +1,84 @@
+//! Outside a tokio runtime, where a client would panic, nothing is sent and nothing kept.
+
+use std::time::Duration;
+
+use futures::executor::block_on;
+use futures::{FutureExt as _, StreamExt as _};
+use maintenance_lease::{
+    Acquire, ApiError, Error, Keep, LeaderElection, Maintenance, NodeEvent, Repository,
+};
+use sandbox::Sandbox;
+use tokio::runtime::Runtime;
+
+const NODE: &str = "worker-1";
+
+/// A runtime for what clients do behind the scenes, and a handle on the locks of a repository.
+fn locks(repository: Repository) -> (Runtime, Maintenance) {
+    let runtime = Runtime::new().unwrap();
+    let client = runtime.block_on(async {
+        let sandbox = Sandbox::new();
+        sandbox.add_node(NODE);
+        sandbox.client()
+    });
+    let locks = Maintenance::builder(client, "alice").repository(repository);
+    (runtime, locks.build().unwrap())
+}
+
+fn lacks_a_runtime<T>(result: &Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Api(ApiError::NoRuntime(_))))
+}
+
+#[test]
+fn a_lock_is_not_acquired_outside_a_runtime() {
+    let (runtime, locks) = locks(Repository::default());
+    let acquire = Acquire::new();
+    assert!(lacks_a_runtime(&block_on(
+        locks.try_acquire(NODE, &acquire)
+    )));
+    assert!(lacks_a_runtime(&block_on(locks.acquire(NODE, &acquire))));
+    let lease = runtime.block_on(locks.get(NODE)).unwrap();
+    assert!(lease.is_none(), "{lease:?}");
+}
+
+#[test]
+fn nobody_leads_outside_a_runtime() {
+    let (runtime, locks) = locks(Repository::new("default"));
+    let election = LeaderElection::new(locks.clone(), "scheduler").unwrap();
+    let leads = block_on(election.lead(&Keep::new(), |_| ()));
+    assert!(lacks_a_runtime(&leads));
+    let lease = runtime.block_on(locks.get("scheduler")).unwrap();
+    assert!(lease.is_none(), "{lease:?}");
+}
+
+#[test]
+fn what_was_acquired_is_kept_within_a_runtime_alone() {
+    let (runtime, locks) = locks(Repository::default());
+    let acquire = Acquire::new();
+    let change = runtime.block_on(locks.try_acquire(NODE, &acquire)).unwrap();
+    assert!(lacks_a_runtime(&locks.keep(&change, &Keep::new())));
+    let _within = runtime.enter();
+    assert!(locks.keep(&change, &Keep::new()).is_ok());
+}
+
+#[test]
+fn a_watch_says_once_that_there_is_no_runtime() {
+    let (_runtime, locks) = locks(Repository::default());
+    let mut changes = locks.watch_leases(None, None);
+    let first = block_on(changes.next()).unwrap();
+    assert!(lacks_a_runtime(&first));
+    assert!(changes.next().now_or_never().is_none());
+}
+
+#[test]
+fn no_event_is_posted_outside_a_runtime() {
+    let (_runtime, locks) = locks(Repository::default());
+    let event = NodeEvent {
+        node: NODE.to_owned(),
+        uid: "of-the-node".to_owned(),
+        reason: "MaintenanceHold",
+        message: "a disk".to_owned(),
+        warning: false,
+    };
+    let failure = block_on(locks.post_events(&[event], Duration::from_secs(2)));
+    assert!(matches!(failure, Some(ApiError::NoRuntime(_))));
+}
