@@ -28,11 +28,15 @@ pub(crate) struct ChangingArgs {
 }
 
 impl ChangingArgs {
-    /// The nodes that are meant; `mine` is the verb's own flag, where it has one.
+    /// The nodes that are meant; `mine` is the verb's own flag, `None` where it has none.
     ///
     /// # Errors
     /// Where they are named in a way that can't be meant, or the token of a dry run is wanted.
-    pub(crate) fn selection(&self, mine: bool, terminal: &Terminal) -> Result<Selection, Failure> {
+    pub(crate) fn selection(
+        &self,
+        mine: Option<bool>,
+        terminal: &Terminal,
+    ) -> Result<Selection, Failure> {
         if self.write.dry_run != DryRunMode::None && self.output.format() == Format::Token {
             return Err(Failure::usage(
                 "a dry run acquires nothing, so that there is no token for -o token",

@@ -60,17 +60,21 @@ const LONGEST_LIST: u64 = 16 << 20;
 const LONGEST_SELECTOR: usize = 16 << 10;
 
 impl NodeArgs {
-    /// What was meant; `mine` is the verb's own flag, where it has one.
+    /// What was meant; `mine` is the verb's own flag, `None` where it has none.
     ///
     /// # Errors
     /// Where ways to name nodes are mixed, none is used, or a name can't be a node's.
-    pub(crate) fn selection(&self, mine: bool, stdin: impl Read) -> Result<Selection, Failure> {
+    pub(crate) fn selection(
+        &self,
+        mine: Option<bool>,
+        stdin: impl Read,
+    ) -> Result<Selection, Failure> {
         let ways = [
             (!self.nodes.is_empty(), "NODE arguments"),
             (self.selector.is_some(), "-l"),
             (self.all, "--all"),
             (self.nodes_from.is_some(), "--nodes-from"),
-            (mine, "--mine"),
+            (mine == Some(true), "--mine"),
         ];
         let used: Vec<&str> = ways
             .iter()
@@ -78,9 +82,10 @@ impl NodeArgs {
             .collect();
         match used[..] {
             [] => {
+                let mine = if mine.is_some() { "--mine, " } else { "" };
                 return Err(Failure::usage(
                     "no nodes given",
-                    "name them, or use -l SELECTOR, --all or --nodes-from FILE",
+                    format!("name them, or use {mine}-l SELECTOR, --all or --nodes-from FILE"),
                 ));
             }
             [_] => {}
@@ -112,7 +117,7 @@ impl NodeArgs {
         if self.all {
             return Ok(Selection::All);
         }
-        if mine {
+        if mine == Some(true) {
             return Ok(Selection::Mine);
         }
         let names = match &self.nodes_from {
@@ -232,7 +237,7 @@ mod tests {
     use super::*;
 
     fn select(args: &NodeArgs, stdin: &str) -> Result<Selection, String> {
-        args.selection(false, stdin.as_bytes())
+        args.selection(None, stdin.as_bytes())
             .map_err(|failure| failure.to_string())
     }
 

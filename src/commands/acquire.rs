@@ -71,7 +71,7 @@ pub(crate) struct AcquireArgs {
 }
 
 pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.selection(false, start.terminal)?;
+    let selection = args.change.selection(None, start.terminal)?;
     let mut options = Acquire::new()
         .duration(args.duration)
         .reentry(args.reentry)

@@ -61,7 +61,7 @@ fn given_reason(typed: &str) -> Result<String, String> {
 }
 
 pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.selection(false, start.terminal)?;
+    let selection = args.change.selection(None, start.terminal)?;
     let work = Work::begin(start, &args.change, Verb::Hold).await?;
     let session = &work.session;
     let targets = work.targets(&selection, true).await?;

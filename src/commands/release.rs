@@ -51,7 +51,7 @@ pub(crate) struct ReleaseArgs {
 
 pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, Failure> {
     args.change.output.without_tokens()?;
-    let selection = args.change.selection(args.mine, start.terminal)?;
+    let selection = args.change.selection(Some(args.mine), start.terminal)?;
     let demanded = start
         .connection
         .token

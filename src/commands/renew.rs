@@ -47,7 +47,7 @@ pub(crate) struct RenewArgs {
 }
 
 pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let selection = args.change.selection(args.mine, start.terminal)?;
+    let selection = args.change.selection(Some(args.mine), start.terminal)?;
     let demanded = start
         .connection
         .token

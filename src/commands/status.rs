@@ -94,7 +94,7 @@ impl StatusArgs {
             || nodes.nodes_from.is_some()
             || self.mine;
         if narrowed {
-            nodes.selection(self.mine, terminal.stdin())
+            nodes.selection(Some(self.mine), terminal.stdin())
         } else {
             Ok(Selection::All)
         }

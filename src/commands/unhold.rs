@@ -37,7 +37,7 @@ pub(crate) struct UnholdArgs {
 
 pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Failure> {
     args.change.output.without_tokens()?;
-    let selection = args.change.selection(args.mine, start.terminal)?;
+    let selection = args.change.selection(Some(args.mine), start.terminal)?;
     let work = Work::begin(start, &args.change, Verb::Unhold).await?;
     let session = &work.session;
     let targets = work.targets(&selection, false).await?;

@@ -99,7 +99,7 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
     if args.condition == Condition::Free {
         args.output.without_tokens()?;
     }
-    let selection = args.nodes.selection(false, start.terminal.stdin())?;
+    let selection = args.nodes.selection(None, start.terminal.stdin())?;
     let session = start.reading().await?;
     let problems = Problems::changing(&session, Verb::Wait);
     let parallel = args.nodes.parallel;

@@ -202,7 +202,7 @@ pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Fail
 
 async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, Failure> {
     let changing = args.changing();
-    let selection = changing.selection(false, start.terminal)?;
+    let selection = changing.selection(None, start.terminal)?;
     let mut work = Work::begin(start, &changing, Verb::With).await?;
     let request = work.session.connection.request_timeout;
     args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;

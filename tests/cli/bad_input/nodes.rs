@@ -36,6 +36,11 @@ fn ways_to_name_nodes_are_not_mixed() {
     hint: name them, or use -l SELECTOR, --all or --nodes-from FILE
     -- exit code 2
     ");
+    for verb in ["release", "renew", "unhold"] {
+        let run = cluster.maint([verb]).run();
+        let hint = "hint: name them, or use --mine, -l SELECTOR, --all or --nodes-from FILE\n";
+        assert!(run.code == 2 && run.stderr.ends_with(hint), "{run}");
+    }
 }
 
 #[test]
