@@ -111,6 +111,8 @@ impl Code {
                 // It keeps an acquisition off as any other holder does; for verbs that end
                 // something it was only named wrongly.
                 Refusal::OwnHold if matches!(verb, Some(Verb::Acquire | Verb::With)) => Self::HELD,
+                // Another purpose than the caller's keeps it: that of a fencing.
+                Refusal::OwnHold if verb == Some(Verb::Hold) => Self::UNSAFE,
                 Refusal::OwnHold | Refusal::Elected | Refusal::Deleting | Refusal::Foreign => {
                     Self::ERROR
                 }
@@ -140,6 +142,7 @@ mod tests {
         })));
         assert_eq!(Code::of(&refused, Some(Verb::Acquire)), Code::HELD);
         assert_eq!(Code::of(&refused, Some(Verb::Release)), Code::ERROR);
+        assert_eq!(Code::of(&refused, Some(Verb::Hold)), Code::UNSAFE);
         let kept = Failure::NotGivenBack {
             node: "worker-1".to_owned(),
             token: None,

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::protocol::{self, Caller, Instant, Names, Now, State, breaks};
+use pod_safety::fencing::is_of_fencing;
 
-use super::fencing::is_of_fencing;
 use super::targets::Targets;
 use crate::cli::changing::ChangingArgs;
 use crate::cli::nodes::Selection;

@@ -7,10 +7,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use maintenance_lease::NodeLease;
 use pod_safety::Known;
+use pod_safety::fencing::is_of_fencing;
 use pod_safety::fencing::steps::{Insistence, Lock, Sight, Step};
 use pod_safety::fencing::{How, Remains};
 
-use super::fencing::{Hook, LeaseEnd, Look, Recording, Site, Tries, Written, is_of_fencing};
+use super::fencing::{Hook, LeaseEnd, Look, Recording, Site, Tries, Written};
 use crate::cli::doubts::DoubtArgs;
 use crate::cli::duration;
 use crate::cli::hook::HookArgs;

@@ -27,6 +27,9 @@ use crate::session::Start;
 /// after a confirmation. --wait waits until they release it, or their lease runs out: several nodes
 /// are then taken all or none, one after another in the order of their names. A dry run waits for
 /// nobody.
+///
+/// A hold of yours is kept, with the new reason and end. One that fence took is left as it is (exit
+/// code 6).
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint hold worker-1 -m \"disk is being replaced\" --until 2d

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use maintenance_lease::Done;
+use pod_safety::fencing::is_of_fencing;
 
-use super::fencing::is_of_fencing;
 use super::targets::Target;
 use super::work::{Report, Work, must_exist};
 use crate::cli::changing::ChangingArgs;
@@ -51,7 +51,7 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
         let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
         let now = session.locks.server_time().now();
         if let Some(lease) = lease.filter(|lease| is_of_fencing(lease, now)) {
-            return Err(hold_of_fencing(lease, session.program));
+            return Err(hold_of_fencing(lease, now, session.program));
         }
         let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
         let change = session

@@ -1,5 +1,7 @@
 //! A refusal in two lines: who, since when, until when and why; and the exact next command.
 
+pub(crate) mod fenced;
+
 use maintenance_lease::protocol::{Instant, Now, Refusal, SKEW_BUDGET, State, identity};
 use maintenance_lease::{NodeLease, Refused};
 
@@ -31,6 +33,9 @@ pub(crate) fn lines(refused: &Refused, asked: Asked<'_>) -> (String, String) {
 
 /// The first of them.
 pub(crate) fn message(refused: &Refused, asked: Asked<'_>) -> String {
+    if let Some(lease) = fenced::hold(refused, asked) {
+        return fenced::message(lease, asked.now);
+    }
     let node = &refused.node;
     let holder = refused
         .lease
@@ -88,6 +93,10 @@ pub(crate) fn message(refused: &Refused, asked: Asked<'_>) -> String {
 }
 
 fn hint(refused: &Refused, asked: Asked<'_>) -> String {
+    let fenced = fenced::hold(refused, asked);
+    if let Some(hint) = fenced.and_then(|lease| fenced::hint(refused, lease, asked)) {
+        return hint;
+    }
     let node = &refused.node;
     let Asked { verb, program, .. } = asked;
     let holder = refused.lease.as_ref().and_then(NodeLease::holder);

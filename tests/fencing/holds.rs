@@ -25,7 +25,7 @@ fn unhold_leaves_the_hold_of_a_fencing_to_unfence() {
     assert_snapshot!(stage.maint(["unhold", &node]).run(), @r#"
     $ kubectl maint unhold worker-1
     -- stderr
-    error: node/worker-1 is on hold by alice@bastion until it is unfenced: "fencing: powered off: dark"
+    error: node/worker-1 is fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
     hint: to take the node back into service, which ends the hold: kubectl maint unfence worker-1
     -- exit code 6
     "#);

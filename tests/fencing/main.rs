@@ -17,6 +17,7 @@ mod holds;
 mod hooks;
 mod interrupts;
 mod lost;
+mod met;
 mod node_gone;
 mod races;
 mod shown;

@@ -215,7 +215,31 @@ impl Hold {
     }
 
     /// What a new hold is for, where a program has to know it again, also after a crash: unlike the
-    /// reason, nobody writes it by hand. An own hold that is there keeps its own.
+    /// reason, nobody writes it by hand. An own hold that is there keeps its own, and only a hold for
+    /// the same purpose changes it: another is refused as [`OwnHold`](crate::protocol::Refusal::OwnHold).
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::protocol::Refusal;
+    /// use maintenance_lease::{Error, Hold, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "replacer")?;
+    /// let mine = Hold::new("its disk is being replaced").purpose("disks");
+    /// maintenance.hold("worker-1", &mine).await?;
+    ///
+    /// // Run again after a crash, it finds its hold.
+    /// let change = maintenance.hold("worker-1", &mine).await?;
+    /// assert_eq!(change.lease.as_ref().and_then(|lease| lease.purpose()), Some("disks"));
+    /// // Nobody changes it by the way who goes by the same name.
+    /// let refused = maintenance.hold("worker-1", &Hold::new("rack moves")).await;
+    /// assert!(matches!(refused, Err(Error::Refused(it)) if it.refusal == Refusal::OwnHold));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn purpose(mut self, purpose: impl Into<String>) -> Self {
         self.purpose = Some(purpose.into());
         self

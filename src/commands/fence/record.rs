@@ -1,13 +1,13 @@
 //! The record of a fencing: what it says, and how people and programs are told.
 
 use maintenance_lease::NodeLease;
-use pod_safety::fencing::{How, Record, patch};
+use pod_safety::fencing::{How, Record, is_of_fencing, patch};
 use pod_safety::wire::rfc3339;
 use serde_json::Value;
 
 use super::Course;
 use crate::cli::output::Format;
-use crate::commands::fencing::{LeaseEnd, Look, is_of_fencing};
+use crate::commands::fencing::{LeaseEnd, Look};
 use crate::failure::Failure;
 use crate::report::fencing::{Fencing, fenced, lease_ends, lease_ends_with_outer};
 use crate::terminal::escape;

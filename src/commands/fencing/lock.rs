@@ -1,8 +1,9 @@
 //! The lock under which a node is fenced and unfenced: the caller's own, or a hold for as long as it is
 //! fenced.
 
-use maintenance_lease::protocol::{Instant, Now, Span, State};
+use maintenance_lease::protocol::{Instant, Span, State};
 use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
+use pod_safety::fencing::hold::PURPOSE;
 use pod_safety::fencing::steps::Lock;
 
 use super::{Site, hook};
@@ -13,10 +14,6 @@ use crate::terminal::escape;
 
 /// With what the reason of a hold begins that fencing took, for people.
 const MARK: &str = "fencing: ";
-
-/// The purpose of such a hold: whoever runs it again after a crash knows the hold by it, and so what to
-/// end one day.
-const PURPOSE: &str = "fencing";
 
 /// The longest reason of such a hold, in bytes; what is cut off stands in the record.
 const LONGEST_REASON: usize = 1000;
@@ -184,11 +181,6 @@ fn names_acquisition(tokens: &str, node: &str, token: &str) -> bool {
         let of_node = given.strip_prefix(node);
         given == token || of_node.and_then(|rest| rest.strip_prefix('=')) == Some(token)
     })
-}
-
-/// Whether `lease` is a hold that fencing took.
-pub(crate) fn is_of_fencing(lease: &NodeLease, now: Now) -> bool {
-    lease.purpose() == Some(PURPOSE) && lease.state(now) == State::AdminHold
 }
 
 fn hold_reason(why: &str) -> String {

@@ -21,7 +21,7 @@ use pod_safety::facts::Zone;
 use serde_json::Value;
 
 pub(crate) use self::attempt::Hook;
-pub(crate) use self::lock::{LeaseEnd, is_of_fencing};
+pub(crate) use self::lock::LeaseEnd;
 pub(crate) use self::recording::Recording;
 use super::interruption::Interruption;
 use super::problems::Problems;

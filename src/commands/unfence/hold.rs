@@ -1,11 +1,11 @@
 //! The hold of a fencing, on the way back: whose it is, whether it may be ended, and its end.
 
 use maintenance_lease::{Acquire, NodeLease};
-use pod_safety::fencing::Record;
 use pod_safety::fencing::steps::Lock;
+use pod_safety::fencing::{Record, is_of_fencing};
 
 use super::Course;
-use crate::commands::fencing::{Look, is_of_fencing};
+use crate::commands::fencing::Look;
 use crate::failure::{Failure, Fate};
 use crate::report::fencing::{hold_left, hold_lost, taken_by, was_fenced};
 use crate::report::refusal::{person, why};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::{Instant, Span};
+use maintenance_lease::protocol::{Instant, Now, Span};
 use pod_safety::Why;
 use pod_safety::fencing::record::How;
 use pod_safety::fencing::{Attempt, back, steps};
@@ -12,7 +12,7 @@ use pod_safety::node::Status;
 use crate::cli::program::Program;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::report::refusal::{person, why};
+use crate::report::refusal::fenced;
 use crate::report::time::{clock, length};
 use crate::terminal::escape;
 
@@ -202,18 +202,8 @@ pub(crate) fn hook_at_work(node: &str, other: &Attempt, now: Instant) -> Failure
 }
 
 /// The hold that a fencing took is not to be ended by itself: `lease`.
-pub(crate) fn hold_of_fencing(lease: &NodeLease, program: &Program) -> Failure {
-    let node = lease.node();
-    unsafe_(
-        format!(
-            "node/{node} is on hold by {} until it is unfenced{}",
-            person(lease),
-            why(lease)
-        ),
-        format!(
-            "to take the node back into service, which ends the hold: {program} unfence {node}"
-        ),
-    )
+pub(crate) fn hold_of_fencing(lease: &NodeLease, now: Now, program: &Program) -> Failure {
+    unsafe_(fenced::message(lease, now), fenced::to_end(lease, program))
 }
 
 fn unsafe_(message: String, hint: String) -> Failure {

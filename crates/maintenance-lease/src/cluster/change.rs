@@ -95,6 +95,13 @@ impl Task<'_> {
         )
     }
 
+    /// It is a hold, and what `lease` is held for is not what it is for.
+    fn meets_another_purpose(&self, lease: Option<&NodeLease>) -> bool {
+        let purpose = lease.and_then(NodeLease::purpose);
+        let is_hold = matches!(self.verb, Verb::Hold { .. });
+        is_hold && purpose.is_some() && purpose != self.extras.purpose.as_deref()
+    }
+
     fn reduce(&mut self, lease: Option<&NodeLease>) -> Option<Lease> {
         lease.map(|lease| lease.reduced(&mut self.names))
     }
@@ -352,8 +359,14 @@ impl Api {
         lease: &Option<NodeLease>,
     ) -> Result<Decision, Error> {
         let now = self.time.now();
-        decide(task.verb, task.caller, seen, task.meant, now)
-            .map_err(|refusal| self.refused(task.node, refusal, lease.as_ref(), seen, now))
+        let lease = lease.as_ref();
+        match decide(task.verb, task.caller, seen, task.meant, now) {
+            Ok(Decision::Write(Write::Renew { .. })) if task.meets_another_purpose(lease) => {
+                Err(Refusal::OwnHold)
+            }
+            decision => decision,
+        }
+        .map_err(|refusal| self.refused(task.node, refusal, lease, seen, now))
     }
 
     async fn send_write(&self, task: &Task<'_>, sent: &Sent) -> Result<Bytes, ApiError> {

@@ -1,0 +1,118 @@
+//! Who meets the hold of a fencing: by whatever verb, they are told what it is there for, and what ends it.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{Run, Stage};
+
+/// A lease that somebody means to have has no end by `unhold`, and no change by `hold`.
+const VERBS: [&[&str]; 9] = [
+    &["acquire"],
+    &["acquire", "--wait", "--timeout=0"],
+    &["hold", "-m", "mine"],
+    &["hold", "-m", "mine", "--wait", "--timeout=0"],
+    &["renew"],
+    &["release"],
+    &["release", "--force", "--yes"],
+    &["unhold", "--yes"],
+    &["wait", "--for=free", "--timeout=0"],
+];
+
+/// The last line of the run's words, behind what it hints at.
+#[track_caller]
+fn next_command(run: &Run) -> Vec<&str> {
+    let (_, line) = run.stderr.rsplit_once("kubectl maint ").expect("a line");
+    let (line, _) = line.split_once([';', '\n']).expect("its end");
+    line.split(' ').collect()
+}
+
+#[test]
+fn every_verb_names_what_ends_the_hold() {
+    let (stage, node) = Stage::with_silent_node("met");
+    stage.fence(&node);
+    let with: &[&str] = &["with", &node, "--", "true"];
+    for caller in ["alice@bastion", "alice@laptop", "bob@laptop"] {
+        let lines = VERBS.iter().map(|words| [words, &[&*node][..]].concat());
+        for line in lines.chain([with.to_vec()]) {
+            let run = stage.maint(&line).holder(caller).run();
+            assert_eq!(next_command(&run), ["unfence", &node], "{caller}: {run}");
+            let stands = format!("error: node/{node} is fenced, on hold by alice@bastion until");
+            assert!(run.stderr.contains(&stands), "{caller}: {run}");
+        }
+    }
+    assert_snapshot!(stage.maint(["acquire", &node]).run(), @r#"
+    $ kubectl maint acquire worker-1
+    -- stderr
+    error: node/worker-1 is fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
+    hint: to take the node back into service, which ends the hold: kubectl maint unfence worker-1; --reentry goes on under it
+    -- exit code 3
+    "#);
+    let bob = |words: &[&str]| stage.maint(words).holder("bob@laptop").run();
+    assert_snapshot!(bob(&["acquire", &node]), @r#"
+    $ kubectl maint acquire worker-1
+    -- stderr
+    error: node/worker-1 is fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
+    hint: ask them, or wait for it (--wait); to take the node back into service, which ends the hold: kubectl maint unfence worker-1
+    -- exit code 3
+    "#);
+    let run = bob(&["release", &node, "--force", "--yes"]);
+    stage.comes_back(&node, "boot-2");
+    let pasted = stage.maint(next_command(&run)).arg("--yes");
+    pasted.holder("bob@laptop").succeeds();
+    stage.is_untouched(&node);
+}
+
+/// Its reason says who fences the node and why, and an end that it is meant to have would be a lie.
+#[test]
+fn hold_changes_nothing_of_a_hold_that_fencing_took() {
+    let (stage, node) = Stage::with_silent_node("kept");
+    stage.fence(&node);
+    let other = stage.name("worker-2");
+    stage.maint(["hold", &other, "-m", "disk"]).succeeds();
+    let before = stage.lease(&node);
+    assert_snapshot!(
+        stage.maint(["hold", &node, "-m", "mine", "--until=1s"]).run(),
+        @r#"
+    $ kubectl maint hold worker-1 -m mine --until=1s
+    -- stderr
+    error: node/worker-1 is fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
+    hint: to take the node back into service, which ends the hold: kubectl maint unfence worker-1
+    -- exit code 6
+    "#
+    );
+    for words in [
+        &["hold", &node, "-m", "mine", "--take-over", "--yes"][..],
+        &["hold", &node, "-m", "mine", "--dry-run=server"],
+        &["hold", &node, &other, "-m", "two disks"],
+        &["hold", &node, &other, "-m", "two disks", "--wait"],
+    ] {
+        let run = stage.maint(words).run();
+        assert_eq!(run.code, 6, "{run}");
+        assert_eq!(stage.lease(&node), before, "{run}");
+    }
+    let reason = "kubectl-maint.dev/reason";
+    let other = stage.lease(&other).expect("a Lease");
+    assert_eq!(other["metadata"]["annotations"][reason], json!("two disks"));
+}
+
+/// Nothing tells of a record yet: whoever reads that it is fenced already would be wrong.
+#[test]
+fn before_the_hook_has_ended_the_node_is_being_fenced() {
+    let (stage, node) = Stage::with_silent_node("being");
+    let gate = stage.directory().join("gate");
+    let waits = "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done";
+    let fence = stage.maint(["fence", &node, "--", "sh", "-c", waits]);
+    let mut running = fence.env("GATE", &gate).start();
+    running.says("begun");
+    let acquire = stage.maint(["acquire", &node]).holder("bob@laptop");
+    assert_snapshot!(acquire.run(), @r#"
+    $ kubectl maint acquire worker-1
+    -- stderr
+    error: node/worker-1 is being fenced, on hold by alice@bastion until it is unfenced: "fencing: with sh" (since [time])
+    hint: ask them, or wait for it (--wait); to take the node back into service, which ends the hold: kubectl maint unfence worker-1
+    -- exit code 3
+    "#);
+    std::fs::write(&gate, "").expect("a file");
+    let run = running.ends();
+    assert_eq!(run.code, 0, "{run}");
+}
