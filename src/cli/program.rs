@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use maintenance_lease::protocol::identity;
 
 use super::again::Again;
 use super::typed::for_shell;
@@ -68,9 +69,9 @@ impl Program {
         }
     }
 
-    /// Whether it runs under the lock of `holder`.
+    /// Whether it runs under the lock of `holder`, which may be a hold.
     pub(crate) fn is_under(&self, holder: &str) -> bool {
-        self.outer.as_deref() == Some(holder)
+        self.outer.as_deref() == Some(identity::person(holder))
     }
 
     /// What it was asked to do.

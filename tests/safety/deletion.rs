@@ -157,6 +157,31 @@ fn under_a_lock_of_with_the_line_acts_as_its_holder() {
     });
 }
 
+/// The one behind it, since nobody can be a holder whose name begins as a hold's does.
+#[test]
+fn under_a_hold_the_line_acts_as_the_person_who_has_it() {
+    scene("under-hold", |scene| {
+        scene.harmless_pod("web-1");
+        let hold = ["hold", &scene.node, "-m", "scrapped"];
+        scene.cluster.maint(hold).succeeds();
+        let script = format!(
+            r#"PATH=/usr/bin:/bin KUBECTL_MAINT_HOLDER=root@vm
+            said=$("$PLUGIN" force-delete pod/web-1 -n {} --confirm=nothing -m why 2>&1 >/dev/null)
+            echo "$said"
+            eval "\"$PLUGIN\" ${{said##*kubectl maint }}""#,
+            scene.namespace
+        );
+        let with = ["with", &scene.node, "--reentry", "--"];
+        let with = scene.cluster.maint(with);
+        let run = with.args(["/bin/sh", "-c", &script]).succeeds();
+        let refused = "error: refused: lease; nothing was deleted\n\
+                       hint: this runs under that lock of `with`; to act as its holder: kubectl maint \
+                       --holder alice@bastion force-delete pod/web-1 ";
+        assert!(run.stdout.contains(refused), "{run}");
+        assert!(!scene.is_there("web-1"));
+    });
+}
+
 #[test]
 fn what_is_not_named_is_not_given_up() {
     scene("named", |scene| {

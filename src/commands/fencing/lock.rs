@@ -7,6 +7,7 @@ use pod_safety::fencing::hold::PURPOSE;
 use pod_safety::fencing::steps::Lock;
 
 use super::{Site, hook};
+use crate::commands::with::variables::is_held_by;
 use crate::failure::Failure;
 use crate::report::change;
 use crate::report::fencing::{not_ended, not_held, too_short};
@@ -50,9 +51,7 @@ impl Site<'_> {
     }
 
     fn is_of_outer(&self, lease: &NodeLease) -> bool {
-        self.outer.is_some()
-            && lease.holder() == self.outer
-            && is_acquired_by(lease, &self.node, self.inherited)
+        is_held_by(lease, self.outer) && is_acquired_by(lease, &self.node, self.inherited)
     }
 
     /// Holds the node for as long as it is fenced. After Ctrl-C the answer is waited for a moment.

@@ -102,7 +102,11 @@ impl Work<'_> {
         terminal.error(&format!("refused: {refused}; {nothing}"));
         match look.holders().find(|holder| program.is_under(holder)) {
             Some(holder) if missing.refused.contains(&"lease") => {
-                let line = self.line(&program.as_holder(holder), &look.reports, None);
+                let line = self.line(
+                    &program.as_holder(identity::person(holder)),
+                    &look.reports,
+                    None,
+                );
                 terminal.hint(format!(
                     "this runs under that lock of `with`; to act as its holder: {line}"
                 ));

@@ -6,6 +6,7 @@ use maintenance_lease::{Acquire, Error, HeldLease, Maintenance, NodeLease, Renew
 use maintenance_lease::{Change, Done, Keep};
 
 use super::WithArgs;
+use super::variables::is_held_by;
 use crate::cli::nodes::Selection;
 use crate::commands::many::{self, Course};
 use crate::commands::problems::Problems;
@@ -105,10 +106,7 @@ impl Locking<'_> {
     }
 
     fn is_callers(&self, lease: &NodeLease) -> bool {
-        self.own.is_own(lease)
-            || lease
-                .holder()
-                .is_some_and(|holder| Some(holder) == self.outer)
+        self.own.is_own(lease) || is_held_by(lease, self.outer)
     }
 
     /// Goes on under locks that the caller has. They may be over by now: none is taken anew.

@@ -1,12 +1,12 @@
 //! What a command is told of the locks that it runs under.
 
-use maintenance_lease::protocol::Token;
+use maintenance_lease::protocol::{Token, identity};
 use maintenance_lease::{HeldLease, NodeLease};
 use supervisor::Command;
 
 /// The nodes, separated by spaces.
 const NODES: &str = "MAINT_NODES";
-/// Who holds them.
+/// Who holds them, as `--holder` takes it.
 pub(crate) const HOLDER: &str = "MAINT_HOLDER";
 /// The acquisition, or NODE=TOKEN of each where there are several.
 pub(crate) const TOKEN: &str = "MAINT_TOKEN";
@@ -20,6 +20,7 @@ const TRANSITIONS: &str = "MAINT_TRANSITIONS";
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
     pub(crate) nodes: String,
+    /// As it stands in the Lease.
     pub(crate) holder: Option<String>,
     pub(crate) token: Option<String>,
     pub(crate) node: Option<String>,
@@ -32,9 +33,10 @@ pub(crate) struct Variables {
 impl Variables {
     /// Sets them, and takes away what may have been inherited of them, from an outer `with` say.
     pub(crate) fn tell(self, command: Command) -> Command {
+        let holder = self.holder.as_deref().map(identity::person);
         [
             (NODES, Some(self.nodes)),
-            (HOLDER, self.holder),
+            (HOLDER, holder.map(ToOwned::to_owned)),
             (TOKEN, self.token),
             (NODE, self.node),
             (LEASE_UID, self.lease_uid),
@@ -44,6 +46,12 @@ impl Variables {
         .into_iter()
         .fold(command, set)
     }
+}
+
+/// Whether `lease` is held, or on hold, by whom the environment names: `outer`.
+pub(crate) fn is_held_by(lease: &NodeLease, outer: Option<&str>) -> bool {
+    let holder = lease.holder().map(identity::person);
+    holder.is_some() && holder == outer
 }
 
 /// Sets a variable, or takes it away.

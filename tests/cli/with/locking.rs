@@ -70,10 +70,7 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
     on_both("with-again", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        for (verb, holder) in [
-            ("acquire", "alice@bastion"),
-            ("hold", "kubeadm:alice@bastion"),
-        ] {
+        for verb in ["acquire", "hold"] {
             cluster.maint([verb, &node, "-m", "new kernel"]).succeeds();
             let found = acquisition(cluster, &node);
             let again = ["with", &node, "--reentry", "-m", "unread", "--"];
@@ -81,7 +78,7 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
                 .maint(again)
                 .args(["sh", "-c", "echo $MAINT_HOLDER"])
                 .run();
-            assert_eq!(run.stdout.trim_end(), holder);
+            assert_eq!(run.stdout.trim_end(), "alice@bastion");
             let found_it = "locked already, to be left as found; running on this machine: sh";
             assert!(run.stderr.contains(found_it), "{run}");
             assert_eq!(acquisition(cluster, &node), found);
@@ -315,5 +312,34 @@ fn ones_own_lock_is_not_waited_for() {
             matches!(tokens[..], [inner, outer] if inner == outer),
             "{run}"
         );
+    });
+}
+
+/// As whom the command works on its own node, whoever it would be by itself.
+#[test]
+fn the_holder_that_the_command_finds_is_one_to_act_as() {
+    on_both("with-as", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let inner = r#"set -e; export KUBECTL_MAINT_HOLDER=root@vm
+            "$PLUGIN" with $MAINT_NODE --reentry -q --holder "$MAINT_HOLDER" -- \
+                sh -ec '"$PLUGIN" verify --holder "$MAINT_HOLDER"; echo "as $MAINT_HOLDER"'
+        "#;
+        // Each ends or extends what it is for; that of a hold would be over, and with it this command.
+        let of_a_lease = r#""$PLUGIN" renew $MAINT_NODE --holder "$MAINT_HOLDER""#;
+        let of_a_hold = r#""$PLUGIN" unhold $MAINT_NODE --holder "$MAINT_HOLDER" --dry-run=server"#;
+        for (verb, flags, own) in [
+            (None, &[][..], of_a_lease),
+            (Some("acquire"), &["--reentry"], of_a_lease),
+            (Some("hold"), &["--reentry"], of_a_hold),
+        ] {
+            if let Some(verb) = verb {
+                cluster.maint([verb, &node, "-m", "new kernel"]).succeeds();
+            }
+            let with = cluster.maint(["with", &node]).args(flags);
+            let script = format!("{inner}{own}");
+            let run = with.args(["--", "/bin/sh", "-c", &script]).succeeds();
+            assert!(run.stdout.contains("as alice@bastion"), "{run}");
+        }
     });
 }
