@@ -111,7 +111,18 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         NO_REASON => String::new(),
         why => format!(" -m {why}"),
     };
-    let or_wait = if waits { "" } else { ", wait for it (--wait)" };
+    // Nobody waits for a lease that lasts longer than maintenance may take.
+    let overlong = is_overlong(refused, asked.now);
+    let or_wait = if waits || overlong {
+        ""
+    } else {
+        ", wait for it (--wait)"
+    };
+    let if_nobody = format!("if nobody is at work there: {by_force}");
+    let or_by_force = match overlong {
+        true => format!("; {if_nobody}"),
+        false => String::new(),
+    };
     let others = matches!(
         refused.refusal,
         Refusal::Held | Refusal::NotHolder | Refusal::AdminHold
@@ -128,22 +139,24 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         }
         if verb == Verb::Hold {
             return format!(
-                "if that is you on another host: {}",
+                "if that is you on another host: {}{or_by_force}",
                 program.as_holder(identity::person(holder)).again(node, "")
             );
         }
         if matches!(verb, Verb::Fence | Verb::Unfence) {
             let person = for_shell(identity::person(holder));
-            return format!("if that is you on another host, say so: --holder {person}");
+            return format!(
+                "if that is you on another host, say so: --holder {person}{or_by_force}"
+            );
         }
         if verb == Verb::With {
             return format!(
-                "if that is you on another host: {}",
+                "if that is you on another host: {}{or_by_force}",
                 reentry(&program.as_holder(identity::person(holder)), node)
             );
         }
         return format!(
-            "if that is you on another host: {} {} {node}",
+            "if that is you on another host: {} {} {node}{or_by_force}",
             program.as_holder(identity::person(holder)),
             as_that_holder(verb, refused.state),
         );
@@ -151,11 +164,13 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     match (refused.refusal, verb) {
         (_, Verb::Verify) => "yours is over: stop what relied on it".to_owned(),
         (Refusal::Held | Refusal::AdminHold, Verb::Hold) => format!(
-            "ask them{or_wait}, or take it over: {}",
+            "ask them{or_wait}, or take it over: {}{or_by_force}",
             program.again(node, "--take-over")
         ),
         (Refusal::Held | Refusal::AdminHold, Verb::Fence | Verb::Unfence) => {
-            format!("ask them, or take it over first: {program} hold {node} --take-over -m {why}")
+            format!(
+                "ask them, or take it over first: {program} hold {node} --take-over -m {why}{or_by_force}"
+            )
         }
         (Refusal::AdminHold, Verb::Acquire | Verb::With) => {
             format!("ask them{or_wait}, or end it after a confirmation: {program} unhold {node}")
@@ -165,6 +180,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         (Refusal::NotHolder, Verb::Release) => {
             format!("ask them, or break it after a confirmation: {by_force}")
         }
+        (Refusal::Held | Refusal::NotHolder, _) if overlong => format!("ask them; {if_nobody}"),
         (Refusal::Held, Verb::Acquire | Verb::With) if !waits => format!(
             "ask them, or wait for it: {}",
             program.again(node, "--wait")
@@ -175,16 +191,13 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         (Refusal::OwnHold, Verb::Wait) => {
             format!("it is for you to end it: {program} unhold {node}")
         }
-        (Refusal::Held | Refusal::NotHolder, _) => match free_from(refused, asked.now) {
-            Some(from) => format!(
+        (Refusal::Held | Refusal::NotHolder, _) => match refused.state {
+            State::Held { until } => format!(
                 "ask them, or from {} on: {}",
-                clock(from, asked.now.latest),
+                clock(until + SKEW_BUDGET, asked.now.latest),
                 take(asked, node)
             ),
-            None if matches!(refused.state, State::Expired { .. }) => {
-                format!("anyone may take it: {}", take(asked, node))
-            }
-            None => format!("if nobody is at work there: {by_force}"),
+            _ => format!("anyone may take it: {}", take(asked, node)),
         },
         (Refusal::HeldByCaller | Refusal::OwnHold, Verb::With) => {
             let whose = identity::person(holder.unwrap_or_default());
@@ -349,14 +362,10 @@ pub(crate) fn person(lease: &NodeLease) -> String {
     )
 }
 
-/// The earliest instant at which somebody else may take what is held, where it lies ahead by no
-/// more than maintenance may take.
-fn free_from(refused: &Refused, now: Now) -> Option<Instant> {
-    let lease = refused.lease.as_ref()?;
-    match refused.state {
-        State::Held { until } if !lease.flags(now).overlong => Some(until + SKEW_BUDGET),
-        _ => None,
-    }
+/// It is held for longer than maintenance may take.
+fn is_overlong(refused: &Refused, now: Now) -> bool {
+    let lease = refused.lease.as_ref();
+    lease.is_some_and(|lease| lease.flags(now).overlong)
 }
 
 /// The same user on another host, going by the `user@host` of default identities.

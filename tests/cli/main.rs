@@ -15,6 +15,7 @@ mod leases;
 mod lost_answers;
 mod node_states;
 mod odd_surroundings;
+mod overlong;
 mod races;
 mod release;
 mod renew;

@@ -1,0 +1,78 @@
+//! A lease that lasts for longer than maintenance may take: whom it keeps off is told how to break it.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{Cluster, ago, holder_of, on_both};
+
+/// Leases that other tools write.
+fn overlong(cluster: &Cluster, short: &str, renewed: &str, seconds: i32) -> String {
+    let node = cluster.node(short);
+    cluster.lease(
+        &node,
+        &json!({
+            "holderIdentity": "bob@laptop",
+            "leaseDurationSeconds": seconds,
+            "acquireTime": ago(1),
+            "renewTime": renewed,
+        }),
+    );
+    node
+}
+
+#[test]
+fn a_refusal_by_an_overlong_lease_says_how_to_break_it() {
+    on_both("overlong", |cluster| {
+        let two_hours = overlong(cluster, "worker-1", &ago(1), 7200);
+        let endless = overlong(cluster, "worker-2", "9999-12-31T23:59:59.999999Z", 60);
+        let verbs: [&[&str]; 8] = [
+            &["acquire"],
+            &["acquire", "--wait", "--timeout=0"],
+            &["hold", "-m", "mine"],
+            &["hold", "-m", "mine", "--wait", "--timeout=0"],
+            &["renew"],
+            &["release"],
+            &["wait", "--for=free", "--timeout=0"],
+            &["with"],
+        ];
+        for node in [&two_hours, &endless] {
+            for caller in ["alice@bastion", "bob@bastion"] {
+                for words in verbs {
+                    let rest: &[&str] = match words {
+                        ["with"] => &[node, "--", "true"],
+                        _ => &[node],
+                    };
+                    let run = cluster.maint([words, rest].concat()).holder(caller).run();
+                    assert!([3, 4].contains(&run.code), "{run}");
+                    let line = format!("kubectl maint release {node} --force -m WHY\n");
+                    assert!(run.stderr.ends_with(&line), "{caller}: {run}");
+                }
+            }
+        }
+        assert_snapshot!(cluster.maint(["acquire", &two_hours]).run(), @"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left, overlong)
+        hint: ask them; if nobody is at work there: kubectl maint release worker-1 --force -m WHY
+        -- exit code 3
+        ");
+        assert_snapshot!(cluster.maint(["hold", &two_hours, "-m", "fire"]).run(), @"
+        $ kubectl maint hold worker-1 -m fire
+        -- stderr
+        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left, overlong)
+        hint: ask them, or take it over: kubectl maint hold worker-1 -m fire --take-over; if nobody is at work there: kubectl maint release worker-1 --force -m WHY
+        -- exit code 3
+        ");
+        let same_user = cluster.maint(["acquire", &endless]).holder("bob@bastion");
+        assert_snapshot!(same_user.run(), @"
+        $ kubectl maint acquire worker-2
+        -- stderr
+        error: node/worker-2 is held by bob@laptop (since [time], until a time that can't be read, unreadable time, overlong)
+        hint: if that is you on another host: kubectl maint --holder bob@laptop renew worker-2; if nobody is at work there: kubectl maint release worker-2 --force -m WHY
+        -- exit code 3
+        ");
+        let pasted = ["release", &endless, "--force", "-m", "he left", "--yes"];
+        cluster.maint(pasted).succeeds();
+        assert_eq!(holder_of(cluster, &endless), None);
+    });
+}
