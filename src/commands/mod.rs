@@ -1,6 +1,7 @@
 //! The verbs, a file each, named as typed: arguments, calls on the library, outcome.
 
 pub(crate) mod acquire;
+mod asides;
 pub(crate) mod completion;
 mod confirm;
 mod events;

@@ -8,7 +8,6 @@ pub(crate) mod variables;
 
 pub(crate) use self::variables::HOLDER;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::pin::pin;
 use std::time::Duration;
@@ -16,13 +15,14 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 use futures::{join, poll};
 use maintenance_lease::protocol::{Span, Terms};
-use maintenance_lease::{Aside, Change, DEFAULT_REQUEST_TIMEOUT, NodeEvent};
+use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT, NodeEvent};
 use supervisor::Signals;
 use under_lease::{News, Outcome};
 
 use self::codes::Codes;
 use self::locking::Locking;
 use self::telling::Teller;
+use super::asides::Asides;
 use super::work::Work;
 use super::{events, problems};
 use crate::cli::changing::ChangingArgs;
@@ -265,24 +265,16 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
 /// Tells what else there is to know of the locks; returns the Events to leave on the nodes.
 fn told(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
     let now = session.locks.server_time().now();
-    let mut asides: BTreeMap<Aside, Vec<String>> = BTreeMap::new();
+    let mut asides = Asides::default();
     let mut events = Vec::new();
     for change in changes {
         if let Some(expired) = change::expired(change, now) {
             session.terminal.warn(expired);
         }
-        for &aside in &change.asides {
-            asides.entry(aside).or_default().push(change.node.clone());
-        }
+        asides.note(change);
         let caller = session.locks.identity();
         events.extend(events::of(change, Verb::With, caller, false, None));
     }
-    for (aside, nodes) in asides {
-        let text = change::aside(aside, &nodes);
-        match aside {
-            Aside::NodeUnreadable => session.terminal.warn(text),
-            _ => session.terminal.remark(text),
-        }
-    }
+    asides.tell(session.terminal, "");
     events
 }

@@ -1,11 +1,11 @@
 //! What all verbs that change locks have in common: from the nodes that were meant to results, told
 //! in the order in which the nodes went in.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use maintenance_lease::{Aside, Change, Done, Error, NodeEvent, NodeLease, Sight};
+use maintenance_lease::{Change, Done, Error, NodeEvent, NodeLease, Sight};
 
+use super::asides::Asides;
 use super::confirm::{self, Confirmed};
 use super::events;
 use super::many::{self, Course};
@@ -155,7 +155,7 @@ pub(crate) struct Report<'a> {
     goes_on: bool,
     outcomes: Outcomes,
     items: Vec<Item>,
-    asides: BTreeMap<Aside, Vec<String>>,
+    asides: Asides,
     events: Vec<NodeEvent>,
 }
 
@@ -172,7 +172,7 @@ impl<'a> Report<'a> {
             goes_on: false,
             outcomes: Outcomes::default(),
             items: Vec::new(),
-            asides: BTreeMap::new(),
+            asides: Asides::default(),
             events: Vec::new(),
         }
     }
@@ -233,10 +233,7 @@ impl<'a> Report<'a> {
         let now = session.locks.server_time().now();
         self.outcomes.done.push(change.node.clone());
         self.goes_on |= matches!(change.done, Done::Acquired | Done::Renewed);
-        for &aside in &change.asides {
-            let nodes = self.asides.entry(aside).or_default();
-            nodes.push(change.node.clone());
-        }
+        self.asides.note(change);
         let broken = self.is_broken(change);
         if let Some(expired) = change::expired(change, now) {
             terminal.warn(expired);
@@ -300,14 +297,7 @@ impl<'a> Report<'a> {
             verb,
         } = self.work;
         let terminal = session.terminal;
-        for (&aside, nodes) in &self.asides {
-            let text = change::aside(aside, nodes);
-            if aside == Aside::NodeUnreadable {
-                terminal.warn(text);
-            } else {
-                terminal.remark(format!("{text}{}", args.write.dry_run.suffix()));
-            }
-        }
+        self.asides.tell(terminal, args.write.dry_run.suffix());
         if let Some(text) = print::items(self.items, single, args.output.format())? {
             terminal.data(text);
         }

@@ -75,6 +75,9 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
           ok       pdb              no disruption budget covers it
           ok       rights           you may delete pods
         pod/web-0 force-deleted, and not replaced yet
+        -- stderr
+        lease/worker-1 created
+        node/worker-1 locked meanwhile, by alice@bastion
         -- exit code 0
         ");
         assert!(!scene.is_there("web-0"));

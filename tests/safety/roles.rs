@@ -70,15 +70,16 @@ fn person(scene: &Scene, short: &str, groups: &[&str]) -> PathBuf {
     kubeconfig.expect("a kubeconfig")
 }
 
-/// `web-0` goes, by whose kubeconfig this is, once all is confirmed that `levels` ask for.
+/// `web-0` goes, by whose kubeconfig this is, once all is confirmed that `levels` ask for. On stderr is what
+/// it is `told` by the way.
 #[track_caller]
-fn web_0_goes(scene: &Scene, kubeconfig: &Path, levels: &Levels) {
+fn web_0_goes(scene: &Scene, kubeconfig: &Path, levels: &Levels, told: &str) {
     let words = [levels.confirm(), "-m", "why", "--timeout=0"];
     let run = scene
         .force_delete("web-0", &words)
         .kubeconfig(kubeconfig)
         .succeeds();
-    assert_eq!(run.stderr, "", "{run}");
+    assert_eq!(run.stderr, told, "{run}");
     assert!(!scene.is_there("web-0"));
 }
 
@@ -107,12 +108,14 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
             ("pdb", Some("ok")),
             ("rights", Some("ok")),
         ]);
-        web_0_goes(scene, &ada, &levels);
+        let locked = format!("node/{} locked meanwhile, by alice@bastion\n", scene.node);
+        let made = format!("lease/{} created\n{locked}", scene.node);
+        web_0_goes(scene, &ada, &levels, &made);
 
         let node = format!("node/{}", scene.node);
         let words = ["force-delete", &node, "--confirm=nothing", "-m", "why"];
         let run = scene.cluster.maint(words).kubeconfig(&ada).succeeds();
-        assert_eq!(run.stderr, "", "{run}");
+        assert_eq!(run.stderr, locked, "{run}");
         let told = format!("\n{node} force-deleted: ");
         assert!(run.stdout.contains(&told), "{run}");
 
@@ -150,7 +153,7 @@ fn an_owner_deletes_pods_of_the_namespace_and_nothing_else() {
             ("pdb", Some("ok")),
             ("rights", Some("ok")),
         ]);
-        web_0_goes(scene, &dev, &levels);
+        web_0_goes(scene, &dev, &levels, "");
 
         may_nothing_foreign(scene, &[&team]);
         for (verb, resource, namespace) in [

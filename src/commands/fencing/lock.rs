@@ -7,9 +7,9 @@ use pod_safety::fencing::hold::PURPOSE;
 use pod_safety::fencing::steps::Lock;
 
 use super::{Site, hook};
+use crate::commands::asides::Asides;
 use crate::commands::with::variables::is_held_by;
 use crate::failure::Failure;
-use crate::report::change;
 use crate::report::fencing::{not_ended, not_held, too_short};
 use crate::terminal::escape;
 
@@ -69,9 +69,9 @@ impl Site<'_> {
                 failure => not_held(&self.node, failure, self.program()),
             })?;
         let terminal = self.session.terminal;
-        for &aside in &change.asides {
-            terminal.remark(change::aside(aside, std::slice::from_ref(&self.node)));
-        }
+        let mut asides = Asides::default();
+        asides.note(&change);
+        asides.tell(terminal, self.suffix());
         terminal.remark(format!(
             "node/{} on hold until it is unfenced{}",
             self.node,

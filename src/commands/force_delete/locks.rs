@@ -10,6 +10,7 @@ use pod_safety::facts::Lock;
 
 use super::carry_out::Work;
 use super::look::{Look, is_forbidden};
+use crate::commands::asides::Asides;
 use crate::commands::interruption::Interruption;
 use crate::exit::Code;
 use crate::failure::{Failure, Fate};
@@ -25,10 +26,12 @@ pub(super) struct Locks {
     held: Vec<HeldLease>,
     /// The nodes that were the caller's own before.
     own: Vec<String>,
+    /// What happened on the way.
+    asides: Asides,
 }
 
 impl Work<'_> {
-    /// Takes the leases of the nodes in `look` that are free, and adds them to what is `taken`. One of the
+    /// Takes the leases of the nodes in `look` that are free, adds them to what is `taken`, and tells it. One of the
     /// caller's own is left as found, and so is one that the caller overrides or may not take, which the
     /// report said.
     ///
@@ -37,6 +40,27 @@ impl Work<'_> {
     /// so and `lease-unknown` was not named; and where it was interrupted: an answer that comes soon is
     /// waited for, so that what was taken is given back.
     pub(super) async fn take(
+        &self,
+        look: &Look,
+        taken: &mut Locks,
+        ended: &Interruption,
+    ) -> Result<(), Failure> {
+        let result = self.take_free(look, taken, ended).await;
+        let terminal = self.session.terminal;
+        taken.asides.tell(terminal, "");
+        let nodes = taken.held.iter();
+        let nodes: Vec<String> = nodes.map(|held| format!("node/{}", held.node())).collect();
+        if result.is_ok() && !nodes.is_empty() {
+            let caller = escape(self.session.locks.identity());
+            terminal.remark(format!(
+                "{} locked meanwhile, by {caller}",
+                nodes.join(", ")
+            ));
+        }
+        result
+    }
+
+    async fn take_free(
         &self,
         look: &Look,
         taken: &mut Locks,
@@ -69,6 +93,7 @@ impl Work<'_> {
         ));
         match locks.try_acquire(node, &options).await {
             Ok(change) => {
+                taken.asides.note(&change);
                 taken.held.push(locks.keep(&change, &Keep::new())?);
                 Ok(())
             }
