@@ -11,11 +11,12 @@ mod live;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use clap::CommandFactory as _;
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
+use clap::{Arg, Command, CommandFactory as _};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, complete};
 use clap_complete::env::Shells;
 
 use crate::cli::Cli;
+use connect::Environment;
 
 /// Names the shell that asks, in the environment of a run that completes.
 pub(crate) const VARIABLE: &str = "KUBECTL_MAINT_COMPLETE";
@@ -23,10 +24,12 @@ pub(crate) const VARIABLE: &str = "KUBECTL_MAINT_COMPLETE";
 /// What kubectl puts before the name of a plugin that completes.
 const COMPLETER: &str = "kubectl_complete-";
 
-/// The command that the scripts complete, and that they run to do so.
-pub(crate) const COMMAND: &str = "kubectl-maint";
+/// Names the place of the word under the cursor, in the scripts of shells that don't end the words with
+/// it.
+const INDEX: &str = "_CLAP_COMPLETE_INDEX";
 
 /// cobra's directives: what a shell does with the candidates.
+const FILES: u8 = 0;
 const NO_FILES: u8 = 4;
 const NO_SPACE: u8 = 2;
 
@@ -37,6 +40,8 @@ pub(crate) struct Question {
     /// The command line: the command, its arguments and, last or under the cursor, what is typed of
     /// the next.
     words: Vec<OsString>,
+    /// Which of the words is under the cursor.
+    cursor: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,37 +52,48 @@ enum Asker {
 
 impl Question {
     /// The question that a process of these arguments is asked; none where it is to do its work.
-    pub(crate) fn of(arguments: Vec<OsString>, variable: Option<&OsStr>) -> Option<Self> {
+    pub(crate) fn of(arguments: Vec<OsString>, environment: &Environment) -> Option<Self> {
         let name = arguments.first().map(Path::new).and_then(Path::file_name);
         if name.is_some_and(|name| name.to_string_lossy().starts_with(COMPLETER)) {
             return Some(Self {
                 asker: Asker::Kubectl,
+                cursor: arguments.len() - 1,
                 words: arguments,
             });
         }
-        let shell = variable.filter(|shell| !shell.is_empty())?;
+        let shell = environment.get_os(VARIABLE)?.to_string_lossy().into_owned();
         let mut words = arguments.into_iter().skip(1);
-        (words.next()? == "--").then(|| Self {
-            asker: Asker::Shell(shell.to_string_lossy().into_owned()),
-            words: words.collect(),
+        if words.next()? != "--" {
+            return None;
+        }
+        let words: Vec<OsString> = words.collect();
+        let index = environment.get(INDEX).and_then(|index| index.parse().ok());
+        Some(Self {
+            asker: Asker::Shell(shell),
+            cursor: index.unwrap_or(words.len().saturating_sub(1)),
+            words,
         })
     }
 
     fn of_this_process() -> Option<Self> {
         Self::of(
             std::env::args_os().collect(),
-            std::env::var_os(VARIABLE).as_deref(),
+            &Environment::of_this_process(),
         )
     }
 
     /// The candidates, in the form that the asker reads.
     pub(crate) fn answer(self) -> Vec<u8> {
-        let mut command = definition(&self.words);
+        let is_foreign = self.is_of_another_program();
+        let mut command = match is_foreign {
+            true => paths(),
+            false => definition(&self.words),
+        };
         let here = std::env::current_dir().ok();
         match self.asker {
+            Asker::Kubectl if is_foreign => format!(":{FILES}\n").into_bytes(),
             Asker::Kubectl => {
-                let index = self.words.len().saturating_sub(1);
-                let candidates = complete(&mut command, self.words, index, here.as_deref());
+                let candidates = complete(&mut command, self.words, self.cursor, here.as_deref());
                 for_kubectl(&candidates.unwrap_or_default()).into_bytes()
             }
             Asker::Shell(shell) => {
@@ -94,20 +110,49 @@ impl Question {
             }
         }
     }
+
+    /// Whether the word under the cursor is one of a program that the verb runs: it stands behind the
+    /// `--` that begins that program's words.
+    fn is_of_another_program(&self) -> bool {
+        let mut before = self.words.iter().take(self.cursor);
+        let Some(dashes) = before.position(|word| word == "--") else {
+            return false;
+        };
+        let command = Cli::command();
+        let read = command.clone().ignore_errors(true);
+        let Ok(matches) = read.try_get_matches_from(&self.words[..dashes]) else {
+            return false;
+        };
+        matches
+            .subcommand_name()
+            .and_then(|verb| command.find_subcommand(verb))
+            .is_some_and(|verb| verb.get_positionals().any(Arg::is_last_set))
+    }
 }
 
 /// The arguments' definition, as completing these words needs it.
-fn definition(words: &[OsString]) -> clap::Command {
-    let mut command = Cli::command().name(COMMAND);
+fn definition(words: &[OsString]) -> Command {
+    let mut command = Cli::command();
     command.build();
     adapt(command, words)
 }
 
+/// The definition of a line where every word is a path: what another program takes is not known here.
+fn paths() -> Command {
+    let here = std::env::current_dir().ok();
+    let paths = PathCompleter::any().filter(move |path| Some(path) != here.as_deref());
+    Command::new("paths").arg(
+        Arg::new("path")
+            .num_args(0..)
+            .add(ArgValueCompleter::new(paths)),
+    )
+}
+
 /// Where nothing is typed of the next word, a flag is offered only if nothing else can come; and a
 /// flag that takes its value behind `=` alone doesn't take the next word for it.
-fn adapt(command: clap::Command, words: &[OsString]) -> clap::Command {
+fn adapt(command: Command, words: &[OsString]) -> Command {
     let flags_last = words.last().is_none_or(|word| word.is_empty());
-    let is_typed = |arg: &clap::Arg| {
+    let is_typed = |arg: &Arg| {
         let flag = arg.get_long().map(|long| format!("--{long}"));
         flag.is_some_and(|flag| words.iter().any(|word| word == flag.as_str()))
     };
@@ -176,10 +221,14 @@ mod tests {
         words.iter().map(Into::into).collect()
     }
 
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        Environment::of_variables(variables.iter().copied())
+    }
+
     fn kubectl_asks(typed: &[&str]) -> String {
         let mut arguments = words(&["/usr/bin/kubectl_complete-maint"]);
         arguments.extend(words(typed));
-        let question = Question::of(arguments, None).expect("a question");
+        let question = Question::of(arguments, &environment(&[])).expect("a question");
         String::from_utf8(question.answer()).expect("text")
     }
 
@@ -197,13 +246,54 @@ mod tests {
     #[test]
     fn the_name_or_the_variable_makes_a_question() {
         let own = words(&["kubectl-maint", "--", "kubectl-maint", "acq"]);
-        assert_eq!(Question::of(own.clone(), None), None);
-        assert_eq!(Question::of(own.clone(), Some(OsStr::new(""))), None);
+        let of = |words: &[OsString], variables: &[(&str, &str)]| {
+            Question::of(words.to_vec(), &environment(variables))
+        };
+        assert_eq!(of(&own, &[]), None);
+        assert_eq!(of(&own, &[(VARIABLE, "")]), None);
         let work = words(&["kubectl-maint", "version"]);
-        assert_eq!(Question::of(work, Some(OsStr::new("bash"))), None);
-        let asked = Question::of(own, Some(OsStr::new("bash"))).expect("a question");
+        assert_eq!(of(&work, &[(VARIABLE, "bash")]), None);
+        let asked = of(&own, &[(VARIABLE, "fish")]).expect("a question");
         assert_eq!(asked.words, words(&["kubectl-maint", "acq"]));
-        assert_eq!(asked.asker, Asker::Shell("bash".to_owned()));
+        assert_eq!(asked.cursor, 1);
+        assert_eq!(asked.asker, Asker::Shell("fish".to_owned()));
+        let asked = of(&own, &[(VARIABLE, "bash"), (INDEX, "0")]).expect("a question");
+        assert_eq!(asked.cursor, 0);
+    }
+
+    #[test]
+    fn behind_the_dashes_of_a_verb_that_runs_a_program_its_words_stand() {
+        for typed in [
+            &["with", "a", "--", ""][..],
+            &["with", "--", "./po"],
+            &["--context", "x", "with", "a", "b", "--", "ssh", "no"],
+            &["fence", "a", "--isolated", "--", "./po"],
+            &["unfence", "a", "--", "./po", "--fla"],
+        ] {
+            assert_eq!(kubectl_asks(typed), ":0\n", "{typed:?}");
+        }
+        assert_eq!(kubectl_asks(&["acquire", "--", "pod/"]), ":4\n");
+        assert_eq!(candidates(&["with", "a", "--reen"]), ["--reentry"]);
+    }
+
+    #[test]
+    fn in_a_shell_too_and_only_behind_them() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        std::fs::write(scratch.path().join("power-off"), "").expect("a file");
+        let begun = scratch.path().join("po").display().to_string();
+        let line = ["--", "kubectl-maint", "with", "--reen", "--", &begun];
+        let asked = |cursor: usize| {
+            let mut arguments = words(&["kubectl-maint"]);
+            arguments.extend(words(&line));
+            let surroundings = environment(&[(VARIABLE, "zsh"), (INDEX, &cursor.to_string())]);
+            Question::of(arguments, &surroundings).expect("a question")
+        };
+        assert!(!asked(2).is_of_another_program());
+        assert!(!asked(3).is_of_another_program(), "the dashes themselves");
+        assert!(asked(4).is_of_another_program());
+        let offered = complete(&mut paths(), words(&line[1..]), 4, None).expect("candidates");
+        let offered: Vec<_> = offered.iter().map(CompletionCandidate::get_value).collect();
+        assert_eq!(offered, [scratch.path().join("power-off").as_os_str()]);
     }
 
     #[test]

@@ -20,15 +20,12 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::cli::program::{self, Program};
-use crate::cli::{Cli, misuse, typed};
+use crate::cli::{Cli, called, misuse, typed};
 use crate::completion::Question;
 use crate::exit::Code;
 use crate::session::Start;
 use crate::terminal::Terminal;
 use connect::Environment;
-
-/// What the examples in the help call this program.
-const CALLED: &str = "kubectl maint";
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -39,9 +36,7 @@ fn main() -> ExitCode {
     let mut environment = Environment::of_this_process();
     environment.stdin_may_ask = Terminal::is_stdin_one();
     let name = program::name(arguments.first().map(OsString::as_os_str));
-    if let Some(question) =
-        Question::of(arguments.clone(), environment.get_os(completion::VARIABLE))
-    {
+    if let Some(question) = Question::of(arguments.clone(), &environment) {
         Terminal::default().bytes(&question.answer());
         return ExitCode::SUCCESS;
     }
@@ -62,17 +57,7 @@ fn main() -> ExitCode {
 }
 
 fn parse(name: &str) -> Result<(Cli, Program), clap::Error> {
-    let mut command = Cli::command().name("kubectl-maint").bin_name(name);
-    if name != CALLED {
-        command =
-            command.mut_subcommands(
-                |verb| match verb.get_after_help().map(ToString::to_string) {
-                    Some(examples) => verb.after_help(examples.replace(CALLED, name)),
-                    None => verb,
-                },
-            );
-    }
-    let mut matches = command.try_get_matches()?;
+    let mut matches = called::definition(name).try_get_matches()?;
     let program = Program::new(name, &matches);
     Ok((Cli::from_arg_matches_mut(&mut matches)?, program))
 }

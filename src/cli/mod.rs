@@ -2,6 +2,7 @@
 
 pub(crate) mod acquisitions;
 pub(crate) mod again;
+pub(crate) mod called;
 pub(crate) mod changing;
 pub(crate) mod connection;
 pub(crate) mod doubts;

@@ -89,6 +89,11 @@ impl Program {
         &self.name
     }
 
+    /// The name of its file, as one types it without kubectl.
+    pub(crate) fn file(&self) -> String {
+        file(&self.name)
+    }
+
     /// The beginning of a command as `holder`.
     pub(crate) fn as_holder(&self, holder: &str) -> Self {
         Self {
@@ -126,6 +131,14 @@ pub(crate) fn name(argv0: Option<&OsStr>) -> String {
     match stem.strip_prefix("kubectl-") {
         Some(plugin) => format!("kubectl {}", plugin.replace('-', " ").replace('_', "-")),
         None => stem.to_owned(),
+    }
+}
+
+/// The file that kubectl runs for these words, the opposite of [`name`].
+pub(crate) fn file(name: &str) -> String {
+    match name.strip_prefix("kubectl ") {
+        Some(plugin) => format!("kubectl-{}", plugin.replace('-', "_").replace(' ', "-")),
+        None => name.to_owned(),
     }
 }
 
@@ -210,5 +223,17 @@ mod tests {
         assert_eq!(called("kubectl-node_lock"), "kubectl node-lock");
         assert_eq!(called("./maint"), "maint");
         assert_eq!(name(None), "kubectl maint");
+    }
+
+    #[test]
+    fn the_file_of_a_name_is_called_by_it() {
+        for typed in [
+            "kubectl-maint",
+            "kubectl-node_lock",
+            "kubectl-a-b_c",
+            "maint",
+        ] {
+            assert_eq!(file(&name(Some(OsStr::new(typed)))), typed);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use clap_complete::env::{Bash, EnvCompleter, Fish, Powershell, Zsh};
 
-use crate::completion::{COMMAND, VARIABLE};
+use crate::completion::VARIABLE;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::session::Start;
@@ -58,10 +58,11 @@ impl Shell {
 }
 
 pub(crate) fn run(args: &CompletionArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let command = start.program.file();
     let mut script = Vec::new();
     args.shell
         .completer()
-        .write_registration(VARIABLE, COMMAND, COMMAND, COMMAND, &mut script)
+        .write_registration(VARIABLE, &command, &command, &command, &mut script)
         .map_err(|error| Failure::input(format!("no script could be made: {error}")))?;
     let script = String::from_utf8_lossy(&script);
     start.terminal.data(script.trim());

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 
-use crate::cli::Cli;
+use crate::cli::called;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::reference;
@@ -21,10 +21,7 @@ pub(crate) struct ReferenceArgs {
 
 pub(crate) fn run(args: &ReferenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
     // Help on a verb is that verb's own page.
-    let mut command = Cli::command()
-        .name("kubectl-maint")
-        .bin_name(start.program.name())
-        .disable_help_subcommand(true);
+    let mut command = called::definition(start.program.name()).disable_help_subcommand(true);
     command.build();
     match &args.man {
         None => start

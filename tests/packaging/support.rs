@@ -39,22 +39,38 @@ pub(crate) fn maint(kubeconfig: &Path, arguments: &[&str]) -> Run {
 }
 
 /// A directory with the plugin under both of its names, as PATH would have it.
-pub(crate) struct Installed(TempDir);
+pub(crate) struct Installed {
+    directory: TempDir,
+    plugin: String,
+}
 
 impl Installed {
     pub(crate) fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        for name in ["kubectl-maint", "kubectl_complete-maint"] {
-            symlink(PLUGIN, directory.path().join(name)).expect("a link");
+        Self::named("kubectl-maint")
+    }
+
+    /// As `kubectl-NAME`.
+    pub(crate) fn named(plugin: &str) -> Self {
+        let installed = Self {
+            directory: tempfile::tempdir().expect("a directory"),
+            plugin: plugin.to_owned(),
+        };
+        for link in [installed.plugin(), installed.completer()] {
+            symlink(PLUGIN, link).expect("a link");
         }
-        Self(directory)
+        installed
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.0.path()
+        self.directory.path()
+    }
+
+    pub(crate) fn plugin(&self) -> PathBuf {
+        self.path().join(&self.plugin)
     }
 
     pub(crate) fn completer(&self) -> PathBuf {
-        self.path().join("kubectl_complete-maint")
+        let completer = self.plugin.replacen("kubectl-", "kubectl_complete-", 1);
+        self.path().join(completer)
     }
 }
