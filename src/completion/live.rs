@@ -5,11 +5,13 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use clap_complete::engine::CompletionCandidate;
-use maintenance_lease::protocol::State;
+use maintenance_lease::protocol::{Now, State, identity};
 use maintenance_lease::{Maintenance, NodeLease, RowDetail};
 use pod_safety::cluster::Reader;
+use pod_safety::fencing::is_of_fencing;
 
 use crate::cli::Cli;
 use crate::cli::connection::{ConnectionArgs, USER_AGENT};
@@ -30,7 +32,7 @@ pub(super) fn nodes(words: Vec<OsString>, typed: &str) -> Option<Vec<CompletionC
         Some(_) => return None,
         None => (String::new(), typed),
     };
-    let line = Line::read(words)?;
+    let line = Line::read(words).filter(|line| !line.is_selected)?;
     let on_the_line = line.nodes.clone();
     let nodes = in_time(move || line.ask())??;
     Some(candidates(nodes, &kind, beginning, &on_the_line))
@@ -59,7 +61,7 @@ fn candidates(
 pub(super) fn targets(words: Vec<OsString>, typed: &str) -> Option<Vec<CompletionCandidate>> {
     match typed.split_once('/') {
         None => {
-            let line = Line::read(words)?;
+            let line = Line::read(words).filter(|line| !line.is_selected)?;
             // A node is deleted alone. The word that is being typed is one of the line.
             let is_alone = line.nodes.iter().all(|other| other == typed);
             let kinds = if is_alone { &KINDS[..] } else { &KINDS[..1] };
@@ -71,7 +73,7 @@ pub(super) fn targets(words: Vec<OsString>, typed: &str) -> Option<Vec<Completio
             )
         }
         Some((kind @ ("pod" | "pods" | "po"), beginning)) => {
-            let line = Line::read(words)?;
+            let line = Line::read(words).filter(|line| !line.is_selected)?;
             let on_the_line = line.nodes.clone();
             let pods = in_time(move || line.ask_for_pods())??;
             Some(candidates(
@@ -105,8 +107,13 @@ struct Line {
     holder: HolderArgs,
     /// The nodes or other targets, without their kind.
     nodes: Vec<String>,
+    /// What is meant is said in another way than by name, and the two don't mix.
+    is_selected: bool,
     force: bool,
 }
+
+/// The flags that say it so.
+const SELECTING: [&str; 4] = ["selector", "all", "nodes_from", "mine"];
 
 impl Line {
     fn read(words: Vec<OsString>) -> Option<Self> {
@@ -128,22 +135,29 @@ impl Line {
                 .flat_map(|id| typed(id))
                 .map(|typed: String| typed.rsplit('/').next().unwrap_or_default().to_owned())
                 .collect(),
-            force: is_set(of_verb, "force"),
+            is_selected: SELECTING.iter().any(|flag| is_typed(of_verb, flag)),
+            force: is_typed(of_verb, "force"),
         })
     }
 
-    /// The nodes that make sense for the verb, else all.
+    /// The nodes that make sense for the verb, else all that it is not refused for.
     fn ask(&self) -> Option<Vec<Named>> {
         runtime()?.block_on(async {
             let (locks, _) = self.locks().await?;
+            let mut refused = Vec::new();
             if self.is_for_locked_nodes() {
-                let wanted = self.locked(&locks).await?;
-                if !wanted.is_empty() {
+                let leases = locks.list().await.ok()?;
+                let now = locks.server_time().now();
+                let wanted = self.wanted(&locks, leases.values(), now);
+                if !wanted.is_empty() || self.verb == "unfence" {
                     return Some(wanted);
                 }
+                let of_fencing = leases.values().filter(|lease| is_of_fencing(lease, now));
+                refused.extend(of_fencing.map(|lease| lease.node().to_owned()));
             }
             let rows = locks.nodes(None, RowDetail::Cells).await.ok()?;
-            Some(rows.into_iter().map(|row| (row.name, row.status)).collect())
+            let rows = rows.into_iter().filter(|row| !refused.contains(&row.name));
+            Some(rows.map(|row| (row.name, row.status)).collect())
         })
     }
 
@@ -175,27 +189,32 @@ impl Line {
     }
 
     fn is_for_locked_nodes(&self) -> bool {
-        matches!(self.verb.as_str(), "release" | "renew" | "unhold")
+        matches!(
+            self.verb.as_str(),
+            "release" | "renew" | "unhold" | "unfence"
+        )
     }
 
     /// The nodes whose lock the verb can give back or extend.
-    async fn locked(&self, locks: &Maintenance) -> Option<Vec<Named>> {
-        let leases = locks.list().await.ok()?;
-        let now = locks.server_time().now();
-        let wanted = |lease: &NodeLease| match lease.state(now) {
-            State::Free => false,
-            State::Held { .. } | State::Expired { .. } => {
-                self.verb != "unhold" && (self.force || locks.is_own(lease))
-            }
-            State::AdminHold => self.verb == "unhold",
+    fn wanted<'a>(
+        &self,
+        locks: &Maintenance,
+        leases: impl Iterator<Item = &'a NodeLease>,
+        now: Now,
+    ) -> Vec<Named> {
+        let is_wanted = |lease: &&NodeLease| match (self.verb.as_str(), lease.state(now)) {
+            // A fencing that was broken off has its hold alone.
+            ("unfence", _) => lease.is_fenced() || is_of_fencing(lease, now),
+            ("unhold", state) => state == State::AdminHold && !is_of_fencing(lease, now),
+            (_, State::Held { .. } | State::Expired { .. }) => self.force || locks.is_own(lease),
+            (_, State::Free | State::AdminHold) => false,
         };
         let mut named: Vec<Named> = leases
-            .values()
-            .filter(|lease| wanted(lease))
+            .filter(is_wanted)
             .map(|lease| (lease.node().to_owned(), about(lease)))
             .collect();
         named.sort();
-        Some(named)
+        named
     }
 }
 
@@ -206,13 +225,14 @@ fn runtime() -> Option<tokio::runtime::Runtime> {
         .ok()
 }
 
-fn is_set(matches: &ArgMatches, flag: &str) -> bool {
-    matches!(matches.try_get_one::<bool>(flag), Ok(Some(true)))
+fn is_typed(matches: &ArgMatches, flag: &str) -> bool {
+    let is_known = matches!(matches.try_contains_id(flag), Ok(true));
+    is_known && matches.value_source(flag) == Some(ValueSource::CommandLine)
 }
 
-/// Holder and reason, on one line.
+/// Who has the lock and why, on one line.
 fn about(lease: &NodeLease) -> String {
-    let words = [lease.holder(), lease.reason()];
+    let words = [lease.holder().map(identity::person), lease.reason()];
     let words: Vec<&str> = words.into_iter().flatten().collect();
     crate::terminal::escape(&words.join(": "))
 }
@@ -267,6 +287,24 @@ mod tests {
                 .as_deref(),
             Some("me")
         );
+    }
+
+    #[test]
+    fn nodes_that_are_selected_have_no_names_to_complete() {
+        for words in [
+            &["release", "--mine", ""][..],
+            &["hold", "-l", "pool=gpu", "-m", "why", ""],
+            &["acquire", "", "--all"],
+            &["renew", "--nodes-from=-", "no"],
+            &["force-delete", "-l", "app=web", ""],
+        ] {
+            assert!(read(words).is_selected, "{words:?}");
+        }
+        for words in [&["release", "a", ""][..], &["with", "a", "--reentry", ""]] {
+            assert!(!read(words).is_selected, "{words:?}");
+        }
+        let line = ["x", "force-delete", "-l", "app=web", ""];
+        assert_eq!(targets(line.map(OsString::from).into(), ""), None);
     }
 
     #[test]

@@ -180,7 +180,67 @@ fn verbs_that_give_back_offer_what_can_be_given_back() {
     );
     assert_eq!(
         offers(&["maint", "unhold", "back-"]),
-        ["back-3\tkubeadm:bob: new disk", ":4"]
+        ["back-3\tbob: new disk", ":4"]
+    );
+    assert_eq!(
+        offers(&["maint", "release", "--holder", "bea", "--mine", "back-"]),
+        [":4"],
+        "names don't go with what selects the nodes already"
+    );
+}
+
+/// Writes a note of ours on the Lease of `node`, as `fence` does.
+fn note(node: &str, note: &str) {
+    let note = format!("kubectl-maint.dev/{note}");
+    let namespace = "kube-node-maintenance";
+    let noted = shared().kubectl(&["annotate", "lease", node, &note, "-n", namespace]);
+    noted.expect("a note");
+}
+
+#[test]
+fn fenced_nodes_are_offered_to_unfence_alone() {
+    let names = ["fence-1", "fence-2", "fence-3"];
+    nodes(&names);
+    let config = shared().admin_kubeconfig();
+    let offers = |verb: &str| kubectl_offers(Some(config), &["maint", verb, "fence-"]);
+    assert_eq!(offers("unfence"), [":4"]);
+    let hold = |node: &str| {
+        let hold = ["hold", node, "--holder", "bob", "-m", "silent"];
+        assert_eq!(maint(config, &hold).code, 0);
+    };
+    hold("fence-1");
+    note("fence-1", "purpose=fencing");
+    let unhold = offers("unhold");
+    assert!(!unhold.contains(&"fence-1\tReady".to_owned()), "{unhold:?}");
+    hold("fence-2");
+    hold("fence-3");
+    note("fence-3", "fenced=true");
+    assert_eq!(
+        offers("unfence"),
+        ["fence-1\tbob: silent", "fence-3\tbob: silent", ":4"]
+    );
+    assert_eq!(
+        offers("unhold"),
+        ["fence-2\tbob: silent", "fence-3\tbob: silent", ":4"]
+    );
+}
+
+#[test]
+fn words_of_a_program_are_left_to_the_shell() {
+    nodes(&["foreign-1", "foreign-2"]);
+    let offers = |words: &[&str]| {
+        let words = [&["maint"], words].concat();
+        kubectl_offers(Some(shared().admin_kubeconfig()), &words)
+    };
+    assert_eq!(offers(&["with", "foreign-1", "--", ""]), [":0"]);
+    assert_eq!(
+        offers(&["with", "foreign-1", "--", "ssh", "foreign-"]),
+        [":0"]
+    );
+    assert_eq!(offers(&["fence", "foreign-1", "--", "./po"]), [":0"]);
+    assert_eq!(
+        offers(&["with", "foreign-1", "foreign-"]),
+        ["foreign-2\tReady", ":4"]
     );
 }
 
@@ -217,28 +277,4 @@ fn a_server_that_never_answers_is_done_without() {
     ]);
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), (":4\n", ""));
     assert_eq!(run.code, 0);
-}
-
-#[test]
-fn the_script_completes_the_plugin_in_bash() {
-    nodes(&["bashed-1", "bashed-2"]);
-    let installed = Installed::new();
-    let script = run(Command::new(installed.path().join("kubectl-maint"))
-        .args(["completion", "bash"])
-        .env_clear());
-    assert_eq!(script.code, 0, "{script:?}");
-    let file = installed.path().join("script.bash");
-    let asks = "COMP_WORDS=(kubectl-maint acquire bashed-)
-COMP_CWORD=2
-_clap_complete_kubectl_maint kubectl-maint bashed- acquire 2>/dev/null
-printf '%s\\n' \"${COMPREPLY[@]}\"
-";
-    fs::write(&file, script.stdout + asks).expect("a script");
-    let answered = run(Command::new("/bin/bash")
-        .args(["--noprofile", "--norc"])
-        .arg(&file)
-        .env_clear()
-        .env("PATH", installed.path())
-        .env("KUBECONFIG", shared().admin_kubeconfig()));
-    assert_eq!(answered.stdout, "bashed-1\nbashed-2\n", "{answered:?}");
 }
