@@ -23,7 +23,7 @@ _lease__elect() {
 
     case "${cmd}" in
         lease__elect)
-            opts="-n -s -v -h -V --lease-duration --missed-renewals --grace --holder --status-address --kubeconfig --context --cluster --user --namespace --server --as --as-group --as-uid --as-user-extra --certificate-authority --client-certificate --client-key --insecure-skip-tls-verify --tls-server-name --request-timeout --disable-compression --v --cache-dir --username --password --token --help --version"
+            opts="-n -s -v -h -V --lease-duration --missed-renewals --grace --holder --status-address --kubeconfig --context --cluster --user --namespace --server --as --as-group --as-uid --as-user-extra --certificate-authority --client-certificate --client-key --insecure-skip-tls-verify --tls-server-name --request-timeout --disable-compression --v --token --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -130,18 +130,6 @@ _lease__elect() {
                     return 0
                     ;;
                 -v)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --cache-dir)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --username)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --password)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -43,9 +43,6 @@ f\t''
 F\t''
 0\t''"
 complete -c lease-elect -s v -l v -d 'How much to tell about requests: 6 their URL, status and time, 7 headers too, 8 bodies too' -r
-complete -c lease-elect -l cache-dir -r -F
-complete -c lease-elect -l username -r
-complete -c lease-elect -l password -r
 complete -c lease-elect -l token -d 'Bearer token to authenticate with' -r
 complete -c lease-elect -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c lease-elect -s V -l version -d 'Print version'

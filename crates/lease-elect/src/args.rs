@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Parser, value_parser};
+use clap::{Parser, ValueHint, value_parser};
 use connect::Flags;
 use maintenance_lease::protocol::{Span, Terms};
 use maintenance_lease::{Keep, LONGEST_DURATION, check_duration};
@@ -41,14 +41,26 @@ use crate::failure::Failure;
     max_term_width = 100,
     override_usage = "lease-elect LEASE [OPTIONS] -- DAEMON [ARGUMENT]...",
     after_help = "Examples:
-  lease-elect scheduler -n batch -- /usr/bin/scheduler --config /etc/scheduler.yaml
-  lease-elect scheduler --lease-duration 30s --grace 15s --missed-renewals 4 -- scheduler
-  lease-elect scheduler --status-address :8080 -- scheduler    # readiness: /readyz, leader: /readyz?leader"
+  lease-elect scheduler -n batch -- \\
+      /usr/bin/scheduler --config /etc/scheduler.yaml
+  lease-elect scheduler --lease-duration 30s --grace 15s --missed-renewals 4 \\
+      -- scheduler
+  # ready: /readyz, and leading: /readyz?leader
+  lease-elect scheduler --status-address :8080 -- scheduler"
 )]
 pub(crate) struct Args {
     /// Lease to lead on; it is made where there is none
     #[arg(value_name = "LEASE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) lease: String,
+
+    /// What to run, and its arguments
+    #[arg(
+        last = true,
+        required = true,
+        value_name = "DAEMON",
+        value_hint = ValueHint::CommandWithArguments
+    )]
+    pub(crate) daemon: Vec<OsString>,
 
     /// For how long each renewal holds: how soon another leads after a crash
     #[arg(long, value_name = "TIME", default_value = "15s", allow_hyphen_values = true, value_parser = lease_duration)]
@@ -81,10 +93,6 @@ pub(crate) struct Args {
         hide_short_help = true
     )]
     token: Option<String>,
-
-    /// What to run, and its arguments
-    #[arg(last = true, required = true, value_name = "DAEMON")]
-    pub(crate) daemon: Vec<OsString>,
 }
 
 impl Args {
@@ -169,6 +177,35 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn help_tells_of_the_daemon_beside_the_lease() {
+        let help = Args::command().render_long_help().to_string();
+        let (_, arguments) = help.split_once("Arguments:").expect("a heading");
+        let (arguments, _) = arguments.split_once("Options:").expect("the next");
+        assert!(arguments.contains("<LEASE>"), "{help}");
+        assert!(arguments.contains("<DAEMON>..."), "{help}");
+    }
+
+    #[test]
+    fn examples_are_copied_whole_from_a_terminal_of_80_columns() {
+        let examples = Args::command()
+            .get_after_help()
+            .expect("examples")
+            .to_string();
+        for line in examples.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        let shell = examples
+            .trim_start_matches("Examples:")
+            .replace("\\\n", " ");
+        for line in shell.lines().map(str::trim) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            Args::try_parse_from(line.split_whitespace()).expect(line);
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ use clap_complete::{Shell, generate};
 
 use crate::args::Args;
 
+const NAME: &str = "lease-elect";
+
 /// The hidden first argument.
 const ARGUMENT: &str = "__reference";
 
@@ -21,15 +23,23 @@ pub(crate) fn asked_for(arguments: impl IntoIterator<Item = OsString>) -> Option
     render(&what, Args::command())
 }
 
-fn render(what: &str, mut command: Command) -> Option<Vec<u8>> {
+fn render(what: &str, command: Command) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     if what == "man" {
         clap_mangen::Man::new(command).render(&mut text).ok()?;
     } else {
         let shell: Shell = what.parse().ok()?;
-        generate(shell, &mut command, "lease-elect", &mut text);
+        generate(shell, &mut shown(&command), NAME, &mut text);
     }
     Some(text)
+}
+
+/// `command` without what its help doesn't show: scripts would offer it all the same.
+fn shown(command: &Command) -> Command {
+    let args = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    Command::new(NAME)
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(args.cloned())
 }
 
 #[cfg(test)]
@@ -50,5 +60,35 @@ mod tests {
             asked_for(["lease-elect", "--help"].map(OsString::from)),
             None
         );
+    }
+
+    fn script(shell: &str) -> String {
+        let text = render(shell, Args::command()).expect(shell);
+        String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn scripts_offer_what_help_shows_and_no_more() {
+        for shell in ["bash", "zsh", "fish", "powershell"] {
+            let script = script(shell);
+            let words: Vec<&str> = script
+                .split(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+                .collect();
+            for arg in Args::command().get_arguments() {
+                let Some(long) = arg.get_long() else { continue };
+                let flag = format!("--{long}");
+                let is_offered = match shell {
+                    "fish" => script.contains(&format!(" -l {long} ")),
+                    _ => words.contains(&flag.as_str()),
+                };
+                assert_eq!(is_offered, !arg.is_hide_set(), "{flag} in {shell}");
+            }
+        }
+    }
+
+    #[test]
+    fn zsh_completes_the_daemon_as_a_command() {
+        let script = script("zsh");
+        assert!(script.contains(":_cmdambivalent'"), "{script}");
     }
 }
