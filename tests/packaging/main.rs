@@ -3,4 +3,5 @@
 
 mod completion;
 mod rights;
+mod shells;
 mod support;

@@ -1,0 +1,320 @@
+//! Completion in the shells that there is a script for, by `completion SHELL` and in `completions/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use control_plane::{NodeSpec, shared};
+use tempfile::TempDir;
+
+use crate::support::{Installed, run};
+
+/// Where `shell` is; `None` where it is missing and a variable says that this is known.
+fn path(shell: &str) -> Option<PathBuf> {
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&places).map(|place| place.join(shell));
+    let found = places.find(|path| path.exists());
+    let variable = format!("TESTS_WITHOUT_{}", shell.to_uppercase());
+    assert!(
+        found.is_some() || std::env::var_os(&variable).is_some(),
+        "{shell} is not installed; with {variable}=1 its own part in completion is not tested"
+    );
+    found
+}
+
+/// A shell beside the plugin's script for it, in a directory with one other file, `power-off`.
+struct Shell {
+    name: &'static str,
+    installed: Installed,
+    here: TempDir,
+    script: String,
+}
+
+impl Shell {
+    fn new(name: &'static str, plugin: &str) -> Self {
+        let installed = Installed::named(plugin);
+        let printed = run(Command::new(installed.plugin())
+            .args(["completion", name])
+            .env_clear());
+        assert_eq!(printed.code, 0, "{printed:?}");
+        let here = tempfile::tempdir().expect("a directory");
+        fs::write(here.path().join("power-off"), "").expect("a file");
+        Self {
+            name,
+            installed,
+            here,
+            script: printed.stdout,
+        }
+    }
+
+    fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        let path = format!("{}:/usr/bin:/bin", self.installed.path().display());
+        command
+            .current_dir(self.here.path())
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", self.here.path())
+            .env("KUBECONFIG", shared().admin_kubeconfig());
+        command
+    }
+
+    /// What the plugin answers for the last of `words`, asked as the script asks.
+    fn is_told(&self, words: &[&str]) -> String {
+        let index = (words.len() - 1).to_string();
+        let answer = run(self
+            .command(self.installed.plugin())
+            .arg("--")
+            .args(words)
+            .env("KUBECTL_MAINT_COMPLETE", self.name)
+            .env("_CLAP_COMPLETE_INDEX", index)
+            .env("_CLAP_IFS", "\n"));
+        assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
+        answer.stdout.trim_end().to_owned()
+    }
+
+    /// What a shell of this name prints that runs `asks`, beside the script; `None` where there is none.
+    fn offers(&self, arguments: &[&str], asks: &str) -> Option<String> {
+        let shell = path(self.name)?;
+        // Hidden files are not offered.
+        let script = self.here.path().join(".script");
+        fs::write(script, &self.script).expect("a script");
+        let offered = run(self.command(shell).args(arguments).args(["-c", asks]));
+        assert_eq!(offered.stderr, "", "{offered:?}");
+        Some(offered.stdout.trim_end().to_owned())
+    }
+
+    fn bash_offers(&self, words: &[&str]) -> String {
+        let [.., before, last] = words else {
+            panic!("a command and a word")
+        };
+        let function = format!("_clap_complete_{}", words[0].replace('-', "_"));
+        let asks = format!(
+            "source ./.script
+COMP_WORDS=({}); COMP_CWORD={}
+{function} '{}' '{last}' '{before}'
+printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            quoted(words),
+            words.len() - 1,
+            words[0],
+        );
+        self.offers(&["--noprofile", "--norc"], &asks)
+            .expect("bash is everywhere")
+    }
+
+    /// zsh's own functions for completion take a terminal; these two print instead.
+    fn zsh_offers(&self, words: &[&str]) -> Option<String> {
+        let asks = format!(
+            "compdef() {{ completer=$1 completed=$2 }}
+_describe() {{ print -rl -- \"${{(@P)3}}\" }}
+source .script
+words=({}); CURRENT={}
+[[ $completed == {} ]] && $completer",
+            quoted(words),
+            words.len(),
+            words[0]
+        );
+        self.offers(&["--no-rcs"], &asks)
+    }
+
+    fn fish_offers(&self, words: &[&str]) -> Option<String> {
+        let asks = format!(
+            "source .script; complete --do-complete '{}'",
+            words.join(" ")
+        );
+        self.offers(&["--no-config"], &asks)
+    }
+}
+
+/// The words as a shell reads them.
+fn quoted(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    words.join(" ")
+}
+
+/// Nodes of a test.
+fn nodes(names: [&str; 2]) {
+    let nodes = names.map(NodeSpec::ready);
+    shared().create_nodes(&nodes).expect("nodes");
+}
+
+#[test]
+fn bash_completes_nodes_and_the_files_of_a_command() {
+    nodes(["bashed-1", "bashed-2"]);
+    let bash = Shell::new("bash", "kubectl-maint");
+    let line = ["kubectl-maint", "acquire", "bashed-"];
+    assert_eq!(bash.bash_offers(&line), "bashed-1\nbashed-2");
+    let line = ["kubectl-maint", "with", "bashed-1", "--", ""];
+    assert_eq!(bash.bash_offers(&line), "power-off");
+    let line = ["kubectl-maint", "fence", "bashed-1", "--", "./po"];
+    assert_eq!(bash.bash_offers(&line), "./power-off");
+}
+
+#[test]
+fn zsh_completes_nodes_and_the_files_of_a_command() {
+    nodes(["zshed-1", "zshed-2"]);
+    let zsh = Shell::new("zsh", "kubectl-maint");
+    for (line, offered) in [
+        (
+            &["kubectl-maint", "acquire", "zshed-"][..],
+            "zshed-1:Ready\nzshed-2:Ready",
+        ),
+        (
+            &["kubectl-maint", "with", "zshed-1", "--", "./po"],
+            "./power-off",
+        ),
+    ] {
+        assert_eq!(zsh.is_told(line), offered);
+        if let Some(shown) = zsh.zsh_offers(line) {
+            assert_eq!(shown, offered);
+        }
+    }
+}
+
+#[test]
+fn fish_completes_nodes_and_the_files_of_a_command() {
+    nodes(["fished-1", "fished-2"]);
+    let fish = Shell::new("fish", "kubectl-maint");
+    for (line, offered) in [
+        (
+            &["kubectl-maint", "acquire", "fished-"][..],
+            "fished-1\tReady\nfished-2\tReady",
+        ),
+        (
+            &["kubectl-maint", "with", "fished-1", "--", "./po"],
+            "./power-off",
+        ),
+    ] {
+        assert_eq!(fish.is_told(line), offered);
+        if let Some(shown) = fish.fish_offers(line) {
+            assert_eq!(shown, offered);
+        }
+    }
+}
+
+/// PowerShell itself is in no distribution's packages: what its script runs, and what that answers.
+#[test]
+fn the_script_of_powershell_asks_what_the_plugin_answers() {
+    nodes(["powered-1", "powered-2"]);
+    let powershell = Shell::new("powershell", "kubectl-maint");
+    for piece in [
+        "Register-ArgumentCompleter -Native -CommandName kubectl-maint ",
+        "$env:KUBECTL_MAINT_COMPLETE = \"powershell\";",
+        "& kubectl-maint -- $args",
+        "$_.Split(\"`t\")",
+    ] {
+        assert!(powershell.script.contains(piece), "{piece}");
+    }
+    assert_eq!(
+        powershell.is_told(&["kubectl-maint", "acquire", "powered-"]),
+        "powered-1\tReady\npowered-2\tReady"
+    );
+    assert_eq!(
+        powershell.is_told(&["kubectl-maint", "with", "powered-1", "--", "./po"]),
+        "./power-off"
+    );
+}
+
+/// `kubectl mx`, for who linked the plugin so.
+#[test]
+fn a_plugin_of_another_name_is_called_by_it() {
+    nodes(["other-1", "other-2"]);
+    let bash = Shell::new("bash", "kubectl-mx");
+    let line = ["kubectl-mx", "acquire", "other-"];
+    assert_eq!(bash.bash_offers(&line), "other-1\nother-2");
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let script = Shell::new(shell, "kubectl-mx").script;
+        assert!(script.contains("kubectl-mx"), "{script}");
+        assert!(!script.contains("kubectl-maint"), "{script}");
+    }
+    for line in [
+        &["with", "-h"][..],
+        &["with", "--bogus", "--", "true"],
+        &["fence", "other-1", "--bogus"],
+        &["unfence", "--help"],
+        &["acquire", "--bogus"],
+        &["nonsense"],
+    ] {
+        let run = run(bash.command(bash.installed.plugin()).args(line));
+        let text = run.stdout + &run.stderr;
+        assert!(text.contains("kubectl mx"), "{text}");
+        assert!(!text.contains("kubectl maint"), "{text}");
+    }
+}
+
+/// Each shell reads the scripts for it that are shipped, of both programs.
+#[test]
+fn shipped_scripts_can_be_read() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("completions");
+    let mut read = Vec::new();
+    for entry in fs::read_dir(&directory).expect("the scripts") {
+        let file = entry.expect("a script").path();
+        let name = file.file_name().and_then(|name| name.to_str());
+        let name = name.expect("a name").to_owned();
+        let text = fs::read_to_string(&file).expect("text");
+        let command = match name.contains("kubectl-maint") {
+            true => "kubectl-maint",
+            false => "lease-elect",
+        };
+        assert!(text.contains(command), "{name}");
+        let (shell, flag) = match file.extension().and_then(|extension| extension.to_str()) {
+            Some("bash") => ("bash", "-n"),
+            Some("fish") => ("fish", "--no-execute"),
+            Some("ps1") => ("powershell", ""),
+            _ => ("zsh", "-n"),
+        };
+        read.push(format!("{command} in {shell}"));
+        if shell == "powershell" {
+            continue;
+        }
+        if let Some(path) = path(shell) {
+            let parsed = run(Command::new(path).arg(flag).arg(&file).env_clear());
+            assert_eq!((parsed.code, parsed.stderr.as_str()), (0, ""), "{name}");
+        }
+    }
+    read.sort();
+    let programs = ["kubectl-maint", "lease-elect"];
+    let all = programs.map(|program| {
+        ["bash", "fish", "powershell", "zsh"].map(|shell| format!("{program} in {shell}"))
+    });
+    assert_eq!(read, all.concat());
+}
+
+#[test]
+fn flags_of_lease_elect_are_completed() {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("completions");
+    let asks = "COMP_WORDS=(lease-elect --c); COMP_CWORD=1
+_lease__elect lease-elect --c lease-elect
+printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let script = fs::read_to_string(scripts.join("lease-elect.bash")).expect("a script");
+    let bash = path("bash").expect("bash is everywhere");
+    let offered = run(Command::new(bash)
+        .args(["--noprofile", "--norc", "-c", &format!("{script}\n{asks}")])
+        .env_clear());
+    let flags = [
+        "--context",
+        "--cluster",
+        "--certificate-authority",
+        "--client-certificate",
+        "--client-key",
+    ];
+    assert_eq!(offered.stdout.lines().collect::<Vec<_>>(), flags);
+    let script = fs::read_to_string(scripts.join("lease-elect.fish")).expect("a script");
+    if let Some(fish) = path("fish") {
+        let home = tempfile::tempdir().expect("a directory");
+        let asks = "complete --do-complete 'lease-elect --c'";
+        let offered = run(Command::new(fish)
+            .args(["--no-config", "--command", &format!("{script}\n{asks}")])
+            .env_clear()
+            .env("HOME", home.path()));
+        let mut offered: Vec<_> = offered
+            .stdout
+            .lines()
+            .filter_map(|line| line.split('\t').next())
+            .collect();
+        let mut flags = flags;
+        offered.sort_unstable();
+        flags.sort_unstable();
+        assert_eq!(offered, flags);
+    }
+}
