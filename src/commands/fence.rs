@@ -1,5 +1,6 @@
 //! `fence`: make sure that nothing runs on a silent node any more, and say so.
 
+mod proof;
 mod record;
 
 use std::time::Duration;
@@ -7,9 +8,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use maintenance_lease::NodeLease;
 use pod_safety::Known;
-use pod_safety::fencing::is_of_fencing;
-use pod_safety::fencing::steps::{Insistence, Lock, Sight, Step};
-use pod_safety::fencing::{How, Remains};
+use pod_safety::fencing::steps::{Lock, Step};
+use pod_safety::fencing::{How, Proof, Remains, is_of_fencing};
 
 use super::fencing::{Hook, LeaseEnd, Look, Recording, Site, Tries, Written};
 use crate::cli::doubts::DoubtArgs;
@@ -20,7 +20,7 @@ use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::fencing::{
-    Fencing, fenced, hold_lost, hold_not_ended, hold_stays, record_open, refusal, stuck, unrecorded,
+    Fencing, fenced, hold_lost, hold_not_ended, hold_stays, record_open, stuck, unrecorded,
 };
 use crate::report::refusal::person;
 use crate::report::verb::Verb;
@@ -42,8 +42,9 @@ use crate::terminal::escape;
 /// it goes on from where it was. A HOOK whose success was not recorded is run again, once the time of
 /// the first is over, or at once with --resume: of one node no two hooks run at a time.
 ///
-/// It refuses (exit code 6) where the kubelet gives signs of life, also once HOOK has run; where more
-/// than 55% of the nodes of its zone are silent, since then the control plane itself may be cut off;
+/// It refuses (exit code 6) where the kubelet gives signs of life, also once HOOK has run; where the
+/// Node is another by then, or tells of another boot, than the one that HOOK or your word was for; where
+/// more than 55% of the nodes of its zone are silent, since then the control plane itself may be cut off;
 /// and where another tool remediates the node, or that can't be known. Where HOOK fails or takes longer
 /// than --hook-timeout, nothing is changed in the cluster: no record, no taint, and a hold that this run
 /// took is given back; one that was there before stays. A HOOK that is not there is found out before
@@ -138,7 +139,7 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         args,
         site: &site,
         hook,
-        how: args.powered_off.clone().map(How::PoweredOff),
+        proof: None,
         taken: None,
         number: None,
         recording: Recording::Absent,
@@ -159,8 +160,8 @@ struct Course<'a> {
     args: &'a FenceArgs,
     site: &'a Site<'a>,
     hook: Hook<'a>,
-    /// How it is known that nothing runs on the node, once it is.
-    how: Option<How>,
+    /// How it is known that nothing runs on the node, once it is, and on which machine.
+    proof: Option<Proof>,
     /// The hold that this took, as long as nothing rests on it.
     taken: Option<NodeLease>,
     /// The fencing number of that.
@@ -181,9 +182,10 @@ impl Course<'_> {
         let mut tries = Tries::default();
         loop {
             let look = self.site.look().await?;
+            self.take_word(&look);
             self.judge_record(&look).await;
             self.has_found_hold = self.is_broken_off(&look);
-            match (self.next(&look).await?, self.how.clone()) {
+            match (self.next(&look).await?, self.proof.clone()) {
                 (Step::Hold, _) => {
                     self.warn_of_unknown(&look);
                     let change = self.site.hold(&self.why()).await?;
@@ -195,13 +197,13 @@ impl Course<'_> {
                     self.site.hold(&self.why()).await?;
                 }
                 (Step::Fence, _) | (Step::Record, None) => {
-                    let (_, patch) = self.record(&look, self.by_hook(String::new()));
+                    let (_, patch) = self.record(&look, self.by_hook(&look, String::new()));
                     self.site.may_patch(&patch).await?;
                     let running = self.hook.run(&look, self.number, &mut tries);
-                    self.how = running.await?.map(|output| self.by_hook(output));
+                    self.proof = running.await?.map(|output| self.by_hook(&look, output));
                 }
-                (Step::Record, Some(how)) => {
-                    let (record, patch) = self.record(&look, how);
+                (Step::Record, Some(proof)) => {
+                    let (record, patch) = self.record(&look, proof);
                     let written = self.site.patch(&patch).await?;
                     let recording = std::mem::take(&mut self.recording);
                     self.recording = recording.after(written, record.clone(), &look);
@@ -264,36 +266,15 @@ impl Course<'_> {
         } else if self.has_found_hold && !is_gone {
             terminal.warn(hold_stays(&site.node, site.program()));
         }
-        if let Some(How::Hook { isolated, .. }) = self.how
+        if let Some(Proof {
+            how: How::Hook { isolated, .. },
+            ..
+        }) = self.proof
             && !is_recorded
         {
             terminal.warn(unrecorded(&site.node, isolated));
         }
         failure
-    }
-
-    async fn next(&self, look: &Look) -> Result<Step, Failure> {
-        let site = self.site;
-        let reading = async { Ok(site.zone(look).await) };
-        let sight = Sight {
-            signs: look.evidence.signs.clone(),
-            uid: look.evidence.uid().to_owned(),
-            boot_id: look.evidence.boot_id().to_owned(),
-            zone: site.or_interrupted(reading).await?,
-            remediation: look.evidence.remediation.clone(),
-            lock: site.lock(look.lease.as_ref()),
-            is_proven: self.how.is_some(),
-            is_recorded: self.recording.is_there(),
-        };
-        let insists = |doubt| self.args.doubts.insists(&doubt);
-        let insistence = Insistence {
-            mass_loss: insists(Insist::MassLoss),
-            zone_unknown: insists(Insist::ZoneUnknown),
-            remediation_unknown: insists(Insist::RemediationUnknown),
-        };
-        sight
-            .next(look.at, insistence)
-            .map_err(|why| refusal(&site.node, &why, site.program()))
     }
 
     /// Nobody could say whether another tool is at work on the node, or when its kubelet was last alive.
@@ -335,6 +316,7 @@ impl Course<'_> {
         let site = self.site;
         let terminal = site.session.terminal;
         let mut look = site.look().await?;
+        self.take_word(&look);
         let step = self.next(&look).await?;
         if matches!(step, Step::Hold | Step::HoldAgain) {
             site.hold(&self.why()).await?;
@@ -348,18 +330,18 @@ impl Course<'_> {
                 None => Ok(()),
             };
         }
-        let how = match self.how.clone() {
-            Some(how) => how,
+        let proof = match self.proof.clone() {
+            Some(proof) => proof,
             None => {
                 self.hook.check_alone(&look)?;
                 let hook = command_line(&self.args.hook.hook);
                 terminal.remark(format!("would run on this machine: {hook}"));
-                self.by_hook(String::new())
+                self.by_hook(&look, String::new())
             }
         };
         let mut tries = Tries::default();
         let record = loop {
-            let (record, patch) = self.record(&look, how.clone());
+            let (record, patch) = self.record(&look, proof.clone());
             match site.patch(&patch).await? {
                 Written::Yes => break record,
                 written => tries.again(&site.node, written).await?,

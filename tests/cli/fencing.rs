@@ -1,6 +1,8 @@
 //! `fence` and `unfence`, where the answers to their writes are lost, and where something happens while
 //! one is under way. All else is in tests/fencing.
 
+mod machine;
+
 use http::Method;
 use rustix::process::Signal;
 use serde_json::json;

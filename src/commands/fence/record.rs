@@ -1,7 +1,7 @@
 //! The record of a fencing: what it says, and how people and programs are told.
 
 use maintenance_lease::NodeLease;
-use pod_safety::fencing::{How, Record, is_of_fencing, patch};
+use pod_safety::fencing::{Proof, Record, is_of_fencing, patch};
 use pod_safety::wire::rfc3339;
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ impl Course<'_> {
     }
 
     /// The record, and the patch that writes it.
-    pub(super) fn record(&self, look: &Look, how: How) -> (Record, Value) {
+    pub(super) fn record(&self, look: &Look, proof: Proof) -> (Record, Value) {
         let site = self.site;
         let now = site.now();
         let hold = look
@@ -66,23 +66,15 @@ impl Course<'_> {
             who: site.session.locks.identity().to_owned(),
             why: self.args.doubts.message.clone(),
             when: rfc3339(now.latest),
-            how,
-            boot_id: look.evidence.boot_id().to_owned(),
-            node_uid: look.evidence.uid().to_owned(),
+            how: proof.how,
+            boot_id: proof.of.boot_id,
+            node_uid: proof.of.uid,
             hold: hold
                 .and_then(NodeLease::token)
                 .map(|token| token.to_string()),
         };
         let patch = patch::fenced(&look.evidence.raw, &record, now.latest);
         (record, patch)
-    }
-
-    pub(super) fn by_hook(&self, output: String) -> How {
-        How::Hook {
-            program: self.hook.program(),
-            output,
-            isolated: self.args.isolated,
-        }
     }
 
     pub(super) fn why(&self) -> String {

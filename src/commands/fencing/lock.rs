@@ -90,13 +90,15 @@ impl Site<'_> {
             .write_lock(locks.unhold_seen(&self.node, Some(lease), None))
             .await
             .map_err(|failure| not_ended(&self.node, failure, self.program()))?;
-        if change.done == Done::Released {
-            self.session.terminal.remark(format!(
-                "node/{}: the hold of its fencing is ended{}",
-                self.node,
-                self.suffix()
-            ));
-        }
+        let how = match change.done {
+            Done::Released => "is ended",
+            _ => "was ended already",
+        };
+        self.session.terminal.remark(format!(
+            "node/{}: the hold of its fencing {how}{}",
+            self.node,
+            self.suffix()
+        ));
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 mod data;
 mod failure;
 mod hold;
+mod machine;
 mod progress;
 mod refusal;
 mod remains;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::fencing::Record;
 
+use super::machine::state;
 use crate::cli::program::Program;
 use crate::report::time::{clock, length};
 use crate::terminal::escape;
@@ -60,6 +61,6 @@ pub(crate) fn awaited(node: &str, limit: Duration) -> String {
 
 /// A hook for `node` succeeded, and the run ended before that was recorded.
 pub(crate) fn unrecorded(node: &str, isolated: bool) -> String {
-    let state = if isolated { "cut off" } else { "off" };
+    let state = state(isolated);
     format!("the hook succeeded and was not recorded: by its word node/{node} is {state}")
 }

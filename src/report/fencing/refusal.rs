@@ -9,6 +9,7 @@ use pod_safety::fencing::record::How;
 use pod_safety::fencing::{Attempt, back, steps};
 use pod_safety::node::Status;
 
+use super::machine::another;
 use crate::cli::program::Program;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -22,7 +23,7 @@ const RIGHTS: &str = "deploy/rbac.yaml grants fencers what it takes to know";
 /// Why `node` is not fenced.
 pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -> Failure {
     use steps::Refusal::{
-        Alive, BackAlive, HeartbeatUnknown, MassLoss, NotCalledSilent, Remediation,
+        Alive, BackAlive, HeartbeatUnknown, MassLoss, NotCalledSilent, OtherMachine, Remediation,
         RemediationUnknown, ZoneUnknown,
     };
     match refusal {
@@ -35,6 +36,7 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                 .to_owned(),
         ),
         BackAlive(age) => back_alive(node, *age, program),
+        OtherMachine { proof, now } => another(node, proof, now, program),
         NotCalledSilent(status) => not_called_silent(node, *status),
         HeartbeatUnknown(why) => unsafe_(
             format!(

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::Reader;
 use crate::constants::HEARTBEATS;
 use crate::facts::Remediation;
-use crate::fencing::Attempt;
 use crate::fencing::record::ANNOTATION;
+use crate::fencing::{Attempt, Machine};
 use crate::known::Known;
 use crate::node::Signs;
 
@@ -40,6 +40,18 @@ impl Evidence {
         let status = self.node.status.as_ref();
         let info = status.and_then(|status| status.node_info.as_ref());
         info.map_or("", |info| info.boot_id.as_str())
+    }
+
+    /// The machine behind it.
+    #[must_use]
+    pub fn machine(&self) -> Machine {
+        let spec = self.node.spec.as_ref();
+        let provider_id = spec.and_then(|spec| spec.provider_id.clone());
+        Machine {
+            uid: self.uid().to_owned(),
+            boot_id: self.boot_id().to_owned(),
+            provider_id: provider_id.unwrap_or_default(),
+        }
     }
 
     /// It carries our annotation, be it a record or not.

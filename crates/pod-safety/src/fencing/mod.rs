@@ -4,11 +4,13 @@ pub mod attempt;
 pub mod back;
 pub mod hold;
 pub mod patch;
+pub mod proof;
 pub mod record;
 pub mod remains;
 pub mod steps;
 
 pub use attempt::Attempt;
 pub use hold::is_of_fencing;
+pub use proof::{Machine, Proof};
 pub use record::{How, Record};
 pub use remains::Remains;

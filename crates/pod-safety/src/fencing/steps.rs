@@ -7,9 +7,10 @@ mod doubts;
 #[cfg(test)]
 mod scenes;
 
-use maintenance_lease::protocol::{Now, Span};
+use maintenance_lease::protocol::{Instant, Now, Span};
 
 pub use self::doubts::{Insistence, Refusal};
+use super::proof::{Machine, Proof};
 use super::record::Since;
 use crate::facts::Zone;
 use crate::known::Known;
@@ -20,18 +21,16 @@ use crate::node::Signs;
 pub struct Sight {
     /// Its signs of life, and its record.
     pub signs: Signs,
-    /// Its uid.
-    pub uid: String,
-    /// `status.nodeInfo.bootID`; empty where its kubelet never said.
-    pub boot_id: String,
+    /// The machine behind it.
+    pub machine: Machine,
     /// How many nodes of its zone are silent.
     pub zone: Known<Zone>,
     /// Who remediates it by themselves, if anybody.
     pub remediation: Known<Option<String>>,
     /// Whose its lock is.
     pub lock: Lock,
-    /// It is known that nothing runs there any more: the operator says so, or the hook did it.
-    pub is_proven: bool,
+    /// That nothing runs on a machine any more, once it is known: the operator says so, or the hook did it.
+    pub proof: Option<Proof>,
     /// The record was written by this very run.
     pub is_recorded: bool,
 }
@@ -69,7 +68,9 @@ impl Sight {
     #[must_use]
     pub fn is_fenced(&self) -> bool {
         let signs = &self.signs;
-        let stands = signs.fencing(&self.uid, &self.boot_id).is_some()
+        let stands = signs
+            .fencing(&self.machine.uid, &self.machine.boot_id)
+            .is_some()
             || (self.is_recorded && self.since() == Some(Since::Unknown));
         stands && signs.out_of_service.is_evicting()
     }
@@ -83,7 +84,15 @@ impl Sight {
     /// What became of it since the fencing that is recorded.
     fn since(&self) -> Option<Since> {
         let record = self.signs.record.as_ref()?;
-        Some(record.since(&self.uid, &self.boot_id))
+        Some(record.since(&self.machine.uid, &self.machine.boot_id))
+    }
+
+    /// How long ago its kubelet gave a sign of life, where that was just now.
+    fn sign_of_life(&self, now: Now) -> Known<Option<Span>> {
+        let is_fresh = self.signs.is_fresh(now) == Some(true);
+        let age = |at: Instant| (now.earliest - at).max(Span::ZERO);
+        let heartbeat = self.signs.heartbeat.clone();
+        heartbeat.map(|heartbeat| is_fresh.then(|| heartbeat.map_or(Span::ZERO, age)))
     }
 
     /// The next step of what is fenced.
@@ -101,23 +110,23 @@ impl Sight {
     /// # Errors
     /// Why there is none.
     pub fn next(&self, now: Now, insistence: Insistence) -> Result<Step, Refusal> {
-        let heartbeat = match &self.signs.heartbeat {
-            Known::Yes(heartbeat) => *heartbeat,
-            Known::Unknown(_) if self.is_fenced() => return Ok(self.go_on()),
-            Known::Unknown(why) => return Err(Refusal::HeartbeatUnknown(why.clone())),
-        };
-        if self.signs.is_fresh(now) == Some(true) {
-            let age = heartbeat.map_or(Span::ZERO, |at| (now.earliest - at).max(Span::ZERO));
-            return Err(match self.was_fenced() {
-                true => Refusal::BackAlive(age),
-                false => Refusal::Alive(age),
-            });
+        let sign = self.sign_of_life(now);
+        if let Known::Yes(Some(age)) = sign
+            && self.was_fenced()
+        {
+            return Err(Refusal::BackAlive(age));
         }
         if self.is_fenced() {
             return Ok(self.go_on());
         }
+        self.check_proof()?;
+        match sign {
+            Known::Yes(None) => {}
+            Known::Yes(Some(age)) => return Err(Refusal::Alive(age)),
+            Known::Unknown(why) => return Err(Refusal::HeartbeatUnknown(why)),
+        }
         self.check_doubts(insistence)?;
-        Ok(match (self.lock, self.is_proven) {
+        Ok(match (self.lock, self.proof.is_some()) {
             (Lock::Others | Lock::Nobodys, _) => Step::Hold,
             (Lock::Callers, false) => Step::Fence,
             (Lock::Callers, true) => Step::Record,
@@ -127,7 +136,7 @@ impl Sight {
 
 #[cfg(test)]
 mod tests {
-    use super::scenes::{NOW, ago, evicting, fenced, next, zone};
+    use super::scenes::{NOW, ago, evicting, fenced, is_now, machine, next, zone};
     use super::*;
     use crate::known::Why;
     use crate::node::{Ready, Status};
@@ -137,13 +146,13 @@ mod tests {
     fn each_step_follows_from_what_was_done() {
         let undone = |sight: &mut Sight| {
             sight.lock = Lock::Nobodys;
-            sight.is_proven = false;
+            sight.proof = None;
         };
         assert_eq!(next(undone), Ok(Step::Hold));
         for lock in [Lock::Nobodys, Lock::Others] {
             assert_eq!(next(|sight| sight.lock = lock), Ok(Step::Hold));
         }
-        assert_eq!(next(|sight| sight.is_proven = false), Ok(Step::Fence));
+        assert_eq!(next(|sight| sight.proof = None), Ok(Step::Fence));
         assert_eq!(next(|_| ()), Ok(Step::Record));
         assert_eq!(next(|sight| *sight = fenced()), Ok(Step::Follow));
     }
@@ -153,7 +162,7 @@ mod tests {
         let followed = next(|sight| {
             *sight = fenced();
             sight.lock = Lock::Others;
-            sight.is_proven = false;
+            sight.proof = None;
             sight.zone = Known::Yes(zone(3, 3));
             sight.signs.heartbeat = Known::Unknown(Why::NotRead);
         });
@@ -164,12 +173,12 @@ mod tests {
     fn half_of_a_fencing_is_none() {
         let of_another_node = next(|sight| {
             *sight = fenced();
-            sight.uid = "a new node of that name".to_owned();
+            is_now(sight, machine("a new node of that name", "b"));
         });
         assert_eq!(of_another_node, Ok(Step::Record));
         let before_a_restart = next(|sight| {
             *sight = fenced();
-            sight.boot_id = "that of a later kernel".to_owned();
+            is_now(sight, machine("u", "that of a later kernel"));
         });
         assert_eq!(before_a_restart, Ok(Step::Record));
         let without_record = next(|sight| sight.signs.out_of_service = evicting());
@@ -192,7 +201,7 @@ mod tests {
         for (is_recorded, expected) in [(false, Step::Record), (true, Step::Follow)] {
             let step = next(|sight| {
                 *sight = fenced();
-                sight.boot_id = String::new();
+                is_now(sight, machine("u", ""));
                 if let Some(record) = &mut sight.signs.record {
                     record.boot_id = String::new();
                 }

@@ -4,6 +4,7 @@ use maintenance_lease::protocol::Span;
 
 use super::Sight;
 use crate::facts::Zone;
+use crate::fencing::proof::{Machine, Proof};
 use crate::known::{Known, Why};
 use crate::node::Status;
 
@@ -14,6 +15,14 @@ pub enum Refusal {
     Alive(Span),
     /// It was fenced, and its kubelet gave a sign of life so long ago.
     BackAlive(Span),
+    /// It is not the machine of which it is known that nothing runs there any more, or was started since:
+    /// what is known, and the machine of now.
+    OtherMachine {
+        /// How it is known, and of which machine.
+        proof: Box<Proof>,
+        /// The one that the Node tells of now.
+        now: Box<Machine>,
+    },
     /// Its kubelet gives no sign of life, and the control plane has not called it silent: what its Ready
     /// condition says instead, `None` where it has none.
     NotCalledSilent(Option<Status>),
@@ -41,6 +50,20 @@ pub struct Insistence {
 }
 
 impl Sight {
+    /// Makes sure that what is known is known of this machine.
+    ///
+    /// # Errors
+    /// That it is known of another.
+    pub(super) fn check_proof(&self) -> Result<(), Refusal> {
+        match &self.proof {
+            Some(proof) if !proof.of.is(&self.machine) => Err(Refusal::OtherMachine {
+                proof: Box::new(proof.clone()),
+                now: Box::new(self.machine.clone()),
+            }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Makes sure that nothing speaks against fencing a node that gives no sign of life.
     ///
     /// # Errors
@@ -74,9 +97,77 @@ impl Sight {
 mod tests {
     use maintenance_lease::protocol::Now;
 
-    use super::super::scenes::{NOW, next, silent, zone};
+    use super::super::scenes::{NOW, ago, fenced, machine, next, silent, zone};
     use super::*;
-    use crate::fencing::steps::Step;
+    use crate::fencing::steps::{Lock, Step};
+
+    /// Be it another Node, another boot, or a boot where none was told of, or the other way round.
+    #[test]
+    fn what_is_known_of_another_machine_is_not_known_of_this_one() {
+        for (uid, boot_id, proven) in [
+            ("u", "b", "b"),
+            ("u", "", ""),
+            ("v", "b", "b"),
+            ("v", "", ""),
+            ("u", "c", "b"),
+            ("u", "b", ""),
+            ("u", "", "b"),
+        ] {
+            let mut sight = silent();
+            sight.machine = machine(uid, boot_id);
+            sight.machine.provider_id = "rack://7".to_owned();
+            let mut proof = sight.proof.take().expect("it is proven");
+            proof.of = machine("u", proven);
+            sight.proof = Some(proof.clone());
+            let refusal = Refusal::OtherMachine {
+                proof: Box::new(proof),
+                now: Box::new(sight.machine.clone()),
+            };
+            let expected = match uid == "u" && boot_id == proven {
+                true => Ok(Step::Record),
+                false => Err(refusal),
+            };
+            let step = sight.next(Now::at(NOW), Insistence::default());
+            assert_eq!(step, expected, "{uid} {boot_id} {proven}");
+        }
+    }
+
+    /// That comes before anything that is said of the machine of now, and before it is put on hold.
+    #[test]
+    fn what_is_known_of_another_machine_is_told_of_first() {
+        type Change = fn(&mut Sight);
+        let changes: [Change; 4] = [
+            |sight| sight.signs.ready = None,
+            |sight| sight.signs.heartbeat = ago(5),
+            |sight| sight.signs.heartbeat = Known::Unknown(Why::NotRead),
+            |sight| sight.lock = Lock::Nobodys,
+        ];
+        for change in changes {
+            let step = next(|sight| {
+                change(sight);
+                sight.machine.boot_id = "a later one".to_owned();
+            });
+            assert!(
+                matches!(step, Err(Refusal::OtherMachine { .. })),
+                "{step:?}"
+            );
+        }
+        // What was fenced and came back is that, whoever knew what.
+        let back = next(|sight| {
+            *sight = fenced();
+            sight.signs.heartbeat = ago(5);
+            sight.machine.boot_id = "a later one".to_owned();
+        });
+        assert_eq!(back, Err(Refusal::BackAlive(Span::seconds(5))));
+        // What somebody else has fenced is followed.
+        let by_another = next(|sight| {
+            *sight = fenced();
+            if let Some(proof) = &mut sight.proof {
+                proof.of = machine("the Node before", "b");
+            }
+        });
+        assert_eq!(by_another, Ok(Step::Follow));
+    }
 
     #[test]
     fn the_loss_of_most_of_a_zone_is_suspect() {

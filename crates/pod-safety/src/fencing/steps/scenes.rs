@@ -4,6 +4,7 @@ use maintenance_lease::protocol::{Instant, Now, Span};
 
 use super::{Insistence, Lock, Refusal, Sight, Step};
 use crate::facts::Zone;
+use crate::fencing::proof::{Machine, Proof};
 use crate::fencing::record::{How, Record};
 use crate::known::Known;
 use crate::node::{Ready, Signs, Status};
@@ -23,6 +24,14 @@ pub(super) fn zone(silent: usize, nodes: usize) -> Zone {
     }
 }
 
+pub(super) fn machine(uid: &str, boot_id: &str) -> Machine {
+    Machine {
+        uid: uid.to_owned(),
+        boot_id: boot_id.to_owned(),
+        provider_id: String::new(),
+    }
+}
+
 /// A silent node that is locked, and known to be off.
 pub(super) fn silent() -> Sight {
     Sight {
@@ -36,12 +45,14 @@ pub(super) fn silent() -> Sight {
             out_of_service: OutOfService::No,
             record: None,
         },
-        uid: "u".to_owned(),
-        boot_id: "b".to_owned(),
+        machine: machine("u", "b"),
         zone: Known::Yes(zone(1, 3)),
         remediation: Known::Yes(None),
         lock: Lock::Callers,
-        is_proven: true,
+        proof: Some(Proof {
+            how: How::PoweredOff(String::new()),
+            of: machine("u", "b"),
+        }),
         is_recorded: false,
     }
 }
@@ -67,6 +78,14 @@ pub(super) fn fenced() -> Sight {
         hold: None,
     });
     sight
+}
+
+/// It is this machine, and of it all is known that is.
+pub(super) fn is_now(sight: &mut Sight, machine: Machine) {
+    if let Some(proof) = &mut sight.proof {
+        proof.of = machine.clone();
+    }
+    sight.machine = machine;
 }
 
 pub(super) fn next(change: impl FnOnce(&mut Sight)) -> Result<Step, Refusal> {

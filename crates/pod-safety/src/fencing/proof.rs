@@ -1,0 +1,31 @@
+//! What a fencing rests on: that nothing runs on a machine any more, and on which one.
+
+use super::record::How;
+
+/// A machine as its Node tells of it. Behind the same name another may come up, or the same one again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// The Node's uid.
+    pub uid: String,
+    /// `status.nodeInfo.bootID`; empty where its kubelet never said.
+    pub boot_id: String,
+    /// `spec.providerID`, what the cloud calls it; empty where nobody says.
+    pub provider_id: String,
+}
+
+impl Machine {
+    /// Whether `other` is the same one and was not started since, for all that the Node tells.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.boot_id == other.boot_id
+    }
+}
+
+/// How it is known that nothing runs on a machine any more: of this one alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// How it is known.
+    pub how: How,
+    /// Of which it is: the hook was told of it, or the operator spoke of it.
+    pub of: Machine,
+}

@@ -1,0 +1,192 @@
+//! Another machine, or another boot of the same one, than the one that was made sure of: nothing is
+//! known of what runs there.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::{is_recorded, keeps, silent};
+use crate::support::{Cluster, LEASES, Run, holder_of, on_both};
+
+/// A hook that says that it has begun, and succeeds once there is a file.
+const HOOK: [&str; 4] = [
+    "--",
+    "sh",
+    "-c",
+    "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done",
+];
+
+/// A fencing of `node` with `options` and that hook, during which `happens`.
+fn fenced_while(cluster: &Cluster, node: &str, options: &[&str], happens: impl Fn()) -> Run {
+    let gate = cluster.directory().join(format!("{node}-gate"));
+    let fence = cluster.maint(["fence", node]).args(options).args(HOOK);
+    let fence = fence.env("PATH", "/usr/bin:/bin").env("GATE", &gate);
+    let run = fence.until_it_says("begun");
+    happens();
+    std::fs::write(&gate, "").expect("a file");
+    run.ends()
+}
+
+/// The kernel that runs there now has this boot ID, and is not heard of either.
+fn is_booted(cluster: &Cluster, node: &str, boot_id: &str) {
+    let booted = json!({"status": {"nodeInfo": {"bootID": boot_id}}});
+    cluster.patch(&format!("/api/v1/nodes/{node}/status"), &booted);
+}
+
+/// Another machine registers under the name, of which nobody has heard yet.
+fn is_replaced(cluster: &Cluster, node: &str) {
+    cluster.delete(&format!("/api/v1/nodes/{node}"));
+    cluster.create(
+        "/api/v1/nodes",
+        &json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": node},
+            "spec": {"providerID": "rack://8"},
+        }),
+    );
+    is_booted(cluster, node, "boot-of-8");
+}
+
+/// Nobody says of the node that it is out of service.
+#[track_caller]
+fn is_not_fenced(cluster: &Cluster, node: &str) {
+    assert!(!is_recorded(cluster, node));
+    let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
+    let taints = seen["spec"]["taints"].to_string();
+    assert!(!taints.contains("out-of-service"), "{taints}");
+}
+
+#[test]
+fn a_hook_proves_nothing_of_a_machine_that_was_started_since() {
+    on_both("fence-rebooted", |cluster| {
+        cluster.namespace();
+        let node = silent(cluster);
+        let run = fenced_while(cluster, &node, &[], || is_booted(cluster, &node, "boot-2"));
+        assert_snapshot!(run, @r#"
+        $ kubectl maint fence worker-1 -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
+        -- stderr
+        lease/worker-1 created
+        node/worker-1 on hold until it is unfenced
+        begun
+        node/worker-1: the hold of its fencing is ended
+        error: node/worker-1 tells of another boot than the one that the hook was run for: this one is not recorded as fenced (then: boot ID boot-1; now: boot ID boot-2)
+        hint: to see: kubectl maint status worker-1 -o wide; to fence it: the same again
+        -- exit code 6
+        "#);
+        is_not_fenced(cluster, &node);
+        assert_eq!(holder_of(cluster, &node), None);
+        // What is told of next is that machine.
+        let hook = [
+            "fence",
+            &node,
+            "--timeout=0",
+            "--dry-run=server",
+            "--",
+            "true",
+        ];
+        cluster.maint(hook).succeeds();
+    });
+}
+
+/// The hold went with the Node that it was for, and none is taken for the other.
+#[test]
+fn a_hook_proves_nothing_of_a_machine_that_took_the_name() {
+    on_both("fence-replaced", |cluster| {
+        cluster.namespace();
+        let node = silent(cluster);
+        let lease = format!("{LEASES}/{node}");
+        let run = fenced_while(cluster, &node, &["--isolated"], || {
+            is_replaced(cluster, &node);
+            // Whoever collects what a Node leaves behind may have been faster.
+            let _ = cluster.try_send("DELETE", &lease, None);
+        });
+        assert_snapshot!(run, @r#"
+        $ kubectl maint fence worker-1 --isolated -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
+        -- stderr
+        lease/worker-1 created
+        node/worker-1 on hold until it is unfenced
+        begun
+        node/worker-1: the hold of its fencing was ended already
+        error: node/worker-1 is another machine than the one that the hook was run for: this one is not recorded as fenced (then: uid [uid], boot ID boot-1; now: uid [uid], boot ID boot-of-8, rack://8)
+        hint: by the hook's word the one before is cut off; to see: kubectl maint status worker-1 -o wide; to fence this one, too: the same again
+        -- exit code 6
+        "#);
+        is_not_fenced(cluster, &node);
+        assert!(cluster.try_send("GET", &lease, None).is_err());
+    });
+}
+
+/// The hold of an earlier run, whose hook nobody knows about, stays with the machine as it was found.
+#[test]
+fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since() {
+    on_both("fence-resumed", |cluster| {
+        cluster.namespace();
+        let node = silent(cluster);
+        let fence = ["fence", &node, "--", "sh", "-c"];
+        let kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600";
+        let first = cluster.maint(fence).args([kills]);
+        first.env("PATH", "/usr/bin:/bin").start().ends_killed();
+        let options = ["--resume"];
+        let run = fenced_while(cluster, &node, &options, || {
+            is_booted(cluster, &node, "boot-2");
+        });
+        assert_snapshot!(run, @r#"
+        $ kubectl maint fence worker-1 --resume -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
+        -- stderr
+        begun
+        Warning: node/worker-1 stays on hold: an earlier run was broken off, and what its hook did is not known; once all is well: kubectl maint unfence worker-1
+        error: node/worker-1 tells of another boot than the one that the hook was run for: this one is not recorded as fenced (then: boot ID boot-1; now: boot ID boot-2)
+        hint: to see: kubectl maint status worker-1 -o wide; to fence it: the same again
+        -- exit code 6
+        "#);
+        is_not_fenced(cluster, &node);
+        let holder = holder_of(cluster, &node);
+        assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    });
+}
+
+/// Between the last look and the record, that is: the record is for the machine that was seen.
+#[test]
+fn a_word_for_a_machine_is_not_taken_for_another_while_the_record_is_under_way() {
+    on_both("fence-word", |cluster| {
+        cluster.namespace();
+        let node = silent(cluster);
+        let gate = cluster.gate(keeps);
+        let fence = || {
+            let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
+            fence.kubeconfig(&gate.kubeconfig).start()
+        };
+        let run = fence();
+        let kept = gate.kept();
+        is_booted(cluster, &node, "boot-2");
+        assert_eq!(kept.passes(), 409);
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint fence worker-1 --powered-off=dark
+        -- stderr
+        lease/worker-1 created
+        node/worker-1 on hold until it is unfenced
+        node/worker-1: the hold of its fencing is ended
+        error: node/worker-1 tells of another boot than the one that you gave your word for: this one is not recorded as fenced (then: boot ID boot-1; now: boot ID boot-2)
+        hint: to see: kubectl maint status worker-1 -o wide; where it is off: the same again
+        -- exit code 6
+        ");
+        is_not_fenced(cluster, &node);
+        assert_eq!(holder_of(cluster, &node), None);
+
+        let run = fence();
+        let kept = gate.kept();
+        is_replaced(cluster, &node);
+        let _ = cluster.try_send("DELETE", &format!("{LEASES}/{node}"), None);
+        assert_eq!(kept.passes(), 409);
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint fence worker-1 --powered-off=dark
+        -- stderr
+        node/worker-1 on hold until it is unfenced
+        node/worker-1: the hold of its fencing was ended already
+        error: node/worker-1 is another machine than the one that you gave your word for: this one is not recorded as fenced (then: uid [uid], boot ID boot-2; now: uid [uid], boot ID boot-of-8, rack://8)
+        hint: to see: kubectl maint status worker-1 -o wide; where this one, too, is off: the same again
+        -- exit code 6
+        ");
+        is_not_fenced(cluster, &node);
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
