@@ -1,12 +1,14 @@
 //! The signals by which a person or the system asks this process to end.
 
-/// Completes at Ctrl-C, or where the process is asked to end, as by `timeout` or a cancelled job, or
-/// where its terminal is gone. What this process was started to ignore, as by `nohup`, stays ignored.
+/// Completes at Ctrl-C or Ctrl-\, or where the process is asked to end, as by `timeout` or a cancelled
+/// job, or where its terminal is gone. What this process was started to ignore, as by `nohup`, stays
+/// ignored.
 pub(crate) async fn asked_to_end() {
     tokio::select! {
         () = unix::interrupted() => {}
         () = unix::terminated() => {}
         () = unix::hung_up() => {}
+        () = unix::quit() => {}
     }
 }
 
@@ -21,6 +23,11 @@ mod unix {
 
     pub(super) async fn terminated() {
         sent(Signal::TERM, false).await;
+    }
+
+    /// What was taken is given back first: a core of this process tells nobody anything.
+    pub(super) async fn quit() {
+        sent(Signal::QUIT, false).await;
     }
 
     /// Completes where the terminal is gone. Where it can't be told whether that is meant to be
@@ -54,6 +61,10 @@ mod unix {
     }
 
     pub(super) async fn hung_up() {
+        std::future::pending().await
+    }
+
+    pub(super) async fn quit() {
         std::future::pending().await
     }
 }

@@ -94,7 +94,7 @@ fn the_end_of_input_is_a_no() {
 fn who_is_asked_to_end_waits_for_no_answer() {
     on_real("confirm-term", |cluster| {
         let node = held_by_bob(cluster);
-        for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+        for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
             let mut terminal = asked(cluster, &["release", &node, "--force"]);
             terminal
                 .process_mut()

@@ -113,6 +113,7 @@ fn while_the_second_of_two_hangs() {
         ("ctrl-second", Signal::INT),
         ("term-second", Signal::TERM),
         ("hup-second", Signal::HUP),
+        ("quit-second", Signal::QUIT),
     ] {
         on_both(prefix, |cluster| {
             let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));

@@ -239,6 +239,7 @@ fn ctrl_c_while_it_waits_leaves_nothing() {
         ("wait-int", Signal::INT),
         ("wait-term", Signal::TERM),
         ("wait-hup", Signal::HUP),
+        ("wait-quit", Signal::QUIT),
     ] {
         on_both(prefix, |cluster| {
             let node = held_by_bob(cluster, "worker-1");

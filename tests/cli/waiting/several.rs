@@ -3,6 +3,7 @@
 use std::thread;
 
 use insta::assert_snapshot;
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::{about_to_expire, bob, held_by_bob};
@@ -150,23 +151,45 @@ fn a_lease_that_became_a_hold_is_not_given_up() {
 
 #[test]
 fn ctrl_c_gives_back_what_was_taken() {
-    on_both("turn-ctrl-c", |cluster| {
-        let first = free(cluster, "worker-1");
-        let second = held_by_bob(cluster, "worker-2");
-        let run = cluster
-            .maint(["acquire", &first, &second, "--wait"])
-            .until_it_says("1 of 2 taken");
-        run.interrupt();
-        assert_snapshot!(run.ends(), @r#"
-        $ kubectl maint acquire worker-1 worker-2 --wait
-        -- stderr
-        waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        error: interrupted
-        none of the 2 nodes was acquired
-        -- exit code 130
-        "#);
-        assert_eq!(holder_of(cluster, &first), None);
-    });
+    for (prefix, signal) in [("turn-int", Signal::INT), ("turn-quit", Signal::QUIT)] {
+        on_both(prefix, |cluster| {
+            let first = free(cluster, "worker-1");
+            let second = held_by_bob(cluster, "worker-2");
+            let run = cluster
+                .maint(["acquire", &first, &second, "--wait"])
+                .until_it_says("1 of 2 taken");
+            run.is_sent(signal);
+            assert_snapshot!(run.ends(), @r#"
+            $ kubectl maint acquire worker-1 worker-2 --wait
+            -- stderr
+            waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+            error: interrupted
+            none of the 2 nodes was acquired
+            -- exit code 130
+            "#);
+            assert_eq!(holder_of(cluster, &first), None);
+        });
+    }
+}
+
+/// Until the command of `with` runs, there is nobody to pass a signal on to.
+#[test]
+fn who_is_asked_to_end_before_its_command_runs_gives_back_what_was_taken() {
+    for (prefix, signal) in [
+        ("turn-with-int", Signal::INT),
+        ("turn-with-quit", Signal::QUIT),
+    ] {
+        on_both(prefix, |cluster| {
+            let first = free(cluster, "worker-1");
+            let second = held_by_bob(cluster, "worker-2");
+            let line = ["with", &first, &second, "--wait", "--", "echo", "ran"];
+            let run = cluster.maint(line).until_it_says("1 of 2 taken");
+            run.is_sent(signal);
+            let run = run.ends();
+            assert_eq!((run.stdout.as_str(), run.code), ("", 130), "{run}");
+            assert_eq!(holder_of(cluster, &first), None);
+        });
+    }
 }
 
 #[test]
