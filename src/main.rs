@@ -79,6 +79,6 @@ fn say_usage(error: &clap::Error, line: &[OsString], name: &str) -> Code {
         code
     } else {
         terminal.data(text.trim_end());
-        Code::DONE
+        terminal.code(Code::DONE)
     }
 }

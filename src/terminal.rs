@@ -15,6 +15,7 @@ use anstyle::{AnsiColor, Style};
 use connect::speaks_for_itself;
 use rustix::termios::{QueueSelector, tcflush};
 
+use crate::exit::Code;
 use crate::failure::Failure;
 use crate::signals::asked_to_end;
 
@@ -91,9 +92,13 @@ impl Terminal {
         }
     }
 
-    /// Whether something that was asked for could not be written.
-    pub(crate) fn lost_data(&self) -> bool {
-        self.stdout.get() == Stdout::Failed
+    /// With what to end instead of `code`: an error, where something that was asked for could not be
+    /// written.
+    pub(crate) fn code(&self, code: Code) -> Code {
+        match self.stdout.get() {
+            Stdout::Failed => code.worse(Code::ERROR),
+            Stdout::Open | Stdout::Closed => code,
+        }
     }
 
     /// Whether anybody still reads stdout.

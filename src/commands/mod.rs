@@ -47,11 +47,7 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
         problems::tell(start.terminal, &failure);
         Code::of(&failure, None)
     });
-    if start.terminal.lost_data() {
-        code.worse(Code::ERROR)
-    } else {
-        code
-    }
+    start.terminal.code(code)
 }
 
 async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {

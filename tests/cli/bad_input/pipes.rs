@@ -76,21 +76,28 @@ fn a_result_that_cannot_be_written_is_an_error() {
     on_both("pipes-full", |cluster| {
         let node = cluster.node("worker-1");
         cluster.namespace();
-        let full = std::fs::File::options()
-            .write(true)
-            .open("/dev/full")
-            .expect("the device");
-        let output = cluster
-            .maint(["acquire", &node, "-o", "token"])
-            .command()
-            .stdout(full)
-            .output()
-            .expect("the plugin was built");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            stderr.contains("error: the result could not be written: "),
-            "{stderr}"
-        );
-        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        for words in [
+            &["acquire", &node, "-o", "token"][..],
+            &["--help"],
+            &["acquire", "--help"],
+            &["completion", "bash"],
+        ] {
+            let full = std::fs::File::options()
+                .write(true)
+                .open("/dev/full")
+                .expect("the device");
+            let output = cluster
+                .maint(words)
+                .command()
+                .stdout(full)
+                .output()
+                .expect("the plugin was built");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                stderr.contains("error: the result could not be written: "),
+                "{words:?}: {stderr}"
+            );
+            assert_eq!(output.status.code(), Some(1), "{words:?}: {stderr}");
+        }
     });
 }
