@@ -213,3 +213,18 @@ fn it_takes_two_requests_a_node_or_one_list_and_one_each() {
         assert_eq!(requests(&both), ["GET", "PATCH", "PATCH"], "{both}");
     });
 }
+
+/// Another tool wrote a length of years, and it ran out all the same: that is not asked for again.
+#[test]
+fn a_lease_of_years_is_renewed_for_as_long_as_maintenance_may_take() {
+    on_both("renew-years", |cluster| {
+        let node = cluster.node("worker-1");
+        let years =
+            json!({"holderIdentity": "alice@bastion", "leaseDurationSeconds": 2_147_483_647});
+        cluster.lease(&node, &years);
+        let run = cluster.maint(["renew", &node]).succeeds();
+        assert!(run.stdout.ends_with(" (1h)\n"), "{run}");
+        let duration = &cluster.lease_of(&node)["spec"]["leaseDurationSeconds"];
+        assert_eq!(*duration, json!(3600));
+    });
+}

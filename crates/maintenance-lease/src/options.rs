@@ -143,7 +143,7 @@ pub struct Renew {
 }
 
 impl Renew {
-    /// For as long again as it was acquired for.
+    /// For as long again as it was acquired for, and for 1 h at most.
     pub fn new() -> Self {
         Self::default()
     }

@@ -10,7 +10,10 @@ use crate::bugs::{self, Bug};
 pub const SKEW_BUDGET: Span = Span::seconds(3);
 
 /// The longest maintenance that KEP-1411 allows without a renewal.
-pub const LONGEST: Span = Span::seconds(3600);
+pub const LONGEST: Span = Span::seconds(LONGEST_SECONDS);
+
+/// The same, as it stands in a Lease.
+pub(super) const LONGEST_SECONDS: u32 = 3600;
 
 /// Who may do what with a node now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@
 use super::elect::{Candidacy, elect};
 use super::lease::{Acquisition, Holder, Lease};
 use super::names::Id;
-use super::state::{State, state};
+use super::state::{LONGEST_SECONDS, State, state};
 use super::time::{Instant, Now, Span};
 use crate::bugs::{self, Bug};
 
@@ -44,7 +44,7 @@ pub enum Verb {
     Elect(Candidacy),
     /// Extend the caller's acquisition.
     Renew {
-        /// The length from now in seconds; `None` keeps the one it has.
+        /// The length from now in seconds; `None` keeps the one it has, up to [`LONGEST`](super::LONGEST).
         duration: Option<u32>,
     },
     /// Give the caller's acquisition back.
@@ -226,7 +226,8 @@ pub fn decide(
             Ok(extend(
                 lease,
                 holder,
-                duration.unwrap_or(lease.duration.max(1)),
+                // Another tool may have asked for years.
+                duration.unwrap_or(lease.duration.clamp(1, LONGEST_SECONDS)),
                 now,
             ))
         }

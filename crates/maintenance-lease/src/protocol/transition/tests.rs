@@ -139,6 +139,21 @@ fn renew_keeps_the_length_and_never_shortens() {
     assert_eq!(on(renew(None), Some(&mine), 900), renewed(&mine, 900, 60));
 }
 
+/// As where another tool wrote a length of years. An end that it stated and that is still to come stays.
+#[test]
+fn what_lasts_longer_than_maintenance_may_is_not_renewed_for_as_long_again() {
+    let renew = Verb::Renew { duration: None };
+    for duration in [3601, HOLD_SECONDS] {
+        let mine = held(ALICE, 100, duration);
+        let after = 100 + duration + 100;
+        assert_eq!(on(renew, Some(&mine), after), renewed(&mine, after, 3600));
+    }
+    let mine = held(ALICE, 100, 3600);
+    assert_eq!(on(renew, Some(&mine), 200), renewed(&mine, 200, 3600));
+    let years = held(ALICE, 100, 1_000_000);
+    assert_eq!(on(renew, Some(&years), 200), renewed(&years, 200, 999_900));
+}
+
 #[test]
 fn renew_and_release_touch_only_ones_own() {
     let bobs = held(BOB, 100, 60);
