@@ -36,6 +36,7 @@ mod nodes;
 mod plane;
 mod ports;
 mod shared;
+mod tokens;
 mod users;
 
 pub use assets::{Assets, Binary, KUBERNETES_VERSION, cache_dir, target_dir};

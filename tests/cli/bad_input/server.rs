@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use control_plane::{Authority, Identity, Kubeconfig, Rule};
 use insta::assert_snapshot;
 
-use crate::support::{Cluster, Treatment, on_real};
+use crate::support::{Cluster, Maint, Treatment, on_real};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -85,22 +85,24 @@ fn the_user_is_nobody_any_more() {
     });
 }
 
+/// A command line for the real server whose only credentials are `token`: a bearer token goes before
+/// the verb, behind which it is an acquisition's.
+fn with_token(cluster: &Cluster, token: &str, words: &[&str]) -> Maint {
+    let plane = cluster.plane();
+    cluster
+        .maint([format!("--token={token}")])
+        .without_env("KUBECONFIG")
+        .args(words)
+        .args([
+            format!("--server={}", plane.url()),
+            format!("--certificate-authority={}", plane.ca_path().display()),
+        ])
+}
+
 #[test]
 fn the_token_is_unknown() {
     on_real("server-token", |cluster| {
-        let plane = cluster.plane();
-        let connect = [
-            format!("--server={}", plane.url()),
-            format!("--certificate-authority={}", plane.ca_path().display()),
-        ];
-        let bare = |words: &[&str]| {
-            cluster
-                .maint(["--token=expired"])
-                .without_env("KUBECONFIG")
-                .args(words)
-                .args(&connect)
-                .run()
-        };
+        let bare = |words: &[&str]| with_token(cluster, "unknown", words).run();
         // As kubectl says it; the token isn't shown.
         assert_eq!(bare(&["acquire", "worker-1"]).code, 1);
         assert_snapshot!(bare(&["acquire", "worker-1"]).stderr, @"
@@ -108,6 +110,28 @@ fn the_token_is_unknown() {
         hint: the credentials are missing, wrong or expired: log in again
         ");
         assert_snapshot!(bare(&["release", "worker-1", "worker-2"]).stderr, @"
+        error: You must be logged in to the server (Unauthorized)
+        hint: the credentials are missing, wrong or expired: log in again
+        ");
+    });
+}
+
+#[test]
+fn the_token_has_expired() {
+    on_real("server-expired", |cluster| {
+        let plane = cluster.plane();
+        let node = cluster.node("worker-1");
+        plane.service_account("agent").expect("an account");
+        let leases = Rule::new("coordination.k8s.io", &["leases"], &["get"]);
+        let account = "system:serviceaccount:default:agent";
+        plane.grant(account, &[leases]).expect("rights");
+        let release = |token: &str| with_token(cluster, token, &["release", &node]).run();
+        let valid = plane.token("agent").expect("a token");
+        assert_eq!(release(&valid).code, 0);
+        let expired = plane.expired_token("agent").expect("a token");
+        assert_eq!(release(&expired).code, 1);
+        // The same token an hour later.
+        assert_snapshot!(release(&expired).stderr, @"
         error: You must be logged in to the server (Unauthorized)
         hint: the credentials are missing, wrong or expired: log in again
         ");
