@@ -91,6 +91,9 @@ impl LeaderElection {
     /// `progress` is told whenever another leads, not of its renewals. Between changes nothing is
     /// sent, but for the one watch.
     ///
+    /// # Usage
+    /// See [`LeaderElection`].
+    ///
     /// # Errors
     /// As [`Maintenance::acquire_when_free`], where the namespace does not exist, and
     /// [`Error::Refused`] where coordinated leader election owns the Lease, or another application.

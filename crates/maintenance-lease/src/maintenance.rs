@@ -214,6 +214,34 @@ impl Maintenance {
     /// Leaves events on their Nodes, all at once, for at most `limit`. Returns the first that
     /// failed, if any; a limit that passed counts as failed.
     ///
+    /// # Usage
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use maintenance_lease::{Maintenance, NodeEvent, Sight};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// if let Sight::Row(node) = maintenance.see_node("worker-1").await? {
+    ///     let event = NodeEvent {
+    ///         node: node.name,
+    ///         uid: node.uid,
+    ///         reason: "MaintenanceHold",
+    ///         message: "alice holds it: its fan is loud".to_owned(),
+    ///         warning: false,
+    ///     };
+    ///     // An Event is worth two seconds, and no failure.
+    ///     if let Some(error) = maintenance.post_events(&[event], Duration::from_secs(2)).await {
+    ///         println!("no Event: {error}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Caveats
     /// Dropping this future gives up on the events that were not answered for; they may still be
     /// stored.

@@ -104,6 +104,28 @@ impl Maintenance {
     /// As [`acquire_when_free`](Self::acquire_when_free), on what was read already: the first try
     /// is a write on that version, and a watch from there on tells what came since.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Done, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let seen = maintenance.see("worker-1", true).await?;
+    /// if seen.row.row().is_some_and(|node| node.is_cordoned()) {
+    ///     println!("somebody did not finish, perhaps");
+    /// }
+    /// let options = Acquire::new();
+    /// let change = maintenance
+    ///     .acquire_when_free_seen("worker-1", &options, Some(seen), |_| ())
+    ///     .await?;
+    /// assert_eq!(change.done, Done::Acquired);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As there.
     ///
@@ -122,6 +144,25 @@ impl Maintenance {
 
     /// Holds a node as an administrator, as soon as its holder lets go or its lease runs out.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Hold, Maintenance, Progress};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let hold = Hold::new("its fan is loud");
+    /// let told = |progress: Progress<'_>| println!("{progress:?}");
+    /// let change = maintenance.hold_when_free("worker-1", &hold, told).await?;
+    /// // It stays until it is ended, whatever becomes of this process.
+    /// let lease = change.lease.expect("it was just made");
+    /// assert_eq!(lease.holder(), Some("kubeadm:alice@bastion"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`hold`](Self::hold), but for a lock that passing time or its holder can free.
     ///
@@ -139,6 +180,9 @@ impl Maintenance {
     }
 
     /// As [`hold_when_free`](Self::hold_when_free), on what was read already.
+    ///
+    /// # Usage
+    /// As [`acquire_when_free_seen`](Self::acquire_when_free_seen).
     ///
     /// # Errors
     /// As there.

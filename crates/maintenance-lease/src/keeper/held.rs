@@ -225,6 +225,30 @@ impl HeldLease {
     /// Waits until it stands otherwise than `known`: renewed or not to be renewed, cut short, checked or
     /// lost.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Maintenance, Release};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let held = maintenance.acquire("worker-1", &Acquire::new()).await?;
+    /// # let carol = maintenance.as_holder("carol@desk")?;
+    /// # let seen = maintenance.get("worker-1").await?.expect("it is held");
+    /// # carol.force_release(&seen, &Release::new()).await?;
+    /// let mut standing = held.standing();
+    /// while standing.lost.is_none() {
+    ///     if let Some(problem) = &standing.problem {
+    ///         println!("not renewed: {problem}");
+    ///     }
+    ///     standing = held.changed(&standing).await;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// Dropping this future ends the wait and does nothing else.
     pub async fn changed(&self, known: &Standing) -> Standing {
         let mut standing = self.shared.subscribe();
@@ -283,6 +307,26 @@ impl HeldLease {
     /// Gives it back, if it is still this very acquisition. Call it when the work is over.
     ///
     /// `None` where the lock was there already when it was entered again: it is left as found.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Error, Maintenance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let held = maintenance.acquire("worker-1", &Acquire::new()).await?;
+    /// // The work is over.
+    /// match held.release().await {
+    ///     Ok(_) => println!("given back"),
+    ///     Err(Error::Lost(lost)) => println!("it was lost meanwhile: {lost}"),
+    ///     Err(error) => return Err(error.into()),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Error::Lost`] where it was lost: nothing is written then. [`Error::Refused`] where another

@@ -120,6 +120,24 @@ impl Maintenance {
 
     /// The Node's row.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Maintenance, Sight};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// match maintenance.see_node("worker-7").await? {
+    ///     Sight::Row(node) => println!("{}", node.status),
+    ///     Sight::Missing => println!("no such node"),
+    ///     Sight::Forbidden | Sight::Unread => println!("may not be read"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Where it can't be read for another cause than a missing right.
     ///
@@ -166,6 +184,27 @@ impl Maintenance {
 
     /// When each node's kubelet last renewed its heartbeat, by node.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::Maintenance;
+    /// use maintenance_lease::protocol::Span;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let heartbeats = maintenance.heartbeats().await?;
+    /// let now = maintenance.server_time().now().earliest;
+    /// let silent = heartbeats
+    ///     .iter()
+    ///     .filter(|(_, last)| **last + Span::seconds(40) < now)
+    ///     .map(|(node, _)| node);
+    /// assert_eq!(silent.count(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Where the heartbeats can't be listed.
     ///
@@ -176,6 +215,9 @@ impl Maintenance {
     }
 
     /// When the node's kubelet last renewed its heartbeat; `None` where it has none.
+    ///
+    /// # Usage
+    /// As [`heartbeats`](Self::heartbeats), of one node.
     ///
     /// # Errors
     /// Where the heartbeat can't be read.
@@ -223,6 +265,22 @@ impl Maintenance {
 
     /// The candidates of coordinated leader elections in `namespace`, or in all of them, in the
     /// server's order. None where the server does not have such elections.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::Maintenance;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// for candidate in maintenance.candidates(Some("kube-system")).await? {
+    ///     println!("{} would have {}", candidate.name, candidate.lease);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Where they can't be listed.

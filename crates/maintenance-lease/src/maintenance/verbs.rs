@@ -158,6 +158,26 @@ impl Maintenance {
 
     /// As [`renew`](Self::renew), on what was read already.
     ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Done, Maintenance, Renew};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # maintenance.try_acquire("worker-1", &Acquire::new()).await?;
+    /// let seen = maintenance.see("worker-1", false).await?;
+    /// let reason = seen.lease.as_ref().and_then(|lease| lease.reason()).unwrap_or("no reason");
+    /// // It was read already: the one request more is the write.
+    /// let options = Renew::new().reason(format!("{reason}, and it takes longer"));
+    /// let change = maintenance.renew_seen("worker-1", &options, Some(seen)).await?;
+    /// assert_eq!(change.done, Done::Renewed);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As there.
     ///
@@ -212,6 +232,9 @@ impl Maintenance {
     }
 
     /// As [`release`](Self::release), on what was read already.
+    ///
+    /// # Usage
+    /// As [`renew_seen`](Self::renew_seen).
     ///
     /// # Errors
     /// As there.
