@@ -27,11 +27,9 @@ fn of_two_fencers_one_is_told_of_the_other() {
     let second = stage.maint(["fence", &node, "--powered-off=dark"]);
     let run = second.holder("bob@laptop").run();
     assert_eq!(run.code, 3, "{run}");
-    assert!(
-        run.stderr
-            .contains("is on hold by alice@bastion: \"fencing: with sh\""),
-        "{run}"
-    );
+    let fencer =
+        "is being fenced, on hold by alice@bastion until it is unfenced: \"fencing: with sh\"";
+    assert!(run.stderr.contains(fencer), "{run}");
     hook.may_end();
     let run = first.ends();
     assert_eq!(run.code, 0, "{run}");
