@@ -193,6 +193,9 @@ fn is_version(version: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::process::Command;
+
     use super::*;
 
     const TEMPLATE: &str = include_str!("../../../krew-manifest.yaml");
@@ -239,6 +242,49 @@ mod tests {
             ]
         );
         assert_eq!(filled.lines().count(), TEMPLATE.lines().count());
+    }
+
+    #[test]
+    fn it_is_of_this_version_and_this_repository() {
+        let manifest: Manifest = serde_saphyr::from_str(TEMPLATE).unwrap();
+        let repository = env!("CARGO_PKG_REPOSITORY");
+        let version = concat!("v", env!("CARGO_PKG_VERSION"));
+        assert_eq!(manifest.spec.version, version);
+        assert_eq!(manifest.spec.homepage, repository);
+        for platform in manifest.spec.platforms {
+            let releases = format!("{repository}/releases/download/{version}/");
+            assert!(platform.uri.starts_with(&releases), "{}", platform.uri);
+        }
+        for line in TEMPLATE.lines().filter(|line| line.contains("://")) {
+            assert!(line.contains(repository), "{line}");
+        }
+    }
+
+    /// krew links the plugin into its own directory, and nothing else.
+    #[test]
+    fn the_command_of_the_caveats_links_the_completer() {
+        let manifest: Manifest = serde_saphyr::from_str(TEMPLATE).unwrap();
+        let mut commands = manifest.spec.caveats.lines();
+        let command = commands.find(|line| line.contains("ln ")).unwrap();
+        for (variable, below) in [("KREW_ROOT", ""), ("HOME", ".krew")] {
+            let home = tempfile::tempdir().unwrap();
+            let bin = home.path().join(below).join("bin");
+            fs::create_dir_all(&bin).unwrap();
+            fs::write(bin.join("kubectl-maint"), "the plugin").unwrap();
+            // Again after an upgrade.
+            for _ in 0..2 {
+                let linked = Command::new("/bin/sh")
+                    .args(["-ec", command])
+                    .env_clear()
+                    .env("PATH", "/usr/bin:/bin")
+                    .env(variable, home.path())
+                    .status()
+                    .unwrap();
+                assert!(linked.success(), "{command}");
+            }
+            let completer = fs::read(bin.join("kubectl_complete-maint")).unwrap();
+            assert_eq!(completer, b"the plugin");
+        }
     }
 
     #[test]
