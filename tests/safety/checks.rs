@@ -226,6 +226,29 @@ fn a_member_without_which_there_is_no_majority_is_confirmed() {
     });
 }
 
+/// As by `kubectl replace --force`: the new one waits for the name.
+#[test]
+fn a_set_that_was_made_anew_may_start_a_second_pod() {
+    scene("anew", |scene| {
+        scene.ended_member(3, 1);
+        let sets = scene.at("/apis/apps/v1", "statefulsets");
+        scene.cluster.delete(&format!("{sets}/web"));
+        scene
+            .levels("web-0")
+            .are(&[("owner", None), ("no-owner", Some("confirm"))]);
+        scene.stateful_set("web", 3, 1);
+        let levels = scene.levels("web-0");
+        levels.are(&[
+            ("owner", Some("confirm")),
+            ("no-owner", None),
+            ("quorum", Some("confirm")),
+        ]);
+        let promise =
+            "StatefulSet/web (a new one of that name) promises one web-0; a second may start";
+        assert!(levels.words("owner").starts_with(promise));
+    });
+}
+
 #[test]
 fn whoever_works_on_the_node_is_not_disturbed() {
     scene("leases", |scene| {

@@ -1,5 +1,6 @@
 //! What recreates a pod, and what it promises about two of them.
 
+use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -92,6 +93,25 @@ pub struct Siblings {
 }
 
 impl Siblings {
+    /// Those of `pod` in its set, or in a new one of that name, which counts only pods of its own.
+    fn in_set(set: &Found<'_, StatefulSet>, pod: &Pod) -> Self {
+        let (set, counts) = match set {
+            Found::Itself(set) => (set, super::PodSight::of(pod).told.ready),
+            Found::Namesake(set) => (set, false),
+        };
+        let replicas = set
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.replicas)
+            .unwrap_or(1);
+        let status = set.status.as_ref();
+        let ready = status.and_then(|status| status.ready_replicas).unwrap_or(0);
+        Self {
+            replicas: whole(replicas),
+            ready: whole(ready).saturating_sub(usize::from(counts)),
+        }
+    }
+
     /// How many members make a majority.
     #[must_use]
     pub fn majority(self) -> usize {
@@ -113,36 +133,41 @@ impl Owner {
         let mut siblings = None;
         let promise = match Kind::of(reference) {
             Kind::StatefulSet => {
-                let set = named(
+                let set = found(
                     &namespace_read.stateful_sets,
                     |set| &set.metadata,
                     reference,
                 );
-                if set == Known::Yes(None) {
-                    return Self::Gone { was: what };
-                }
-                siblings = Some(set.map(|set| {
-                    let replicas = set.and_then(|set| set.spec.as_ref()?.replicas).unwrap_or(1);
-                    let ready = set
-                        .and_then(|set| set.status.as_ref()?.ready_replicas)
-                        .unwrap_or(0);
-                    let counts = usize::from(super::PodSight::of(pod).told.ready);
-                    Siblings {
-                        replicas: whole(replicas),
-                        ready: whole(ready).saturating_sub(counts),
+                siblings = Some(match set {
+                    Known::Yes(None) => return Self::Gone { was: what },
+                    Known::Yes(Some(set)) => {
+                        if let Found::Namesake(set) = set {
+                            shown = anew(&what);
+                            event_on.uid = set.metadata.uid.clone();
+                        }
+                        Known::Yes(Siblings::in_set(&set, pod))
                     }
-                }));
+                    Known::Unknown(why) => Known::Unknown(why),
+                });
                 Known::Yes(Promise::OneOfEachName)
             }
-            Kind::Job => match named(&namespace_read.jobs, |job| &job.metadata, reference) {
-                Known::Yes(None) => return Self::Gone { was: what },
-                Known::Yes(Some(job)) => Known::Yes(promise_of_job(job)),
+            Kind::Job => match found(&namespace_read.jobs, |job| &job.metadata, reference) {
+                Known::Yes(Some(Found::Itself(job))) => Known::Yes(promise_of_job(job)),
+                // One that promises nothing has pods of its own, and makes no more of them for this one.
+                Known::Yes(Some(Found::Namesake(job))) if promise_of_job(job) != Promise::None => {
+                    shown = anew(&what);
+                    event_on.uid = job.metadata.uid.clone();
+                    Known::Yes(promise_of_job(job))
+                }
+                Known::Yes(_) => return Self::Gone { was: what },
                 Known::Unknown(why) => Known::Unknown(why),
             },
             Kind::ReplicaSet => {
-                match named(&namespace_read.replica_sets, |set| &set.metadata, reference) {
-                    Known::Yes(None) => return Self::Gone { was: what },
-                    Known::Yes(Some(set)) => {
+                match found(&namespace_read.replica_sets, |set| &set.metadata, reference) {
+                    Known::Yes(None | Some(Found::Namesake(_))) => {
+                        return Self::Gone { was: what };
+                    }
+                    Known::Yes(Some(Found::Itself(set))) => {
                         if let Some(above) = controller(&set.metadata) {
                             shown = shown_as(above);
                             event_on = object_reference(above, pod.metadata.namespace.clone());
@@ -184,16 +209,38 @@ fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// The object that `reference` means among those read.
-fn named<'a, T>(
+/// What stands where a reference points.
+enum Found<'a, T> {
+    /// The object that it means.
+    Itself(&'a T),
+    /// Another of that name: the object was deleted and made anew.
+    Namesake(&'a T),
+}
+
+/// What `reference` points to among those read; `None`: nothing.
+fn found<'a, T>(
     read: &'a Known<Vec<T>>,
     metadata: impl Fn(&T) -> &ObjectMeta,
     reference: &OwnerReference,
-) -> Known<Option<&'a T>> {
+) -> Known<Option<Found<'a, T>>> {
     read.as_ref().map(|all| {
-        all.iter()
-            .find(|object| metadata(object).uid.as_deref() == Some(&*reference.uid))
+        let itself = all
+            .iter()
+            .find(|object| metadata(object).uid.as_deref() == Some(&*reference.uid));
+        let namesake = || {
+            all.iter()
+                .find(|object| metadata(object).name.as_deref() == Some(&*reference.name))
+        };
+        match itself {
+            Some(object) => Some(Found::Itself(object)),
+            None => namesake().map(Found::Namesake),
+        }
     })
+}
+
+/// A controller that was made anew, as people know it.
+fn anew(what: &str) -> String {
+    format!("{what} (a new one of that name)")
 }
 
 fn promise_of_job(job: &Job) -> Promise {

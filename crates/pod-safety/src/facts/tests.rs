@@ -67,14 +67,70 @@ fn a_member_is_not_its_own_sibling() {
     let of = |ready| Some(Known::Yes(Siblings { replicas: 3, ready }));
     assert_eq!(siblings("False", set("s-1")), of(2));
     assert_eq!(siblings("True", set("s-1")), of(1));
-    // Another set of that name is not its own.
-    assert_eq!(siblings("False", set("s-2")), None);
-    let facts = Facts::of(
-        &pod("False", &json!([])),
-        &evidence(set("s-2"), json!([]), json!([])),
+    // A new set of that name counts only its own.
+    assert_eq!(siblings("True", set("s-2")), of(2));
+}
+
+#[test]
+fn a_controller_that_was_made_anew_keeps_its_promises() {
+    let owner = |kind: &str, group: &str, namespace: NamespaceEvidence| {
+        let mut pod = pod("False", &json!([]));
+        let owners = pod.metadata.owner_references.as_mut().expect("owners");
+        owners[1].kind = kind.to_owned();
+        owners[1].api_version = format!("{group}/v1");
+        Owner::of(&pod, Some(&namespace))
+    };
+    let anew = |owner: &Owner| match owner {
+        Owner::Controller {
+            what,
+            promise,
+            reference,
+            ..
+        } => {
+            assert_eq!(reference.uid.as_deref(), Some("s-2"));
+            (what.clone(), promise.clone())
+        }
+        other => panic!("{other:?}"),
+    };
+    let sets = json!([{
+        "metadata": {"name": "web", "uid": "s-2"},
+        "spec": {"replicas": 3, "serviceName": "web", "selector": {}, "template": {}},
+    }]);
+    let set = owner(
+        "StatefulSet",
+        "apps",
+        NamespaceEvidence {
+            stateful_sets: Known::Yes(read(sets)),
+            ..NamespaceEvidence::default()
+        },
     );
-    let was = "StatefulSet/web".to_owned();
-    assert_eq!(facts.owner, Owner::Gone { was });
+    let what = |kind: &str| format!("{kind}/web (a new one of that name)");
+    let promise = Known::Yes(Promise::OneOfEachName);
+    assert_eq!(anew(&set), (what("StatefulSet"), promise));
+
+    let job = |policy: &str| {
+        let jobs = json!([{
+            "metadata": {"name": "web", "uid": "s-2"},
+            "spec": {"podReplacementPolicy": policy, "template": {}},
+        }]);
+        let namespace = NamespaceEvidence {
+            jobs: Known::Yes(read(jobs)),
+            ..NamespaceEvidence::default()
+        };
+        owner("Job", "batch", namespace)
+    };
+    let promise = Known::Yes(Promise::NoneBeforeTheEnd);
+    assert_eq!(anew(&job("Failed")), (what("Job"), promise));
+    let was = "Job/web".to_owned();
+    assert_eq!(job("TerminatingOrFailed"), Owner::Gone { was });
+
+    let replicas = json!([{"metadata": {"name": "web", "uid": "s-2"}, "spec": {"selector": {}}}]);
+    let namespace = NamespaceEvidence {
+        replica_sets: Known::Yes(read(replicas)),
+        ..NamespaceEvidence::default()
+    };
+    let was = "ReplicaSet/web".to_owned();
+    assert_eq!(owner("ReplicaSet", "apps", namespace), Owner::Gone { was });
 }
 
 /// The names of the volumes that count, for a claim `data` bound to a volume of this spec.
