@@ -128,6 +128,33 @@ fn a_fresh_heartbeat_counts_without_the_right_to_read_its_node() {
 }
 
 #[test]
+fn who_may_not_even_read_the_target_is_told_what_it_takes() {
+    scene("nobody", |scene| {
+        let user = scene.user("dev", &[pods(&["watch"])]);
+        let (namespace, node) = (&*scene.namespace, &*scene.node);
+        let target = format!("node/{node}");
+        for (words, right) in [
+            (
+                vec!["force-delete", "pod/web-1", "-n", namespace],
+                format!("get pods in namespace {namespace}"),
+            ),
+            (
+                vec!["force-delete", "-l", "app=web", "-n", namespace],
+                format!("list pods in namespace {namespace}"),
+            ),
+            (vec!["force-delete", &target], "list pods".to_owned()),
+            (vec!["status", "--pods"], "list nodes".to_owned()),
+            (vec!["status", "--pods", node], "get nodes".to_owned()),
+        ] {
+            let run = scene.cluster.maint(words).kubeconfig(&user).run();
+            assert_eq!(run.code, 1, "{run}");
+            let hint = format!("hint: it takes the right to {right}: deploy/rbac.yaml grants it\n");
+            assert!(run.stderr.ends_with(&hint), "{run}");
+        }
+    });
+}
+
+#[test]
 fn a_missing_right_is_told_before_anything_is_tried() {
     scene("powerless", |scene| {
         scene.harmless_pod("web-1");

@@ -228,7 +228,9 @@ impl Right {
         }
     }
 
-    pub(crate) const fn on_nodes(verb: &'static str) -> Self {
+    /// That to `verb` nodes.
+    #[must_use]
+    pub const fn on_nodes(verb: &'static str) -> Self {
         Self {
             verb,
             resource: "nodes",
@@ -237,7 +239,8 @@ impl Right {
     }
 
     /// Names the right behind a refusal of the server's; other errors stay as they are.
-    pub(crate) fn explain(self, source: ApiError) -> Error {
+    #[must_use]
+    pub fn explain(self, source: ApiError) -> Error {
         if source.is_forbidden() {
             Error::MissingRight {
                 right: self,

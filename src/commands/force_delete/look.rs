@@ -89,7 +89,7 @@ impl Work<'_> {
         let read = try_join_all(missing.map(|(key, uid)| async move {
             let pod = self.reader.pod(self.namespace(), &key.2).await?;
             let is_there = pod.is_some_and(|pod| pod.metadata.uid.as_ref() == Some(uid));
-            Ok::<_, ApiError>(is_there.then(|| key.clone()))
+            Ok::<_, Error>(is_there.then(|| key.clone()))
         }));
         Ok(read.await?.into_iter().flatten().collect())
     }

@@ -115,7 +115,7 @@ impl Work<'_> {
         };
         let read = match &target.namespace {
             Some(namespace) => {
-                let pod = self.reader.pod(namespace, &target.name).await;
+                let pod = self.reader.pod(namespace, &target.name).await.ok();
                 pod.map(|pod| {
                     pod.map(|pod| {
                         let is_deleted = PodSight::of(&pod).was_forced();
@@ -124,7 +124,7 @@ impl Work<'_> {
                 })
             }
             None => {
-                let node = self.reader.node(&target.name).await;
+                let node = self.reader.node(&target.name).await.ok();
                 node.map(|node| {
                     node.map(|node| {
                         let is_deleted = node.metadata.deletion_timestamp.is_some();
@@ -134,8 +134,8 @@ impl Work<'_> {
             }
         };
         match read {
-            Err(_) => lost,
-            Ok(Some((metadata, is_deleted))) if metadata.uid.as_ref() == Some(&target.uid) => {
+            None => lost,
+            Some(Some((metadata, is_deleted))) if metadata.uid.as_ref() == Some(&target.uid) => {
                 let version = metadata.resource_version.as_deref();
                 match (is_deleted, exactly.version) {
                     (true, _) => Answer::Is(Deletion::Held {
@@ -146,7 +146,7 @@ impl Work<'_> {
                     (false, _) => lost,
                 }
             }
-            Ok(_) => Answer::Is(Deletion::Done),
+            Some(_) => Answer::Is(Deletion::Done),
         }
     }
 }

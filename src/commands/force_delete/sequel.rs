@@ -9,7 +9,7 @@ use pod_safety::facts::{NodeSight, Owner, Promise};
 use pod_safety::known::Known;
 
 use super::carry_out::{Deleted, Work};
-use super::look::Seen;
+use super::look::{Seen, is_forbidden};
 use crate::commands::interruption::Interruption;
 use crate::report::safety::Outcome;
 use crate::report::time::length;
@@ -70,7 +70,7 @@ impl Work<'_> {
                 node: replacement.node,
             },
             // Who may read no other pods is told of this one.
-            Err(error) if error.is_forbidden() && !expected => Outcome::Deleted,
+            Err(error) if is_forbidden(&error) && !expected => Outcome::Deleted,
             Err(error) => Outcome::Unseen {
                 error: error.to_string(),
             },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use maintenance_lease::ApiError;
+use maintenance_lease::Error;
 use maintenance_lease::protocol::{Instant, Now, Span};
 
 use super::Reader;
@@ -148,7 +148,7 @@ impl Reader {
         taken: &Taken,
         expected: bool,
         timeout: Duration,
-    ) -> Result<Aftermath, ApiError> {
+    ) -> Result<Aftermath, Error> {
         let limit = tokio::time::sleep(timeout);
         tokio::pin!(limit);
         loop {
@@ -174,7 +174,7 @@ impl Reader {
         pod: &PodSight,
         kin: &Kin,
         taken: &Taken,
-    ) -> Result<Option<Replacement>, ApiError> {
+    ) -> Result<Option<Replacement>, Error> {
         let mut pods = self.pods(&pod.namespace, &kin.selector).await?;
         pods.retain(|other| kin.has(other, &pod.uid));
         pods.sort_by_cached_key(|pod| {

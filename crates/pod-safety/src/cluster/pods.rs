@@ -1,7 +1,7 @@
 //! Pods, as they are read.
 
 use k8s_openapi::api::core::v1::Pod;
-use maintenance_lease::{Accept, ApiError, Call, escape};
+use maintenance_lease::{Accept, ApiError, Call, Error, Right, escape};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,18 +12,20 @@ impl Reader {
     ///
     /// # Errors
     /// Where it can't be read.
-    pub async fn pod(&self, namespace: &str, name: &str) -> Result<Option<Pod>, ApiError> {
-        self.get(&pod_path(namespace, name)).await
+    pub async fn pod(&self, namespace: &str, name: &str) -> Result<Option<Pod>, Error> {
+        let read = self.get(&pod_path(namespace, name)).await;
+        read.map_err(|error| on_pods("get", Some(namespace)).explain(error))
     }
 
     /// The pods of a namespace that match a label selector; an empty one matches all.
     ///
     /// # Errors
     /// Where they can't be read.
-    pub async fn pods(&self, namespace: &str, selector: &str) -> Result<Vec<Pod>, ApiError> {
+    pub async fn pods(&self, namespace: &str, selector: &str) -> Result<Vec<Pod>, Error> {
         let path = format!("/api/v1/namespaces/{}/pods", escape(namespace));
         let query = format!("labelSelector={}", escape(selector));
-        self.list(&path, &query).await
+        let read = self.list(&path, &query).await;
+        read.map_err(|error| on_pods("list", Some(namespace)).explain(error))
     }
 
     /// The names of the pods of a namespace, each with what `kubectl get` says of its status: rows, since
@@ -56,9 +58,19 @@ impl Reader {
     ///
     /// # Errors
     /// Where they can't be read.
-    pub async fn pods_of_node(&self, node: &str) -> Result<Vec<Pod>, ApiError> {
+    pub async fn pods_of_node(&self, node: &str) -> Result<Vec<Pod>, Error> {
         let query = format!("fieldSelector=spec.nodeName%3D{}", escape(node));
-        self.list("/api/v1/pods", &query).await
+        let read = self.list("/api/v1/pods", &query).await;
+        read.map_err(|error| on_pods("list", None).explain(error))
+    }
+}
+
+/// The right to `verb` pods, in a namespace or in all.
+pub(super) fn on_pods(verb: &'static str, namespace: Option<&str>) -> Right {
+    Right {
+        verb,
+        resource: "pods",
+        namespace: namespace.map(ToOwned::to_owned),
     }
 }
 

@@ -7,9 +7,10 @@ use futures::join;
 use k8s_openapi::api::core::v1::{self as core, Namespace, Node, PersistentVolume};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use maintenance_lease::protocol::Instant;
-use maintenance_lease::{ApiError, escape};
+use maintenance_lease::{Error, Right, escape};
 
 use super::Reader;
+use super::pods::on_pods;
 use crate::known::{Known, Why};
 use crate::node::{Health, Signs};
 use crate::stranded::{
@@ -64,7 +65,7 @@ impl Reader {
     /// # Errors
     /// Where Nodes or pods can't be read; what is known of heartbeats, volumes and namespaces may be
     /// missing.
-    pub async fn stranded(&self, node: Option<&str>) -> Result<Stranded, ApiError> {
+    pub async fn stranded(&self, node: Option<&str>) -> Result<Stranded, Error> {
         let (nodes, pods, attachments, namespaces) = match node {
             Some(name) => {
                 let on_node = format!("fieldSelector={}", escape(&format!("spec.nodeName={name}")));
@@ -122,9 +123,9 @@ impl Reader {
         })
     }
 
-    async fn one_node(&self, name: &str) -> Result<Nodes, ApiError> {
+    async fn one_node(&self, name: &str) -> Result<Nodes, Error> {
         let (node, heartbeat) = join!(self.node(name), self.heartbeat(name));
-        let Some(node) = node? else {
+        let Some(node) = node.map_err(|error| Right::on_nodes("get").explain(error))? else {
             return Ok(Nodes {
                 ill: HashMap::from([(name.to_owned(), Place::gone())]),
                 well: HashSet::new(),
@@ -139,7 +140,7 @@ impl Reader {
         ))
     }
 
-    async fn all_nodes(&self) -> Result<Nodes, ApiError> {
+    async fn all_nodes(&self) -> Result<Nodes, Error> {
         let mut signs = Vec::new();
         let unread = || Known::Unknown(Why::NotRead);
         let nodes = self.each("/api/v1/nodes", "", |node: Node| {
@@ -147,7 +148,7 @@ impl Reader {
             signs.push((name, Signs::of(&node, unread()), NoExecute::of(&node)));
         });
         let (nodes, heartbeats) = join!(nodes, self.heartbeats());
-        nodes?;
+        nodes.map_err(|error| Right::on_nodes("list").explain(error))?;
         let heartbeats = Known::of(heartbeats, || "list heartbeats".to_owned());
         for (name, signs, _) in &mut signs {
             signs.heartbeat = heartbeats.as_ref().map(|beats| beats.get(name).copied());
@@ -161,12 +162,13 @@ impl Reader {
         &self,
         query: &str,
         wanted: impl Fn(&Pod) -> bool + Send + Sync,
-    ) -> Result<Vec<Pod>, ApiError> {
+    ) -> Result<Vec<Pod>, Error> {
         let mut pods = Vec::new();
         self.each(PODS, query, |pod: core::Pod| {
             pods.extend(Pod::of(&pod).filter(&wanted));
         })
-        .await?;
+        .await
+        .map_err(|error| on_pods("list", None).explain(error))?;
         Ok(pods)
     }
 
