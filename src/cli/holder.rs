@@ -22,20 +22,47 @@ pub(crate) struct HolderArgs {
     pub(crate) holder: Option<String>,
 }
 
-/// What ends the identity of a `with`, before its process id and what makes it unique.
-const PROCESS: &str = "/with-";
-
-/// `identity` for this one process, so that two of the same person keep each other off.
-pub(crate) fn of_this_process(identity: &str) -> String {
-    let mut unique = [0; 3];
-    Machine.random(&mut unique);
-    let unique: String = unique.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{identity}{PROCESS}{}-{unique}", std::process::id())
+/// A command that holds nodes for as long as it runs, by a name of its process: two of the same person
+/// keep each other off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Running {
+    With,
+    ForceDelete,
 }
 
-/// Whose `with` a holder is; `None` where it is none.
-pub(crate) fn whose_process(holder: &str) -> Option<&str> {
-    holder.rsplit_once(PROCESS).map(|(identity, _)| identity)
+impl Running {
+    const ALL: [Self; 2] = [Self::With, Self::ForceDelete];
+
+    /// The command, as typed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::With => "with",
+            Self::ForceDelete => "force-delete",
+        }
+    }
+
+    /// `identity` for this one process.
+    pub(crate) fn holder(self, identity: &str) -> String {
+        let mut unique = [0; 3];
+        Machine.random(&mut unique);
+        let unique: String = unique.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{identity}{}{}-{unique}", self.mark(), std::process::id())
+    }
+
+    /// Which command a holder is, and whose; `None` where it is none.
+    pub(crate) fn of(holder: &str) -> Option<(Self, &str)> {
+        let found = Self::ALL.into_iter().filter_map(|running| {
+            let (whose, _) = holder.rsplit_once(&running.mark())?;
+            Some((running, whose))
+        });
+        // Of one that runs under another, the inner one holds.
+        found.max_by_key(|(_, whose)| whose.len())
+    }
+
+    /// What stands behind the identity, before the process id and what makes it unique.
+    fn mark(self) -> String {
+        format!("/{}-", self.name())
+    }
 }
 
 fn holder(typed: &str) -> Result<String, String> {
@@ -143,10 +170,13 @@ mod tests {
 
     #[test]
     fn a_process_has_a_name_of_its_own_that_tells_whose_it_is() {
-        let (one, other) = (of_this_process("a/b@c"), of_this_process("a/b@c"));
+        let with = || Running::With.holder("a/b@c");
+        let (one, other) = (with(), with());
         assert_ne!(one, other);
-        assert_eq!(whose_process(&one), Some("a/b@c"));
-        assert_eq!(whose_process("a/b@c"), None);
+        assert_eq!(Running::of(&one), Some((Running::With, "a/b@c")));
+        assert_eq!(Running::of("a/b@c"), None);
+        let inner = Running::ForceDelete.holder(&one);
+        assert_eq!(Running::of(&inner), Some((Running::ForceDelete, &*one)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod next;
 mod note;
 mod request;
 mod sequel;
+mod standing;
 mod tell;
 
 use std::time::Duration;
@@ -22,6 +23,7 @@ use self::asked::Asked;
 use self::carry_out::Work;
 use crate::cli::connection::namespace;
 use crate::cli::duration;
+use crate::cli::holder::Running;
 use crate::cli::output::{Format, OutputArgs, offers_no_token};
 use crate::cli::typed::shown;
 use crate::cli::writing::{WriteArgs, reason};
@@ -168,9 +170,14 @@ pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Cod
     }
     let asked = Asked::of(args)?;
     let session = start.writing(&args.write).await?;
+    let process = Running::ForceDelete.holder(session.locks.identity());
+    let process = session.locks.as_holder(process);
+    let process =
+        process.map_err(|error| Failure::usage(error.to_string(), "give another --holder"))?;
     let reader = Reader::new(session.locks.requests().clone());
     let work = Work {
         session: &session,
+        process: &process,
         reader: &reader,
         args,
         asked: &asked,

@@ -26,11 +26,12 @@ use super::asides::Asides;
 use super::work::Work;
 use super::{events, problems};
 use crate::cli::changing::ChangingArgs;
+use crate::cli::duration;
+use crate::cli::holder::Running;
 use crate::cli::nodes::NodeArgs;
 use crate::cli::output::OutputArgs;
 use crate::cli::patience::PatienceArgs;
 use crate::cli::writing::{WriteArgs, reason};
-use crate::cli::{duration, holder};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::change;
@@ -208,7 +209,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;
     let own = work.session.locks.clone();
     work.session.locks = own
-        .as_holder(holder::of_this_process(own.identity()))
+        .as_holder(Running::With.holder(own.identity()))
         .map_err(|error| Failure::usage(error.to_string(), "give another --holder"))?;
     supervisor::check().map_err(|error| Failure::input(error.to_string()))?;
     let locking = Locking {

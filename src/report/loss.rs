@@ -31,6 +31,16 @@ pub(crate) fn lines(
     )
 }
 
+/// The two lines of a lock under which something was deleted.
+pub(crate) fn of_deletion(
+    lost: &Lost,
+    before: &NodeLease,
+    now: Now,
+    program: &Program,
+) -> (String, String) {
+    (message(lost, Some(before), now), to_see(lost, program))
+}
+
 fn message(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
     let node = &lost.node;
     let lease = lost.lease.as_ref();

@@ -7,7 +7,7 @@ use maintenance_lease::{NodeLease, Refused};
 
 use super::time::{clock, remaining, span};
 use super::verb::Verb;
-use crate::cli::holder::whose_process;
+use crate::cli::holder::Running;
 use crate::cli::program::Program;
 use crate::cli::typed::for_shell;
 use crate::cli::writing::NO_REASON;
@@ -130,13 +130,16 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     if let Some(holder) = holder.filter(|holder| others && program.is_under(holder)) {
         return under(holder, asked, node);
     }
+    if let Some((running, words)) = holder
+        .filter(|_| others)
+        .and_then(|holder| at_work(holder, asked.caller))
+    {
+        return match running {
+            Running::With => format!("{words}; to break it: {by_force}"),
+            Running::ForceDelete => format!("{words}; {}", once_it_is_free(asked, node, waits)),
+        };
+    }
     if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, asked.caller)) {
-        if whose_process(holder).is_some() {
-            return format!(
-                "a `with` of yours or of your namesake has it, until its command ends; to break it: \
-                 {by_force}"
-            );
-        }
         if verb == Verb::Hold {
             return format!(
                 "if that is you on another host: {}{or_by_force}",
@@ -201,7 +204,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         },
         (Refusal::HeldByCaller | Refusal::OwnHold, Verb::With) => {
             let whose = identity::person(holder.unwrap_or_default());
-            let program = match whose_process(asked.caller) == Some(whose) {
+            let program = match Running::of(asked.caller).map(|(_, whose)| whose) == Some(whose) {
                 true => program.clone(),
                 false => program.as_holder(whose),
             };
@@ -268,6 +271,32 @@ fn under(holder: &str, asked: Asked<'_>, node: &str) -> String {
             .as_holder(identity::person(holder))
             .again(node, flag)
     )
+}
+
+/// A command of the caller's own, or of a namesake's, that `holder` is and that has a node for as long as
+/// it runs, in words.
+pub(crate) fn at_work(holder: &str, caller: &str) -> Option<(Running, String)> {
+    let (running, whose) = Running::of(holder)?;
+    let until = match running {
+        Running::With => "until its command ends",
+        Running::ForceDelete => "until it has ended",
+    };
+    let name = running.name();
+    (whose == caller || is_same_user(holder, caller)).then(|| {
+        let words = format!("a `{name}` of yours or of your namesake has it, {until}");
+        (running, words)
+    })
+}
+
+/// What to do about a node that is free again soon.
+fn once_it_is_free(asked: Asked<'_>, node: &str, waits: bool) -> String {
+    let program = asked.program;
+    match asked.verb {
+        Verb::Acquire | Verb::With | Verb::Hold if !waits => {
+            format!("wait for it: {}", program.again(node, "--wait"))
+        }
+        _ => format!("wait for it: {program} wait {node}"),
+    }
 }
 
 /// How to take a node once it is free.

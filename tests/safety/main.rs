@@ -12,6 +12,7 @@ mod support;
 mod checks;
 mod deletion;
 mod line;
+mod locks;
 mod node;
 mod overrides;
 mod races;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::join;
-use maintenance_lease::Error;
+use maintenance_lease::{Error, Maintenance, NodeLease};
 use pod_safety::cluster::{Deletion, Reader};
 use pod_safety::consent::{Consent, Missing};
 use pod_safety::report::Report;
@@ -11,8 +11,9 @@ use pod_safety::report::Report;
 use super::ForceDeleteArgs;
 use super::asked::Asked;
 use super::locks::Locks;
-use super::look::{Key, Look, Seen, is_forbidden, key};
+use super::look::{First, Key, Look, Seen, is_forbidden, key};
 use super::request::Answer;
+use super::standing::Standing;
 use crate::cli::writing::DryRunMode;
 use crate::commands::interruption::Interruption;
 use crate::exit::Code;
@@ -26,6 +27,8 @@ const TRIES: usize = 3;
 /// A run of the verb.
 pub(super) struct Work<'a> {
     pub(super) session: &'a Session<'a>,
+    /// As this process, which takes the leases of the nodes: another of the same person keeps off.
+    pub(super) process: &'a Maintenance,
     pub(super) reader: &'a Reader,
     pub(super) args: &'a ForceDeleteArgs,
     pub(super) asked: &'a Asked,
@@ -68,6 +71,11 @@ impl Work<'_> {
         self.session.connection.client.default_namespace()
     }
 
+    /// Whether the caller has the lock in `lease`, by what this process took or otherwise.
+    pub(super) fn is_own(&self, lease: &NodeLease) -> bool {
+        self.process.is_own(lease) || self.session.locks.is_own(lease)
+    }
+
     pub(super) async fn run(&self) -> Result<Code, Failure> {
         let ended = Interruption::listen();
         let mut look = ended.or(self.look(None)).await?;
@@ -89,7 +97,7 @@ impl Work<'_> {
             if let Err(failure) = taken {
                 self.give_back(locks, &ended).await;
                 return match failure {
-                    Failure::Lock(Error::Refused(refused)) => Ok(self.taken(&refused)),
+                    Failure::Lock(Error::Refused(refused)) => Ok(self.taken(&look, &refused)),
                     Failure::Lock(error) if is_forbidden(&error) => {
                         Ok(self.not_taken(&look, &error))
                     }
@@ -101,75 +109,88 @@ impl Work<'_> {
         let consents = consents
             .map(|report| (key(&report.target), consent.bound_to(report)))
             .collect();
+        let mut first = look.first();
         let result = self
-            .delete(&look, &consents, &locks, &ended, &mut deleted)
+            .delete(&mut first, &consents, &mut locks, &ended, &mut deleted)
             .await;
         // What is not known is told at once: behind it, other requests may hang too.
         let result = match result {
             Err(failure @ Failure::OpenWrite { .. }) => Err(self.tell_at_once(&failure)),
             result => result,
         };
+        if real && result.is_err() {
+            self.tell_not_deleted(&first);
+        }
+        let mut is_lost = false;
         let told = match (real, ended.has_come()) {
             (false, _) => self.tell_all(&look.reports, &deleted),
             (true, false) => {
                 // What was done is written down, and the nodes are free for others, before it is waited.
-                self.wind_up(locks, &deleted, &ended).await;
+                is_lost = self.wind_up(locks, &deleted, &ended).await;
                 self.see_what_became(&mut deleted, &ended).await;
                 self.tell_all(&look.reports, &deleted)
             }
             (true, true) => {
                 self.see_what_became(&mut deleted, &ended).await;
                 let told = self.tell_all(&look.reports, &deleted);
-                self.wind_up(locks, &deleted, &ended).await;
+                is_lost = self.wind_up(locks, &deleted, &ended).await;
                 told
             }
         };
         told?;
+        let result = match is_lost {
+            true => result.map(|code| code.worse(Code::LOST)),
+            false => result,
+        };
         match deleted.iter().any(|one| one.outcome == Outcome::Unwatched) {
             true => result.and(Err(Failure::Interrupted)),
             false => result,
         }
     }
 
-    /// Leaves the evidence of what was `deleted`, and frees the nodes.
-    async fn wind_up(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) {
-        join(
+    /// Leaves the evidence of what was `deleted`, and frees the nodes. True where one was lost before
+    /// that, which was not told yet.
+    async fn wind_up(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) -> bool {
+        let ((), is_lost) = join(
             self.leave_events(deleted),
             self.settle_locks(locks, deleted, ended),
         )
         .await;
+        is_lost
     }
 
     /// The lease of a Node that is gone goes with it; others are given back.
-    async fn settle_locks(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) {
+    async fn settle_locks(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) -> bool {
         let is_gone = |one: &Deleted| matches!(one.outcome, Outcome::Deleted | Outcome::WasGone);
         match self.asked {
-            Asked::Node(_) if deleted.iter().any(is_gone) => locks.leave(),
+            Asked::Node(_) if deleted.iter().any(is_gone) => {
+                locks.leave();
+                false
+            }
             _ => self.give_back(locks, ended).await,
         }
     }
 
     /// Deletes what was agreed to, looking again before each try; what has changed by then has to be
-    /// within what was agreed to.
+    /// within what was agreed to. `first` is what was seen before, and afterwards what is left of it.
     async fn delete(
         &self,
-        seen: &Look,
+        first: &mut First,
         consents: &Consents,
-        locks: &Locks,
+        locks: &mut Locks,
         ended: &Interruption,
         deleted: &mut Vec<Deleted>,
     ) -> Result<Code, Failure> {
-        let mut first = seen.first();
         let mut code = Code::DONE;
         for _ in 0..TRIES {
-            let look = ended.or(self.look(Some(&first))).await?;
+            let look = ended.or(self.look(Some(first))).await?;
             for key in &look.unmatched {
                 if first.remove(key).is_some() {
                     self.tell_unmatched(key);
                     code = Code::UNSAFE;
                 }
             }
-            self.tell_gone(&mut first, &look);
+            self.tell_gone(first, &look);
             for held in &look.held {
                 if first.remove(&key(&held.report.target)).is_some() {
                     deleted.push(held.clone());
@@ -186,15 +207,20 @@ impl Work<'_> {
             }
             let mut changed = false;
             for (index, report) in self.targets(&look).iter().enumerate() {
-                if let Some(failure) = locks.lost() {
-                    return Err(failure);
-                }
                 if ended.has_come() {
                     return Err(Failure::Interrupted);
                 }
-                if !locks.are_lasting(&look, self.reader.now()) {
-                    changed = true;
-                    break;
+                match ended.or(self.standing(locks, &report.target)).await? {
+                    Standing::Held => {}
+                    Standing::EndsSoon => {
+                        changed = true;
+                        break;
+                    }
+                    Standing::Lost(loss) => {
+                        self.tell_loss(&loss);
+                        locks.told_lost.push(loss.lost.node);
+                        return Err(Failure::Reported(Code::LOST));
+                    }
                 }
                 let answer = self.request(&report.target, ended).await?;
                 if answer == Answer::Is(Deletion::Changed) {

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use maintenance_lease::protocol::Now;
-use maintenance_lease::{Acquire, Error, HeldLease, Keep};
+use maintenance_lease::{Acquire, Error, HeldLease, Keep, Lost, LostBy, NodeLease};
 use pod_safety::Known;
 use pod_safety::facts::Lock;
 
 use super::carry_out::Work;
 use super::look::{Look, is_forbidden};
+use super::standing::Loss;
 use crate::commands::asides::Asides;
 use crate::commands::interruption::Interruption;
+use crate::commands::taking::lost_to;
 use crate::exit::Code;
 use crate::failure::{Failure, Fate};
 use crate::terminal::escape;
@@ -23,22 +24,24 @@ const DURATION: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub(super) struct Locks {
     /// Those that this command took.
-    held: Vec<HeldLease>,
-    /// The nodes that were the caller's own before.
-    own: Vec<String>,
+    pub(super) held: Vec<HeldLease>,
+    /// Those that were the caller's own before.
+    pub(super) own: Vec<NodeLease>,
+    /// The nodes of which it was told that they were lost.
+    pub(super) told_lost: Vec<String>,
     /// What happened on the way.
-    asides: Asides,
+    pub(super) asides: Asides,
 }
 
 impl Work<'_> {
-    /// Takes the leases of the nodes in `look` that are free, adds them to what is `taken`, and tells it. One of the
-    /// caller's own is left as found, and so is one that the caller overrides or may not take, which the
-    /// report said.
+    /// Takes the leases of the nodes in `look` that are free, adds them to what is `taken`, and tells it.
+    /// One of the caller's own is left as found, and so is one that the caller overrides or may not take,
+    /// which the report said.
     ///
     /// # Errors
-    /// Where somebody else took one meanwhile, or the server refuses it although the report did not say
-    /// so and `lease-unknown` was not named; and where it was interrupted: an answer that comes soon is
-    /// waited for, so that what was taken is given back.
+    /// Where somebody else took one meanwhile, one of the caller's own is over by now, which is told, or the
+    /// server refuses it although the report did not say so and `lease-unknown` was not named; and where it
+    /// was interrupted: an answer that comes soon is waited for, so that what was taken is given back.
     pub(super) async fn take(
         &self,
         look: &Look,
@@ -69,7 +72,11 @@ impl Work<'_> {
         let insists = self.args.overrides.iter().any(|id| id == "lease");
         for (node, lock) in &look.locks {
             if matches!(lock, Known::Yes(Lock::Own { .. })) && !insists {
-                taken.own.push(node.clone());
+                let reading = async { Ok(self.session.locks.get(node).await?) };
+                match ended.or(reading).await? {
+                    Some(lease) if self.session.locks.is_own(&lease) => taken.own.push(lease),
+                    _ => return Err(Failure::Reported(self.own_ended(node, 0))),
+                }
             }
             let free = matches!(lock, Known::Yes(Lock::Free | Lock::Expired { .. }));
             if free && look.nodes.contains(node) {
@@ -86,7 +93,7 @@ impl Work<'_> {
     }
 
     async fn take_one(&self, node: &str, taken: &mut Locks) -> Result<(), Failure> {
-        let locks = &self.session.locks;
+        let locks = self.process;
         let options = Acquire::new().duration(DURATION).reason(format!(
             "force-delete {}",
             self.asked.typed(self.namespace())
@@ -122,13 +129,27 @@ impl Work<'_> {
     }
 
     /// Gives back what was taken, all at once; after Ctrl-C that has a moment. A lease that went with its
-    /// Node needs nothing more.
-    pub(super) async fn give_back(&self, locks: Locks, ended: &Interruption) {
-        let giving = locks.held.into_iter().map(|held| async {
+    /// Node needs nothing more, and one that was lost is somebody else's, or over. True where such a loss
+    /// was not told before.
+    pub(super) async fn give_back(&self, locks: Locks, ended: &Interruption) -> bool {
+        let Locks {
+            held, told_lost, ..
+        } = locks;
+        let giving = held.into_iter().map(|held| async {
             let node = held.node().to_owned();
+            let before = held.standing().lease;
             let released = ended.or_soon(async { Ok(held.release().await?) }).await;
-            let Err(failure) = released else {
-                return;
+            let failure = match released {
+                Ok(_) => return false,
+                Err(Failure::Lock(Error::Lost(lost))) => {
+                    let lost = Lost::clone(&lost);
+                    return self.tell_late_loss(&Loss { lost, before }, &told_lost);
+                }
+                Err(Failure::Lock(Error::Refused(refused))) => {
+                    let lost = lost_to(*refused);
+                    return self.tell_late_loss(&Loss { lost, before }, &told_lost);
+                }
+                Err(failure) => failure,
             };
             let is_open = failure.fate() == Fate::Open || matches!(failure, Failure::Interrupted);
             let was = if is_open {
@@ -141,8 +162,18 @@ impl Work<'_> {
                 DURATION.as_secs(),
                 escape(&failure.to_string())
             ));
+            false
         });
-        join_all(giving).await;
+        join_all(giving).await.contains(&true)
+    }
+
+    /// Tells of a loss that is noticed only now, unless it was told or the Lease went with its Node.
+    fn tell_late_loss(&self, loss: &Loss, told: &[String]) -> bool {
+        let is_news = loss.lost.by != LostBy::Deletion && !told.contains(&loss.lost.node);
+        if is_news {
+            self.tell_loss(loss);
+        }
+        is_news
     }
 }
 
@@ -154,25 +185,10 @@ impl Locks {
 
     /// A node that is not the caller's own any more in `look`.
     pub(super) fn ended<'a>(&'a self, look: &Look) -> Option<&'a str> {
-        let mut own = self.own.iter();
-        let ended = own.find(|&node| {
+        let mut own = self.own.iter().map(NodeLease::node);
+        own.find(|&node| {
             let lock = look.locks.get(node);
             matches!(lock, Some(Known::Yes(Lock::Free | Lock::Expired { .. })))
-        });
-        ended.map(String::as_str)
-    }
-
-    /// The caller's own in `look` last long enough for another request.
-    pub(super) fn are_lasting(&self, look: &Look, now: Now) -> bool {
-        self.own.iter().all(|node| {
-            let lock = look.locks.get(node).and_then(Known::yes);
-            lock.is_none_or(|lock| lock.short(now).is_none())
         })
-    }
-
-    /// Why work has to stop, if one was lost.
-    pub(super) fn lost(&self) -> Option<Failure> {
-        let lost = self.held.iter().find_map(|held| held.standing().lost);
-        lost.map(|lost| Failure::Lock(Error::Lost(lost)))
     }
 }

@@ -98,7 +98,13 @@ impl Work<'_> {
         let now = self.reader.now();
         let evidence = self
             .reader
-            .gather(&self.session.locks, pods, &[], now)
+            .gather(
+                &self.session.locks,
+                |lease| self.is_own(lease),
+                pods,
+                &[],
+                now,
+            )
             .await;
         let mut look = Look::of(&evidence);
         for pod in pods {
@@ -129,7 +135,13 @@ impl Work<'_> {
         let now = self.reader.now();
         let evidence = self
             .reader
-            .gather(&self.session.locks, &pods, &[node], now)
+            .gather(
+                &self.session.locks,
+                |lease| self.is_own(lease),
+                &pods,
+                &[node],
+                now,
+            )
             .await;
         let Some(read) = evidence.nodes.get(node) else {
             return Err(Failure::Lock(Error::NodeNotFound(node.to_owned())));

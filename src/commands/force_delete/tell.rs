@@ -1,7 +1,7 @@
 //! What people and programs are told: the report, the line to type, what became of it.
 
 use maintenance_lease::protocol::identity;
-use maintenance_lease::{Error, Refused};
+use maintenance_lease::{Error, NodeLease, Refused};
 use pod_safety::Known;
 use pod_safety::checks::Level;
 use pod_safety::consent::{Missing, flag};
@@ -16,6 +16,7 @@ use crate::commands::problems;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::change::may_still_act;
+use crate::report::refusal::at_work;
 use crate::report::safety::{self, Lines, Outcome};
 use crate::terminal::escape;
 
@@ -113,18 +114,32 @@ impl Work<'_> {
             }
             _ => {
                 let line = self.line(program, &look.reports, None);
-                terminal.hint(format!("once that is otherwise: {line}"));
+                let caller = self.session.locks.identity();
+                let at_work = look.holders().find_map(|holder| at_work(holder, caller));
+                terminal.hint(match at_work {
+                    Some((_, words)) if missing.refused.contains(&"lease") => {
+                        format!("{words}; then: {line}")
+                    }
+                    _ => format!("once that is otherwise: {line}"),
+                });
             }
         }
         Code::UNSAFE
     }
 
     /// Says that somebody took the lease of a node after the report said that nobody had it.
-    pub(super) fn taken(&self, refused: &Refused) -> Code {
-        let refused = escape(&refused.to_string());
-        self.session.terminal.error(&format!(
-            "refused: lease: {refused} by now; nothing was deleted"
+    pub(super) fn taken(&self, look: &Look, refused: &Refused) -> Code {
+        let terminal = self.session.terminal;
+        terminal.error(&format!(
+            "refused: lease: {} by now; nothing was deleted",
+            escape(&refused.to_string())
         ));
+        let holder = refused.lease.as_ref().and_then(NodeLease::holder);
+        let caller = self.session.locks.identity();
+        if let Some((_, words)) = holder.and_then(|holder| at_work(holder, caller)) {
+            let line = self.line(self.session.program, &look.reports, None);
+            terminal.hint(format!("{words}; then: {line}"));
+        }
         Code::UNSAFE
     }
 
@@ -201,6 +216,24 @@ impl Work<'_> {
             }
             is_there
         });
+    }
+
+    /// Tells what is left of `first`, where it ended before it came to that.
+    pub(super) fn tell_not_deleted(&self, first: &First) {
+        // The pods of a Node would have gone with it.
+        let is_target = |kind: &str| match self.asked {
+            Asked::Node(_) => kind == "node",
+            Asked::Pods(_) | Asked::Labelled(_) => true,
+        };
+        let left: Vec<String> = first
+            .keys()
+            .filter(|(kind, ..)| is_target(kind))
+            .map(|(kind, _, name)| format!("{kind}/{name}"))
+            .collect();
+        if !left.is_empty() {
+            let left = left.join(", ");
+            self.session.terminal.error(&format!("not deleted: {left}"));
+        }
     }
 
     /// Tells a problem before the command's end.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures::future::{join, join_all, join3, join5};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{ApiError, Error, Maintenance, NodeRow, RowDetail, escape};
+use maintenance_lease::{ApiError, Error, Maintenance, NodeLease, NodeRow, RowDetail, escape};
 use serde::de::DeserializeOwned;
 
 use super::Reader;
@@ -28,11 +28,12 @@ struct Needs {
 
 impl Reader {
     /// Gathers what is known of `pods`, their nodes and `nodes`. Asks as `locks` for the maintenance
-    /// Leases: what its identity holds is the caller's own. `now` is from before, so that what was
+    /// Leases, of which `is_own` tells what the caller has. `now` is from before, so that what was
     /// alive when it was read stays so, however long other reads take.
     pub async fn gather(
         &self,
         locks: &Maintenance,
+        is_own: impl Fn(&NodeLease) -> bool,
         pods: &[Pod],
         nodes: &[&str],
         now: Now,
@@ -55,7 +56,7 @@ impl Reader {
         }
         let attachments = needs.values().any(|needs| needs.attachments);
         let (nodes, namespaces, cluster) = join3(
-            self.nodes(locks, names, now),
+            self.nodes(locks, is_own, names, now),
             join_all(needs.into_iter().map(|(namespace, needs)| async move {
                 let evidence = self.namespace(namespace, &needs).await;
                 (namespace.to_owned(), evidence)
@@ -78,6 +79,7 @@ impl Reader {
     async fn nodes(
         &self,
         locks: &Maintenance,
+        is_own: impl Fn(&NodeLease) -> bool,
         names: BTreeSet<&str>,
         now: Now,
     ) -> BTreeMap<String, NodeEvidence> {
@@ -125,7 +127,7 @@ impl Reader {
                     }),
                     lock: takable(
                         lease.map(|lease| {
-                            let own = lease.as_ref().is_some_and(|lease| locks.is_own(lease));
+                            let own = lease.as_ref().is_some_and(&is_own);
                             Lock::of(lease.as_ref(), own, now)
                         }),
                         verb,

@@ -1,0 +1,191 @@
+//! Whether the nodes are locked still, just before something is deleted from them.
+
+use std::convert::Infallible;
+use std::future::ready;
+
+use maintenance_lease::protocol::Names;
+use maintenance_lease::{Guarded, Lost, LostBy, NodeLease, Subject};
+use pod_safety::facts::Lock;
+use pod_safety::report::Target;
+
+use super::carry_out::Work;
+use super::locks::Locks;
+use crate::failure::Failure;
+use crate::report::loss;
+
+/// How the locks stand.
+pub(super) enum Standing {
+    /// They last for longer than a request.
+    Held,
+    /// One of the caller's own may end before a request does.
+    EndsSoon,
+    /// One was lost.
+    Lost(Box<Loss>),
+}
+
+/// A lock that was lost.
+pub(super) struct Loss {
+    pub(super) lost: Lost,
+    /// The Lease as it was held.
+    pub(super) before: NodeLease,
+}
+
+impl Work<'_> {
+    /// Looks how the locks stand that `target` is deleted under. That of its node is read again: whoever
+    /// broke it need not wait until a watch has told of it.
+    ///
+    /// # Errors
+    /// Where that can't be read.
+    pub(super) async fn standing(
+        &self,
+        locks: &Locks,
+        target: &Target,
+    ) -> Result<Standing, Failure> {
+        let node = match target.kind {
+            "node" => Some(&target.name),
+            _ => target.node.as_ref(),
+        };
+        if let Some(before) = node.and_then(|node| locks.on(node)) {
+            let lease = self.session.locks.get(before.node()).await?;
+            if let Some(lost) = lost(&before, lease.as_ref()) {
+                return Ok(Standing::Lost(Box::new(Loss { lost, before })));
+            }
+            let now = self.reader.now();
+            let lock = Lock::of(lease.as_ref(), true, now);
+            if !matches!(lock, Lock::Own { .. }) || lock.short(now).is_some() {
+                return Ok(Standing::EndsSoon);
+            }
+        }
+        // Last, since reading takes time.
+        Ok(match locks.loss().await {
+            Some(loss) => Standing::Lost(Box::new(loss)),
+            None => Standing::Held,
+        })
+    }
+
+    /// Tells of a loss.
+    pub(super) fn tell_loss(&self, loss: &Loss) {
+        let Loss { lost, before } = loss;
+        let now = self.reader.now();
+        let (message, hint) = loss::of_deletion(lost, before, now, self.session.program);
+        self.session.terminal.error(&message);
+        self.session.terminal.hint(hint);
+    }
+}
+
+impl Locks {
+    /// The Lease of `node` as it was held last, where it is.
+    fn on(&self, node: &str) -> Option<NodeLease> {
+        let own = self.own.iter().find(|lease| lease.node() == node);
+        let held = || self.held.iter().find(|held| held.node() == node);
+        own.cloned()
+            .or_else(|| held().map(|held| held.standing().lease))
+    }
+
+    /// The first that was lost of those that this command took, by the clock that runs on while a machine
+    /// sleeps: where time passed in which the keeper did not run, it waits for what that finds out.
+    async fn loss(&self) -> Option<Loss> {
+        for held in &self.held {
+            if let Guarded::Lost(lost) = held.guard(ready(Ok::<_, Infallible>(()))).await {
+                return Some(Loss {
+                    lost: Lost::clone(&lost),
+                    before: held.standing().lease,
+                });
+            }
+        }
+        None
+    }
+}
+
+/// How the acquisition in `before` has ended, if another or none stands there `now`.
+fn lost(before: &NodeLease, now: Option<&NodeLease>) -> Option<Lost> {
+    let mut names = Names::default();
+    let mut acquisition = |lease: &NodeLease| lease.reduced(&mut names).acquisition();
+    let by = match now {
+        None => LostBy::Deletion,
+        Some(now) if acquisition(now) == acquisition(before) => return None,
+        Some(now) => {
+            let holder = now.holder().map(ToOwned::to_owned);
+            match (now.uid() == before.uid(), holder) {
+                (false, holder) => LostBy::Replacement(holder),
+                (true, None) => LostBy::Release,
+                (true, Some(holder)) => LostBy::TakeOver(holder),
+            }
+        }
+    };
+    Some(Lost {
+        subject: Subject::Node,
+        node: before.node().to_owned(),
+        by,
+        lease: now.cloned(),
+        problem: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, Ordering};
+    use std::time::Duration;
+
+    use futures::FutureExt as _;
+    use futures::future::BoxFuture;
+    use maintenance_lease::env::{Env, Machine};
+    use maintenance_lease::protocol::{BootInstant, Instant, Span};
+    use maintenance_lease::{Acquire, Keep, Maintenance};
+    use sandbox::Sandbox;
+
+    use super::*;
+
+    /// A machine on which so many microseconds passed while nothing ran.
+    #[derive(Default)]
+    struct Stopped(AtomicI64);
+
+    impl Stopped {
+        fn passed(&self) -> Span {
+            Span::micros(self.0.load(Ordering::SeqCst))
+        }
+    }
+
+    impl Env for Stopped {
+        fn wall(&self) -> Instant {
+            Machine.wall() + self.passed()
+        }
+
+        fn boot(&self) -> BootInstant {
+            Machine.boot().plus(self.passed())
+        }
+
+        fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
+            Machine.sleep(length)
+        }
+
+        fn random(&self, bytes: &mut [u8]) {
+            Machine.random(bytes);
+        }
+    }
+
+    #[tokio::test]
+    async fn after_a_stop_past_the_end_of_a_lease_nothing_more_is_deleted() {
+        let sandbox = Sandbox::new();
+        sandbox.add_node("worker-1");
+        let machine = Arc::new(Stopped::default());
+        let maintenance = Maintenance::builder(sandbox.client(), "alice@bastion")
+            .env(machine.clone())
+            .build()
+            .expect("an identity");
+        let options = Acquire::new().duration(Duration::from_secs(60));
+        let change = maintenance.try_acquire("worker-1", &options).await;
+        let change = change.expect("it is free");
+        let held = maintenance.keep(&change, &Keep::new());
+        let locks = Locks {
+            held: vec![held.expect("it is kept")],
+            ..Locks::default()
+        };
+        assert!(matches!(locks.loss().now_or_never(), Some(None)));
+        machine.0.store(70_000_000, Ordering::SeqCst);
+        // Its keeper had no turn since.
+        assert!(locks.held[0].standing().lost.is_none());
+        assert!(!matches!(locks.loss().now_or_never(), Some(None)));
+    }
+}

@@ -1,0 +1,133 @@
+//! The lease of the node while something is deleted from it: a process's own, and looked at before each
+//! deletion.
+
+use http::Method;
+
+use crate::scene::{Scene, scene};
+use crate::support::{Gate, Maint, Treatment, holder_of};
+
+/// A gate that keeps the requests to delete pods.
+fn gate(scene: &Scene) -> Gate {
+    scene.cluster.gate_for(Treatment::Keep, |method, path| {
+        *method == Method::DELETE && path.contains("/pods/")
+    })
+}
+
+/// Deletes two pods, one after the other.
+fn two(scene: &Scene) -> Maint {
+    scene.cluster.maint([
+        "force-delete",
+        "pod/web-1",
+        "pod/web-2",
+        "-n",
+        &scene.namespace,
+        "--confirm=nothing",
+        "-m",
+        "why",
+        "--timeout=0",
+    ])
+}
+
+#[test]
+fn a_second_run_of_the_same_person_keeps_off() {
+    scene("second", |scene| {
+        for pod in ["web-1", "web-2"] {
+            scene.harmless_pod(pod);
+        }
+        let node = &scene.node;
+        let words = ["--confirm=nothing", "-m", "why", "--timeout=0"];
+        let gate = gate(scene);
+        let (first, kept) = gate.holds_up(scene.force_delete("web-1", &words));
+        let second = scene.force_delete("web-2", &words).run();
+        assert_eq!(second.code, 6, "{second}");
+        let refused = format!(
+            "error: refused: lease; nothing was deleted\n\
+             hint: a `force-delete` of yours or of your namesake has it, until it has ended; then: \
+             kubectl maint force-delete pod/web-2 -n {} ",
+            scene.namespace
+        );
+        assert!(second.stderr.contains(&refused), "{second}");
+        assert!(scene.is_there("web-2"));
+
+        // Nor is it an own lease to others of that person.
+        let wait = "hint: a `force-delete` of yours or of your namesake has it, until it has ended; \
+                    wait for it: kubectl maint ";
+        let acquired = scene.cluster.maint(["acquire", node]).run();
+        assert_eq!(acquired.code, 3, "{acquired}");
+        let line = format!("{wait}acquire {node} --wait\n");
+        assert!(acquired.stderr.contains(&line), "{acquired}");
+        let fence = ["fence", node, "--powered-off=unplugged", "-m", "why"];
+        let fenced = scene.cluster.maint(fence).run();
+        assert_eq!(fenced.code, 3, "{fenced}");
+        let line = format!("{wait}wait {node}\n");
+        assert!(fenced.stderr.contains(&line), "{fenced}");
+        let released = scene.cluster.maint(["release", node]).run();
+        assert_eq!(released.code, 3, "{released}");
+        assert!(released.stderr.contains(&line), "{released}");
+
+        assert_eq!(kept.passes(), 200);
+        assert_eq!(first.ends().code, 0);
+        assert_eq!(holder_of(&scene.cluster, node), None);
+        scene.force_delete("web-2", &words).succeeds();
+    });
+}
+
+/// Be it taken for the deletion or had before.
+#[test]
+fn a_lock_that_is_taken_over_meanwhile_ends_it() {
+    for (name, had_before) in [("broken", false), ("broken-own", true)] {
+        scene(name, |scene| {
+            for pod in ["web-1", "web-2"] {
+                scene.harmless_pod(pod);
+            }
+            let node = &scene.node;
+            if had_before {
+                scene.cluster.maint(["acquire", node]).succeeds();
+            }
+            let gate = gate(scene);
+            let (run, kept) = gate.holds_up(two(scene));
+            let take_over = ["hold", node, "-m", "my turn", "--take-over", "--yes"];
+            scene
+                .cluster
+                .maint(take_over)
+                .holder("bob@laptop")
+                .succeeds();
+            assert_eq!(kept.passes(), 200);
+            let run = run.ends();
+            assert_eq!(run.code, 5, "{run}");
+            let taken = format!("error: node/{node} was taken over by bob@laptop: \"my turn\" (");
+            assert_eq!(run.stderr.matches(&taken).count(), 1, "{run}");
+            assert!(
+                run.stderr.contains("error: not deleted: pod/web-2\n"),
+                "{run}"
+            );
+            for wrong in ["kubeadm:", "given back"] {
+                assert!(!run.stderr.contains(wrong), "{run}");
+            }
+            assert!(run.stdout.contains("pod/web-1 force-deleted"), "{run}");
+            assert!(!scene.is_there("web-1") && scene.is_there("web-2"));
+            let holder = holder_of(&scene.cluster, node);
+            assert_eq!(holder.as_deref(), Some("kubeadm:bob@laptop"));
+        });
+    }
+}
+
+#[test]
+fn an_own_lease_that_is_given_back_meanwhile_ends_it() {
+    scene("given-back", |scene| {
+        for pod in ["web-1", "web-2"] {
+            scene.harmless_pod(pod);
+        }
+        let node = &scene.node;
+        scene.cluster.maint(["acquire", node]).succeeds();
+        let gate = gate(scene);
+        let (run, kept) = gate.holds_up(two(scene));
+        scene.cluster.maint(["release", node]).succeeds();
+        assert_eq!(kept.passes(), 200);
+        let run = run.ends();
+        assert_eq!(run.code, 5, "{run}");
+        let released = format!("error: node/{node} was released while the command had it\n");
+        assert!(run.stderr.contains(&released), "{run}");
+        assert!(scene.is_there("web-2"));
+    });
+}
