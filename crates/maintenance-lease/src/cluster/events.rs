@@ -68,6 +68,9 @@ impl Requests {
     /// Posts `event` in the namespace of what it is about: in `default` where that has none, as a Node,
     /// because the server takes it nowhere else.
     ///
+    /// # Usage
+    /// As [`Maintenance::post_events`](crate::Maintenance::post_events), of whatever it is about.
+    ///
     /// # Errors
     /// Where the server refuses or fails, or nothing comes in time.
     ///

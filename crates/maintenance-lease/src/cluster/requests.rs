@@ -98,6 +98,25 @@ impl Requests {
 
     /// Sends `call` and reads the whole answer.
     ///
+    /// # Usage
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use maintenance_lease::{Accept, Call, Requests};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let client = sandbox.client();
+    /// let requests = Requests::new(client, Some(Duration::from_secs(10)));
+    /// let call = Call::get("/api/v1/nodes/worker-1".to_owned(), Accept::Json);
+    /// let node: serde_json::Value = serde_json::from_slice(&requests.call(&call).await?)?;
+    /// assert_eq!(node["metadata"]["name"], "worker-1");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Where the server refuses or fails, or nothing comes in time.
     ///
@@ -118,6 +137,26 @@ impl Requests {
     /// Sends `call`, whose answer is a list, and hands each element of its `array` to `each` while
     /// the answer comes in, with the part of the list before the array. Returns what surrounds the
     /// elements.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Accept, Call, Requests};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let client = sandbox.client();
+    /// let requests = Requests::new(client, None);
+    /// let call = Call::get("/api/v1/nodes".to_owned(), Accept::Json);
+    /// // However many there are, one at a time is in memory.
+    /// let mut bytes = Vec::new();
+    /// let each = |node: &[u8], _: &[u8]| Ok(bytes.push(node.len()));
+    /// requests.list(&call, "items", each).await?;
+    /// assert_eq!(bytes.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`call`](Self::call), and the first that `each` returns.
