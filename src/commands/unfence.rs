@@ -318,8 +318,6 @@ impl Course<'_> {
         let evidence = &look.evidence;
         back::Sight {
             signs: evidence.signs.clone(),
-            uid: evidence.uid().to_owned(),
-            boot_id: evidence.boot_id().to_owned(),
             is_annotated: evidence.is_annotated(),
             is_undone: self.is_undone,
         }

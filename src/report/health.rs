@@ -2,6 +2,7 @@
 
 use maintenance_lease::NodeRow;
 use maintenance_lease::protocol::{Instant, Now};
+use pod_safety::fencing::record::Since;
 use pod_safety::node::Health;
 
 use super::time::span;
@@ -30,8 +31,18 @@ pub(crate) fn words(health: &Health, now: Now) -> String {
         Health::Partitioned { since: Some(since) } => {
             format!("{word} {}", span(now.latest - *since))
         }
-        Health::OutOfService { by: Some(by) } => format!("{word} (asserted by {})", escape(by)),
-        Health::OutOfService { by: None } => format!("{word} (asserted by a taint alone)"),
+        Health::OutOfService {
+            by: Some(by),
+            since,
+        } => {
+            let which = match since {
+                Some(Since::NewNode) => " of an earlier Node",
+                Some(Since::Restarted) => " of an earlier boot",
+                Some(Since::SameBoot | Since::Unknown) | None => "",
+            };
+            format!("{word} (asserted by {}{which})", escape(by))
+        }
+        Health::OutOfService { by: None, .. } => format!("{word} (asserted by a taint alone)"),
         Health::MisFenced { by: Some(by) } => {
             format!("{word} (taint on a live node, by {})", escape(by))
         }
@@ -60,7 +71,7 @@ pub(crate) fn status(row: &NodeRow, health: Option<&Health>, now: Now) -> String
 /// Who asserts that nothing runs on the node any more.
 pub(crate) fn asserted_by(health: &Health) -> Option<&str> {
     match health {
-        Health::OutOfService { by } | Health::MisFenced { by } => by.as_deref(),
+        Health::OutOfService { by, .. } | Health::MisFenced { by } => by.as_deref(),
         _ => None,
     }
 }
@@ -117,12 +128,26 @@ mod tests {
             ),
             (
                 "NotReady",
-                Some(Health::OutOfService { by: by() }),
+                Some(Health::OutOfService {
+                    by: by(),
+                    since: Some(Since::SameBoot),
+                }),
                 "OutOfService (asserted by alice\\u{1b}@bastion)",
             ),
             (
                 "NotReady",
-                Some(Health::OutOfService { by: None }),
+                Some(Health::OutOfService {
+                    by: by(),
+                    since: Some(Since::Restarted),
+                }),
+                "OutOfService (asserted by alice\\u{1b}@bastion of an earlier boot)",
+            ),
+            (
+                "NotReady",
+                Some(Health::OutOfService {
+                    by: None,
+                    since: None,
+                }),
                 "OutOfService (asserted by a taint alone)",
             ),
             (

@@ -78,7 +78,7 @@ fn all_states(cluster: &Cluster) -> Vec<String> {
         "who": "carol@desk",
         "when": ago(700),
         "how": {"poweredOff": "its lights are off"},
-        "nodeUid": "uid",
+        "nodeUid": cluster.get(&format!("/api/v1/nodes/{fenced}"))["metadata"]["uid"],
     });
     let annotations = json!({ANNOTATION: record.to_string()});
     cluster.patch(

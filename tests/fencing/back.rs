@@ -294,3 +294,17 @@ fn a_clock_that_is_ahead_brings_no_node_back() {
     ");
     assert!(stage.is_tainted(&node));
 }
+
+/// Kubernetes makes nothing of an annotation alone.
+#[test]
+fn a_silent_node_with_a_record_and_no_taint_is_not_called_fenced() {
+    let (stage, node) = Stage::with_silent_node("untainted");
+    stage.annotate(&node, "kubectl-maint.dev/fenced", &json!("yes"));
+    assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
+    $ kubectl maint unfence worker-1
+    -- stderr
+    error: node/worker-1 is not fenced, and silent: the annotation kubectl-maint.dev/fenced stays, though no out-of-service taint is there
+    hint: to see: kubectl maint status worker-1 -o wide; to take it away: kubectl annotate node worker-1 kubectl-maint.dev/fenced-
+    -- exit code 6
+    ");
+}

@@ -23,6 +23,10 @@ fn a_fenced_node_that_is_ready_again_is_shown_as_fenced() {
         silent.contains("OutOfService (asserted by alice"),
         "{silent}"
     );
+    let restarted = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
+    stage.patch_status(&node, &restarted);
+    let silent = row(&stage, &node);
+    assert!(silent.contains(" of an earlier boot)"), "{silent}");
     stage.comes_back(&node, "boot-2");
     let ready = json!({"status": {"conditions": [{
         "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "as the test says",

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now, Span};
 
 use crate::constants::HEARTBEAT_FRESH;
+use crate::fencing::Machine;
 use crate::fencing::record::{ANNOTATION, Record, Since};
 use crate::known::{Known, Why};
 use crate::taint::{OutOfService, taints};
@@ -29,6 +30,8 @@ pub enum Health {
     OutOfService {
         /// Who, where our record says so.
         by: Option<String>,
+        /// What became of the node since that was recorded.
+        since: Option<Since>,
     },
     /// Somebody asserts that nothing runs there, and its kubelet is alive.
     MisFenced {
@@ -52,6 +55,8 @@ pub struct Signs {
     pub out_of_service: OutOfService,
     /// Our record of its fencing.
     pub record: Option<Record>,
+    /// What became of it since that.
+    pub since: Option<Since>,
 }
 
 /// A Ready condition.
@@ -97,26 +102,27 @@ impl Signs {
         let reports = conditions
             .iter()
             .filter_map(|condition| condition.last_heartbeat_time.as_ref().map(instant));
+        let record = node
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|annotations| Record::parse(annotations.get(ANNOTATION)?));
+        let machine = Machine::of(node);
         Self {
             ready,
             heartbeat,
             reported: reports.max(),
             out_of_service: OutOfService::of(taints(node)),
-            record: node
-                .metadata
-                .annotations
-                .as_ref()
-                .and_then(|annotations| Record::parse(annotations.get(ANNOTATION)?)),
+            since: record.as_ref().map(|record| record.since(&machine)),
+            record,
         }
     }
 
-    /// The record of a fencing that stands: Kubernetes is told of it, and the Node, which has this `uid`
-    /// and `boot_id`, is known to be the one that was fenced, not restarted since.
+    /// Whether a recorded fencing stands: Kubernetes is told of it, and the Node is known to be the one
+    /// that was fenced, not restarted since.
     #[must_use]
-    pub fn fencing(&self, uid: &str, boot_id: &str) -> Option<&Record> {
-        let stands = |record: &&Record| record.since(uid, boot_id) == Since::SameBoot;
-        let record = self.record.as_ref().filter(stands);
-        record.filter(|_| self.out_of_service.is_asserted())
+    pub fn is_fenced(&self) -> bool {
+        self.since == Some(Since::SameBoot) && self.out_of_service.is_asserted()
     }
 
     /// The heartbeat as far as it tells anything: see [`trusted`].
@@ -167,7 +173,10 @@ impl Signs {
             let by = self.record.as_ref().map(|record| record.who.clone());
             return match pulse {
                 Some(Pulse::Alive | Pulse::Fading) => Health::MisFenced { by },
-                Some(Pulse::Silent) | None => Health::OutOfService { by },
+                Some(Pulse::Silent) | None => Health::OutOfService {
+                    by,
+                    since: self.since,
+                },
             };
         }
         let reporting = pulse == Some(Pulse::Alive);
@@ -243,7 +252,6 @@ fn ahead(heartbeat: Instant, now: Now) -> Option<Span> {
 mod tests {
     use super::*;
     use crate::constants::OUT_OF_SERVICE;
-    use crate::fencing::record::How;
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
 
@@ -261,6 +269,7 @@ mod tests {
             reported: None,
             out_of_service: OutOfService::No,
             record: None,
+            since: None,
         }
     }
 
@@ -387,7 +396,10 @@ mod tests {
             signs.health(Now::at(NOW))
         };
         let unread = || Known::Unknown(Why::NotRead);
-        let silent = Health::OutOfService { by: None };
+        let silent = Health::OutOfService {
+            by: None,
+            since: None,
+        };
         let live = Health::MisFenced { by: None };
         assert_eq!(fenced(Status::Unknown, Known::Yes(Some(ago(90)))), silent);
         assert_eq!(fenced(Status::Unknown, unread()), silent);
@@ -398,35 +410,27 @@ mod tests {
 
     #[test]
     fn a_record_stands_for_its_own_node_and_boot_while_kubernetes_is_told() {
-        let record = Record {
-            who: "alice".to_owned(),
-            why: None,
-            when: String::new(),
-            how: How::PoweredOff("dark".to_owned()),
-            boot_id: "b".to_owned(),
-            node_uid: "u".to_owned(),
-            hold: None,
-        };
-        let fenced = Signs {
-            out_of_service: OutOfService::Asserted,
-            record: Some(record.clone()),
-            ..signs(Some(Status::Unknown), Known::Yes(None))
-        };
-        assert_eq!(fenced.fencing("u", "b"), Some(&record));
-        for (uid, boot_id) in [("new", "b"), ("u", "later"), ("u", "")] {
-            assert_eq!(fenced.fencing(uid, boot_id), None, "{uid} {boot_id}");
+        for (since, out_of_service, is_fenced) in [
+            (Some(Since::SameBoot), OutOfService::Asserted, true),
+            (Some(Since::NewNode), OutOfService::Asserted, false),
+            (Some(Since::Restarted), OutOfService::Asserted, false),
+            (Some(Since::Unknown), OutOfService::Asserted, false),
+            (None, OutOfService::Asserted, false),
+            (Some(Since::SameBoot), OutOfService::No, false),
+        ] {
+            let signs = Signs {
+                out_of_service,
+                since,
+                ..signs(Some(Status::Unknown), Known::Yes(None))
+            };
+            assert_eq!(signs.is_fenced(), is_fenced, "{signs:?}");
         }
-        let untold = Signs {
-            out_of_service: OutOfService::No,
-            ..fenced
-        };
-        assert_eq!(untold.fencing("u", "b"), None);
     }
 
     #[test]
     fn signs_are_read_from_a_node_as_the_server_sends_it() {
         let node: Node = serde_json::from_value(serde_json::json!({
-            "metadata": {"name": "worker-1", "annotations": {ANNOTATION:
+            "metadata": {"name": "worker-1", "uid": "u", "annotations": {ANNOTATION:
                 r#"{"who":"alice","when":"1970-01-01T00:00:00Z","how":{"poweredOff":"dark"},"nodeUid":"u"}"#}},
             "spec": {"taints": [{"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}]},
             "status": {"conditions": [
@@ -447,7 +451,8 @@ mod tests {
         assert_eq!(
             signs.health(Now::at(NOW)),
             Health::OutOfService {
-                by: Some("alice".to_owned())
+                by: Some("alice".to_owned()),
+                since: Some(Since::Unknown),
             }
         );
     }

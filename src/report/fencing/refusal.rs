@@ -5,7 +5,7 @@ use std::time::Duration;
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, Span};
 use pod_safety::Why;
-use pod_safety::fencing::record::How;
+use pod_safety::fencing::record::{ANNOTATION, How};
 use pod_safety::fencing::{Attempt, back, steps};
 use pod_safety::node::Status;
 
@@ -124,6 +124,16 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
         back::Refusal::Silent => unsafe_(
             format!("node/{node} is still silent: it stays fenced"),
             format!("start it first, or give what does: {program} unfence {node} -- HOOK"),
+        ),
+        back::Refusal::Untainted => unsafe_(
+            format!(
+                "node/{node} is not fenced, and silent: the annotation {ANNOTATION} stays, though no \
+                 out-of-service taint is there"
+            ),
+            format!(
+                "to see: {program} status {node} -o wide; to take it away: kubectl annotate node {node} \
+                 {ANNOTATION}-"
+            ),
         ),
         back::Refusal::HeartbeatUnknown(why) => unsafe_(
             format!(

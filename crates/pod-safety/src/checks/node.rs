@@ -5,6 +5,7 @@ use maintenance_lease::protocol::{Instant, Now};
 use super::verdict::Verdict;
 use crate::constants::POD_GC;
 use crate::facts::{Fenced, NodeSight, There, Told};
+use crate::fencing::record::Since;
 use crate::known::{Known, Why};
 use crate::node::{Health, Pulse, Signs, Status, is_fresh, trusted};
 use crate::words::age;
@@ -112,6 +113,21 @@ fn fenced(there: &There, now: Now) -> Option<Verdict> {
             "the out-of-service taint says that nothing runs there; no record of ours says who knows, \
              and how",
         )),
+        Fenced::Outdated { by, how, since } => {
+            let which = match since {
+                Some(Since::NewNode) => "another Node of that name",
+                Some(Since::Restarted) => "an earlier boot of it",
+                Some(Since::SameBoot | Since::Unknown) | None => {
+                    "it, or an earlier boot, which its kubelet does not tell"
+                }
+            };
+            Some(Verdict::warn(
+                FENCED,
+                format!(
+                    "the out-of-service taint says that nothing runs there; {by} fenced {which} ({how})"
+                ),
+            ))
+        }
         Fenced::Recorded { by, how } => Some(Verdict::ok(FENCED, format!("{by} fenced it: {how}"))),
         Fenced::Contradicted { by, how } => Some(Verdict::warn(
             FENCED,
@@ -309,15 +325,31 @@ mod tests {
             [(SILENT, Warn), (FENCED, Warn)]
         );
         fenced.signs.record = Some(record());
+        fenced.signs.since = Some(Since::SameBoot);
         assert_eq!(
             verdicts(&sight(fenced.clone()), None),
             [(SILENT, Warn), (FENCED, Ok)]
         );
-        let of_another_boot = There {
-            boot_id: "another".to_owned(),
-            ..fenced.clone()
-        };
-        assert_eq!(verdicts(&sight(of_another_boot), None)[1], (FENCED, Warn));
+        for (since, told) in [
+            (
+                Since::Restarted,
+                "alice@bastion fenced an earlier boot of it (",
+            ),
+            (
+                Since::NewNode,
+                "alice@bastion fenced another Node of that name (",
+            ),
+            (
+                Since::Unknown,
+                "alice@bastion fenced it, or an earlier boot, which",
+            ),
+        ] {
+            let mut other = fenced.clone();
+            other.signs.since = Some(since);
+            let verdict = &check(&sight(other), None, Now::at(NOW))[1];
+            assert_eq!((verdict.id, verdict.level), (FENCED, Warn));
+            assert!(verdict.words.contains(told), "{}", verdict.words);
+        }
         fenced.signs.heartbeat = ago(5);
         assert_eq!(
             verdicts(&sight(fenced.clone()), None),

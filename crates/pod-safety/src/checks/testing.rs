@@ -46,7 +46,6 @@ pub(super) fn there() -> There {
     There {
         uid: "n-1".to_owned(),
         version: "7".to_owned(),
-        boot_id: "b-1".to_owned(),
         finalizers: Vec::new(),
         deleting: false,
         signs: Signs {
@@ -55,6 +54,7 @@ pub(super) fn there() -> There {
             reported: None,
             out_of_service: OutOfService::No,
             record: None,
+            since: None,
         },
     }
 }

@@ -34,24 +34,10 @@ impl Evidence {
         self.node.metadata.uid.as_deref().unwrap_or_default()
     }
 
-    /// What its kubelet last said of the kernel that runs; empty where it never did.
-    #[must_use]
-    pub fn boot_id(&self) -> &str {
-        let status = self.node.status.as_ref();
-        let info = status.and_then(|status| status.node_info.as_ref());
-        info.map_or("", |info| info.boot_id.as_str())
-    }
-
     /// The machine behind it.
     #[must_use]
     pub fn machine(&self) -> Machine {
-        let spec = self.node.spec.as_ref();
-        let provider_id = spec.and_then(|spec| spec.provider_id.clone());
-        Machine {
-            uid: self.uid().to_owned(),
-            boot_id: self.boot_id().to_owned(),
-            provider_id: provider_id.unwrap_or_default(),
-        }
+        Machine::of(&self.node)
     }
 
     /// It carries our annotation, be it a record or not.

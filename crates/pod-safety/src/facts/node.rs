@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now};
 
 use crate::constants::{UNHEALTHY_ZONE_PERCENT, ZONE};
+use crate::fencing::record::Since;
 use crate::known::Known;
 use crate::node::{Health, Pulse, Signs, pulse};
 
@@ -28,8 +29,6 @@ pub struct There {
     pub uid: String,
     /// Its resource version.
     pub version: String,
-    /// `status.nodeInfo.bootID`.
-    pub boot_id: String,
     /// Its finalizers.
     pub finalizers: Vec<String>,
     /// It was deleted, and stays for its finalizers.
@@ -52,6 +51,15 @@ pub enum Fenced {
         /// How they know.
         how: String,
     },
+    /// Our record says so of an earlier machine or boot, or it is not known of which.
+    Outdated {
+        /// Who recorded it.
+        by: String,
+        /// How they knew.
+        how: String,
+        /// What became of the node since.
+        since: Option<Since>,
+    },
     /// Our record says so, and its kubelet has given a sign of life since, without a restart.
     Contradicted {
         /// Who recorded it.
@@ -65,11 +73,9 @@ impl There {
     /// `node`, with its kubelet's heartbeat.
     #[must_use]
     pub fn of(node: &Node, heartbeat: Known<Option<Instant>>) -> Self {
-        let info = node.status.as_ref().and_then(|s| s.node_info.as_ref());
         Self {
             uid: node.metadata.uid.clone().unwrap_or_default(),
             version: node.metadata.resource_version.clone().unwrap_or_default(),
-            boot_id: info.map(|info| info.boot_id.clone()).unwrap_or_default(),
             finalizers: node.metadata.finalizers.clone().unwrap_or_default(),
             deleting: node.metadata.deletion_timestamp.is_some(),
             signs: Signs::of(node, heartbeat),
@@ -82,11 +88,16 @@ impl There {
         if !self.signs.out_of_service.is_asserted() {
             return Fenced::No;
         }
-        let Some(record) = self.signs.fencing(&self.uid, &self.boot_id) else {
+        let Some(record) = &self.signs.record else {
             return Fenced::Asserted;
         };
         let (by, how) = (record.who.clone(), record.how.to_string());
         match self.signs.health(now) {
+            _ if !self.signs.is_fenced() => Fenced::Outdated {
+                by,
+                how,
+                since: self.signs.since,
+            },
             Health::MisFenced { .. } => Fenced::Contradicted { by, how },
             _ => Fenced::Recorded { by, how },
         }

@@ -11,10 +11,6 @@ use crate::node::Signs;
 pub struct Sight {
     /// Its signs of life, and its record.
     pub signs: Signs,
-    /// Its uid.
-    pub uid: String,
-    /// `status.nodeInfo.bootID`; empty where its kubelet never said.
-    pub boot_id: String,
     /// It carries our annotation, be it a record or not.
     pub is_annotated: bool,
     /// A hook was run that is to undo what fenced it, and succeeded.
@@ -26,6 +22,8 @@ pub struct Sight {
 pub enum Refusal {
     /// Its kubelet gives no sign of life.
     Silent,
+    /// The same, and there is but our annotation, of which Kubernetes makes nothing.
+    Untainted,
     /// It is not known whether its kubelet does.
     HeartbeatUnknown(Why),
     /// Somebody else's taint: nobody recorded what ran on it before.
@@ -49,7 +47,8 @@ impl Sight {
         match (self.signs.heard(now), self.signs.is_fresh(now)) {
             (Known::Unknown(why), _) => return Err(Refusal::HeartbeatUnknown(why)),
             (_, Some(true)) => {}
-            _ => return Err(Refusal::Silent),
+            _ if self.signs.out_of_service.is_asserted() => return Err(Refusal::Silent),
+            _ => return Err(Refusal::Untainted),
         }
         if insist {
             return Ok(());
@@ -59,10 +58,10 @@ impl Sight {
         };
         // What was powered off was restarted or was not off: that no hook makes good.
         let is_undone = self.is_undone && matches!(record.how, How::Hook { isolated: true, .. });
-        match record.since(&self.uid, &self.boot_id) {
-            Since::NewNode | Since::Restarted => Ok(()),
-            Since::SameBoot | Since::Unknown if is_undone => Ok(()),
-            Since::SameBoot | Since::Unknown => {
+        match self.signs.since {
+            Some(Since::NewNode | Since::Restarted) => Ok(()),
+            Some(Since::SameBoot | Since::Unknown) | None if is_undone => Ok(()),
+            Some(Since::SameBoot | Since::Unknown) | None => {
                 Err(Refusal::NotRestarted(Box::new(record.clone())))
             }
         }
@@ -111,9 +110,8 @@ mod tests {
                 reported: None,
                 out_of_service: OutOfService::Asserted,
                 record: Some(record(how)),
+                since: Some(Since::SameBoot),
             },
-            uid: "u".to_owned(),
-            boot_id: "before".to_owned(),
             is_annotated: true,
             is_undone: false,
         }
@@ -129,21 +127,15 @@ mod tests {
         let refusal = Refusal::NotRestarted(Box::new(record(powered_off())));
         assert_eq!(verdict(&same), Err(refusal.clone()));
         assert_eq!(same.may_return(Now::at(NOW), true), Ok(()));
-        let restarted = Sight {
-            boot_id: "after".to_owned(),
-            ..same.clone()
-        };
-        assert_eq!(verdict(&restarted), Ok(()));
-        let new = Sight {
-            uid: "another".to_owned(),
-            ..same.clone()
-        };
-        assert_eq!(verdict(&new), Ok(()));
-        let unsaid = Sight {
-            boot_id: String::new(),
-            ..same
-        };
-        assert_eq!(verdict(&unsaid), Err(refusal));
+        for (since, expected) in [
+            (Since::Restarted, Ok(())),
+            (Since::NewNode, Ok(())),
+            (Since::Unknown, Err(refusal)),
+        ] {
+            let mut sight = same.clone();
+            sight.signs.since = Some(since);
+            assert_eq!(verdict(&sight), expected, "{since:?}");
+        }
     }
 
     #[test]
@@ -175,7 +167,7 @@ mod tests {
             ),
         ] {
             let mut sight = alive(powered_off());
-            sight.boot_id = "after".to_owned();
+            sight.signs.since = Some(Since::Restarted);
             sight.signs.heartbeat = heartbeat;
             assert_eq!(sight.may_return(Now::at(NOW), true), Err(refusal));
         }
@@ -191,5 +183,19 @@ mod tests {
         assert_eq!(sight.may_return(Now::at(NOW), true), Ok(()));
         sight.signs.out_of_service = OutOfService::No;
         assert!(!sight.is_fenced());
+    }
+
+    #[test]
+    fn a_silent_node_that_nobody_tainted_is_not_called_fenced() {
+        for (out_of_service, refusal) in [
+            (OutOfService::Asserted, Refusal::Silent),
+            (OutOfService::No, Refusal::Untainted),
+        ] {
+            let mut sight = alive(powered_off());
+            sight.signs.record = None;
+            sight.signs.heartbeat = Known::Yes(Some(NOW - Span::seconds(90)));
+            sight.signs.out_of_service = out_of_service;
+            assert_eq!(sight.may_return(Now::at(NOW), true), Err(refusal));
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::proof::Machine;
+
 /// The annotation on the Node.
 pub const ANNOTATION: &str = "kubectl-maint.dev/fenced";
 
@@ -66,13 +68,13 @@ pub enum Since {
 }
 
 impl Record {
-    /// What became of the node since, which has this `uid` and `boot_id` now.
+    /// What became of the node since, which is this machine now.
     #[must_use]
-    pub fn since(&self, uid: &str, boot_id: &str) -> Since {
-        if self.node_uid != uid {
+    pub fn since(&self, machine: &Machine) -> Since {
+        if self.node_uid != machine.uid {
             return Since::NewNode;
         }
-        match (&*self.boot_id, boot_id) {
+        match (&*self.boot_id, &*machine.boot_id) {
             ("", _) | (_, "") => Since::Unknown,
             (then, now) if then == now => Since::SameBoot,
             _ => Since::Restarted,
@@ -133,7 +135,12 @@ mod tests {
             ("", "v", "", Since::NewNode),
             ("b", "v", "b", Since::NewNode),
         ] {
-            assert_eq!(record(then).since(uid, now), since, "{then} {uid} {now}");
+            let machine = Machine {
+                uid: uid.to_owned(),
+                boot_id: now.to_owned(),
+                provider_id: String::new(),
+            };
+            assert_eq!(record(then).since(&machine), since, "{then} {uid} {now}");
         }
     }
 

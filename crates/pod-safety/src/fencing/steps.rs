@@ -68,23 +68,14 @@ impl Sight {
     #[must_use]
     pub fn is_fenced(&self) -> bool {
         let signs = &self.signs;
-        let stands = signs
-            .fencing(&self.machine.uid, &self.machine.boot_id)
-            .is_some()
-            || (self.is_recorded && self.since() == Some(Since::Unknown));
+        let stands = signs.is_fenced() || (self.is_recorded && signs.since == Some(Since::Unknown));
         stands && signs.out_of_service.is_evicting()
     }
 
     /// It was fenced, and may have been restarted since.
     fn was_fenced(&self) -> bool {
         self.signs.out_of_service.is_asserted()
-            && self.since().is_some_and(|since| since != Since::NewNode)
-    }
-
-    /// What became of it since the fencing that is recorded.
-    fn since(&self) -> Option<Since> {
-        let record = self.signs.record.as_ref()?;
-        Some(record.since(&self.machine.uid, &self.machine.boot_id))
+            && (self.signs.since).is_some_and(|since| since != Since::NewNode)
     }
 
     /// How long ago its kubelet gave a sign of life, where that was just now.
@@ -201,10 +192,10 @@ mod tests {
         for (is_recorded, expected) in [(false, Step::Record), (true, Step::Follow)] {
             let step = next(|sight| {
                 *sight = fenced();
-                is_now(sight, machine("u", ""));
                 if let Some(record) = &mut sight.signs.record {
                     record.boot_id = String::new();
                 }
+                is_now(sight, machine("u", ""));
                 sight.is_recorded = is_recorded;
             });
             assert_eq!(step, Ok(expected));

@@ -99,6 +99,7 @@ mod tests {
 
     use super::super::scenes::{NOW, ago, fenced, machine, next, silent, zone};
     use super::*;
+    use crate::fencing::record::Since;
     use crate::fencing::steps::{Lock, Step};
 
     /// Be it another Node, another boot, or a boot where none was told of, or the other way round.
@@ -156,6 +157,7 @@ mod tests {
         let back = next(|sight| {
             *sight = fenced();
             sight.signs.heartbeat = ago(5);
+            sight.signs.since = Some(Since::Restarted);
             sight.machine.boot_id = "a later one".to_owned();
         });
         assert_eq!(back, Err(Refusal::BackAlive(Span::seconds(5))));

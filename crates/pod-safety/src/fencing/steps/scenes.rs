@@ -5,7 +5,7 @@ use maintenance_lease::protocol::{Instant, Now, Span};
 use super::{Insistence, Lock, Refusal, Sight, Step};
 use crate::facts::Zone;
 use crate::fencing::proof::{Machine, Proof};
-use crate::fencing::record::{How, Record};
+use crate::fencing::record::{How, Record, Since};
 use crate::known::Known;
 use crate::node::{Ready, Signs, Status};
 use crate::taint::{NoExecute, OutOfService};
@@ -44,6 +44,7 @@ pub(super) fn silent() -> Sight {
             reported: None,
             out_of_service: OutOfService::No,
             record: None,
+            since: None,
         },
         machine: machine("u", "b"),
         zone: Known::Yes(zone(1, 3)),
@@ -77,6 +78,7 @@ pub(super) fn fenced() -> Sight {
         node_uid: "u".to_owned(),
         hold: None,
     });
+    sight.signs.since = Some(Since::SameBoot);
     sight
 }
 
@@ -85,6 +87,8 @@ pub(super) fn is_now(sight: &mut Sight, machine: Machine) {
     if let Some(proof) = &mut sight.proof {
         proof.of = machine.clone();
     }
+    let record = sight.signs.record.as_ref();
+    sight.signs.since = record.map(|record| record.since(&machine));
     sight.machine = machine;
 }
 
