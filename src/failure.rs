@@ -180,6 +180,11 @@ impl Failure {
             _ => None,
         }
     }
+
+    /// A read that ended like this may succeed when it is made again.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Lock(Error::Api(error)) if error.may_pass())
+    }
 }
 
 impl fmt::Display for Failure {

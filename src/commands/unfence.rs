@@ -8,9 +8,8 @@ use clap::{Args, ValueEnum};
 use maintenance_lease::NodeLease;
 use pod_safety::fencing::back::{self, Refusal};
 use pod_safety::fencing::{Record, patch};
-use tokio::time::Instant;
 
-use super::fencing::{Hook, Look, Site, Tries, Written};
+use super::fencing::{Hook, Look, Patience, Site, Tries, Written};
 use crate::cli::doubts::DoubtArgs;
 use crate::cli::duration;
 use crate::cli::hook::HookArgs;
@@ -26,9 +25,6 @@ use crate::report::verb::Verb;
 use crate::report::with::command_line;
 use crate::session::Start;
 use crate::terminal::escape;
-
-/// How often a node is looked at that is to come back.
-const PERIOD: Duration = Duration::from_secs(1);
 
 /// Take a fenced node back into service
 ///
@@ -233,10 +229,14 @@ impl Course<'_> {
     /// Looks until the node may go back, or is not fenced any more: once, or for some time after a hook.
     async fn await_fit(&self, first: Look) -> Result<Look, Failure> {
         let site = self.site;
-        let begun = Instant::now();
-        let (limit, mut look) = match self.is_undone {
-            true => (self.args.timeout, site.look().await?),
-            false => (Duration::ZERO, first),
+        let limit = match self.is_undone {
+            true => self.args.timeout,
+            false => Duration::ZERO,
+        };
+        let mut patience = Patience::of(limit);
+        let mut look = match self.is_undone {
+            true => patience.read(site, async || site.look().await).await?,
+            false => first,
         };
         let mut is_told = false;
         loop {
@@ -246,8 +246,7 @@ impl Course<'_> {
             let Err(refusal) = self.may_return(&look) else {
                 return Ok(look);
             };
-            let rest = limit.saturating_sub(begun.elapsed());
-            if rest.is_zero() {
+            if patience.rest().is_zero() {
                 return Err(match refusal {
                     Refusal::Silent if !limit.is_zero() => {
                         silent_after_hook(&site.node, limit, site.program())
@@ -260,12 +259,8 @@ impl Course<'_> {
                 terminal.remark(awaited(&site.node, limit));
                 is_told = true;
             }
-            let pause = async {
-                tokio::time::sleep(PERIOD.min(rest)).await;
-                Ok(())
-            };
-            site.or_interrupted(pause).await?;
-            look = site.look().await?;
+            patience.pause(site).await?;
+            look = patience.read(site, async || site.look().await).await?;
         }
     }
 

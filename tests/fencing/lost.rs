@@ -158,3 +158,46 @@ fn a_node_whose_lock_ends_while_it_is_fenced_is_on_hold_for_it() {
     stage.maint(["unfence", &node]).succeeds();
     stage.is_untouched(&node);
 }
+
+/// Answers once, for what is asked when `is_meant` first says so, that the server is not there.
+fn away_once(
+    is_meant: impl Fn(&Method, &str) -> bool + Send + Sync + 'static,
+) -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static {
+    let was_away = AtomicBool::new(false);
+    move |method, path| match is_meant(method, path) && !was_away.swap(true, Ordering::SeqCst) {
+        true => Treatment::Answer(503, None),
+        false => Treatment::Pass,
+    }
+}
+
+#[test]
+fn what_is_left_is_asked_again_where_the_server_was_away() {
+    let (stage, node) = Stage::with_silent_node("away-follow");
+    let (gate, _cluster) = stage.gate(away_once(|_, path| path.contains("/volumeattachments")));
+    let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
+    let run = fence.kubeconfig(&gate.kubeconfig).run();
+    assert_eq!(run.code, 0, "{run}");
+    let line = format!("node/{node} can't be looked at, which is tried again: ");
+    assert_eq!(run.stderr.matches(&line).count(), 1, "{run}");
+    let line = format!("node/{node}: nothing is left of it that has to go");
+    assert!(run.stderr.contains(&line), "{run}");
+}
+
+#[test]
+fn a_node_that_is_to_come_back_is_asked_for_again_where_the_server_was_away() {
+    let (stage, node) = Stage::with_silent_node("away-back");
+    stage.fence(&node);
+    stage.comes_back(&node, "boot-2");
+    let ran = stage.directory().join("ran");
+    let (has_run, path) = (ran.clone(), format!("/nodes/{node}"));
+    let (gate, _cluster) = stage.gate(away_once(move |method, asked| {
+        *method == Method::GET && asked.contains(&path) && has_run.exists()
+    }));
+    let hook = ["--", "touch", ran.to_str().expect("a path")];
+    let unfence = stage.maint(["unfence", &node]).args(&hook);
+    let run = unfence.kubeconfig(&gate.kubeconfig).run();
+    assert_eq!(run.code, 0, "{run}");
+    let line = format!("node/{node} can't be looked at, which is tried again: ");
+    assert_eq!(run.stderr.matches(&line).count(), 1, "{run}");
+    assert!(!stage.is_tainted(&node));
+}

@@ -6,33 +6,30 @@ use maintenance_lease::env::{Env as _, Machine};
 use pod_safety::fencing::Remains;
 use pod_safety::node::is_fresh;
 use pod_safety::taint::OutOfService;
-use tokio::time::Instant;
 
-use super::Site;
+use super::{Patience, Site};
 use crate::failure::Failure;
 use crate::report::fencing;
 use crate::terminal::escape;
-
-/// How often it is looked at.
-const PERIOD: Duration = Duration::from_secs(1);
 
 impl Site<'_> {
     /// Waits up to `limit` until nothing is left of the node that will go, telling what is left
     /// whenever that changes. Returns what is left then.
     ///
     /// # Errors
-    /// Where it can't be read, the node is alive again, or it was interrupted.
+    /// Where it can't be read to the end, the node is alive again, or it was interrupted.
     pub(crate) async fn follow(
         &self,
         taint: &OutOfService,
         limit: Duration,
     ) -> Result<Remains, Failure> {
         let terminal = self.session.terminal;
-        let begun = Instant::now();
+        let mut patience = Patience::of(limit);
         let mut is_unheard = false;
         let mut told = Remains::default();
         loop {
-            let (remains, unheard) = self.or_interrupted(self.remains(taint)).await?;
+            let looking = async || self.or_interrupted(self.remains(taint)).await;
+            let (remains, unheard) = patience.read(self, looking).await?;
             if let Some(why) = unheard
                 && !is_unheard
             {
@@ -58,16 +55,11 @@ impl Site<'_> {
             if remains != told {
                 terminal.remark(fencing::left(&self.node, &remains));
             }
-            let rest = limit.saturating_sub(begun.elapsed());
-            if rest.is_zero() {
+            if patience.rest().is_zero() {
                 return Ok(remains);
             }
             told = remains;
-            let pause = async {
-                tokio::time::sleep(PERIOD.min(rest)).await;
-                Ok(())
-            };
-            self.or_interrupted(pause).await?;
+            patience.pause(self).await?;
         }
     }
 

@@ -4,6 +4,7 @@ mod attempt;
 mod follow;
 mod hook;
 mod lock;
+mod patience;
 mod program;
 mod recording;
 mod variables;
@@ -22,6 +23,7 @@ use serde_json::Value;
 
 pub(crate) use self::attempt::Hook;
 pub(crate) use self::lock::LeaseEnd;
+pub(crate) use self::patience::Patience;
 pub(crate) use self::recording::Recording;
 use super::interruption::Interruption;
 use super::problems::Problems;

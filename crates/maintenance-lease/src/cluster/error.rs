@@ -153,6 +153,12 @@ impl ApiError {
         self.is(StatusCode::TOO_MANY_REQUESTS)
     }
 
+    /// The server, or the way to it, may do better when it is asked again.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        self.leaves_writes_unknown() || self.is_throttled()
+    }
+
     /// A write that ended like this may have taken effect, or may yet.
     #[must_use]
     pub fn leaves_writes_unknown(&self) -> bool {

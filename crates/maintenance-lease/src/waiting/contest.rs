@@ -187,7 +187,7 @@ impl<'a> Contest<'a> {
     /// Goes on where the cause may pass.
     pub(super) fn failed(&mut self, error: Error) -> Result<(), Error> {
         match &error {
-            Error::Api(problem) if problem.leaves_writes_unknown() || problem.is_throttled() => {
+            Error::Api(problem) if problem.may_pass() => {
                 let pause = backoff(&*self.maintenance.api.env, self.failures);
                 let pause = pause.max(retry_after(problem));
                 self.failures += 1;
