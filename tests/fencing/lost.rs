@@ -194,7 +194,7 @@ fn a_node_that_is_to_come_back_is_asked_for_again_where_the_server_was_away() {
         *method == Method::GET && asked.contains(&path) && has_run.exists()
     }));
     let hook = ["--", "touch", ran.to_str().expect("a path")];
-    let unfence = stage.maint(["unfence", &node]).args(&hook);
+    let unfence = stage.maint(["unfence", &node]).args(hook);
     let run = unfence.kubeconfig(&gate.kubeconfig).run();
     assert_eq!(run.code, 0, "{run}");
     let line = format!("node/{node} can't be looked at, which is tried again: ");

@@ -10,6 +10,7 @@ mod control_plane;
 mod dist;
 mod r#gen;
 mod go;
+mod machine;
 mod memory;
 mod model;
 mod planted;

@@ -1,0 +1,114 @@
+//! What a few tests need of the machine beside Rust and Go.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Something that not every machine has.
+pub(crate) struct Part {
+    /// What it is to people.
+    what: &'static str,
+    /// What is not tested without it.
+    without: &'static str,
+    /// The variable by which tests hear that this is known: without it they fail.
+    pub(crate) variable: &'static str,
+    is_there: fn() -> bool,
+}
+
+const PARTS: [Part; 4] = [
+    Part {
+        what: "libfaketime",
+        without: "clocks that differ between processes",
+        variable: "CHAOS_WITHOUT_FAKETIME",
+        is_there: has_faketime,
+    },
+    Part {
+        what: "zsh",
+        without: "its own part in completion",
+        variable: "TESTS_WITHOUT_ZSH",
+        is_there: || is_on_path("zsh"),
+    },
+    Part {
+        what: "fish",
+        without: "its own part in completion",
+        variable: "TESTS_WITHOUT_FISH",
+        is_there: || is_on_path("fish"),
+    },
+    Part {
+        what: "process namespaces",
+        without: "programs that are the first process of a container",
+        variable: "TESTS_WITHOUT_PID_NAMESPACE",
+        is_there: has_process_namespaces,
+    },
+];
+
+impl Part {
+    /// The parts that this machine lacks.
+    pub(crate) fn missing() -> impl Iterator<Item = Self> {
+        PARTS.into_iter().filter(|part| !(part.is_there)())
+    }
+
+    /// What is lost for want of it, to be told.
+    pub(crate) fn warning(&self) -> String {
+        format!(
+            "warning: there is no {} here: not tested: {}",
+            self.what, self.without
+        )
+    }
+}
+
+fn is_on_path(program: &str) -> bool {
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&places).any(|place| place.join(program).exists())
+}
+
+fn has_faketime() -> bool {
+    let places = [
+        "lib/x86_64-linux-gnu",
+        "lib/aarch64-linux-gnu",
+        "lib64",
+        "lib",
+    ];
+    places
+        .iter()
+        .map(|place| Path::new("/usr").join(place))
+        .any(|place| place.join("faketime/libfaketimeMT.so.1").exists())
+}
+
+/// Whether the root, or any user, may make one.
+fn has_process_namespaces() -> bool {
+    let as_user = ["--user", "--map-root-user"];
+    [&[][..], &as_user].into_iter().any(|more| {
+        Command::new("unshare")
+            .args(["--pid", "--fork", "--mount-proc"])
+            .args(more)
+            .arg("true")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_where_it_is() {
+        assert!(is_on_path("sh"));
+        assert!(!is_on_path("no-such-shell"));
+    }
+
+    #[test]
+    fn what_is_lost_is_told_with_what_is_missing() {
+        let part = PARTS
+            .iter()
+            .find(|part| part.what == "zsh")
+            .expect("a part");
+        assert_eq!(
+            part.warning(),
+            "warning: there is no zsh here: not tested: its own part in completion"
+        );
+    }
+}
