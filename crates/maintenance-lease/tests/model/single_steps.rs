@@ -184,7 +184,8 @@ proptest! {
             prop_assert!(at + Span::seconds(duration) >= before.min(furthest));
             let asked = match verb {
                 Verb::Acquire { duration, .. } | Verb::Renew { duration: Some(duration) } => duration,
-                _ => lease.duration.max(1),
+                // No longer than maintenance may take.
+                _ => lease.duration.clamp(1, 3600),
             };
             let left = (before - at).ceil_seconds().min(i64::from(MOST));
             prop_assert_eq!(i64::from(duration), i64::from(asked).max(left));
