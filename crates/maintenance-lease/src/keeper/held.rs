@@ -19,7 +19,7 @@ use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
 use crate::options::{Acquire, InvalidOption, LONGEST_DURATION, check_duration};
 use crate::outcome::{Change, Done, Error};
-use crate::protocol::{Names, Span, Terms, Token, Verb};
+use crate::protocol::{Expiry, Names, Span, Terms, Token, Verb};
 use crate::repository::Subject;
 
 /// How an acquisition is kept.
@@ -124,7 +124,11 @@ impl Maintenance {
                 )
             })
             .ok_or(InvalidOption::NothingToKeep)?;
-        let terms = self.terms(options, lease.duration)?;
+        let expiry = match lease.is_of_election() {
+            true => Expiry::OwnEyes,
+            false => Expiry::ServerTime,
+        };
+        let terms = self.terms(options, lease.duration)?.until(expiry);
         self.api.env.runtime().map_err(ApiError::from)?;
         let driver = Driver::new(
             self,

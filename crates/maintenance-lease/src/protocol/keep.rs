@@ -479,7 +479,7 @@ impl Keeper {
             return;
         }
         let left = match self.held.end() {
-            Some(end) => end - clocks.server.latest,
+            Some(end) => end - self.terms.margin() - clocks.server.latest,
             None => Span::ZERO,
         };
         self.deadline = self.deadline.min(clocks.boot.plus(left));

@@ -1,7 +1,9 @@
 //! How an acquisition is kept: its length, when it is renewed, and how much of it the end of the
 //! work takes.
 
+use super::state::SKEW_BUDGET;
 use super::time::Span;
+use super::wait::Expiry;
 
 /// How an acquisition is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,6 +14,8 @@ pub struct Terms {
     pub stop: Span,
     /// How long after one renewal was sent the next is due.
     pub every: Span,
+    /// By what others tell that it is over.
+    pub expiry: Expiry,
 }
 
 impl Terms {
@@ -25,7 +29,14 @@ impl Terms {
             duration,
             stop,
             every: third(duration),
+            expiry: Expiry::ServerTime,
         }
+    }
+
+    /// The same, where others tell by `expiry` that it is over.
+    #[must_use]
+    pub const fn until(self, expiry: Expiry) -> Self {
+        Self { expiry, ..self }
     }
 
     /// Renewals so often that the work has to stop once `missed` of them in a row (at least one) have
@@ -41,6 +52,7 @@ impl Terms {
             duration,
             stop,
             every,
+            expiry: Expiry::ServerTime,
         })
     }
 
@@ -64,6 +76,15 @@ impl Terms {
             ..1 => 1,
             seconds @ 1..LONGEST => seconds as u32,
             LONGEST.. => u32::MAX,
+        }
+    }
+
+    /// How much sooner the holder stops to believe where all that it has to go by is the server's time:
+    /// others who go by that too wait for as much longer, but those who go by their own clocks don't.
+    pub(super) const fn margin(self) -> Span {
+        match self.expiry {
+            Expiry::ServerTime => Span::ZERO,
+            Expiry::OwnEyes => SKEW_BUDGET,
         }
     }
 

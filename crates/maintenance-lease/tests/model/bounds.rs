@@ -210,6 +210,12 @@ pub(crate) const ELECTION: Bounds = Bounds {
     ..CONTENDERS
 };
 
+/// The same on machines one of which stands still for a while.
+pub(crate) const ELECTION_HALTS: Bounds = Bounds {
+    halts: 1,
+    ..ELECTION
+};
+
 impl Bounds {
     fn horizon(&self) -> Horizon {
         Horizon {
@@ -234,7 +240,7 @@ impl Bounds {
 
     fn setting(&self) -> Setting {
         Setting {
-            terms: Terms::new(self.duration, Span::seconds(self.stop)),
+            terms: Terms::new(self.duration, Span::seconds(self.stop)).until(self.expiry),
             expiry: self.expiry,
             reentry: self.reentry,
             slow: self.slow,

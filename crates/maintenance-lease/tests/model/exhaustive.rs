@@ -3,8 +3,8 @@
 use maintenance_lease::protocol::{SKEW_BUDGET, Span};
 
 use crate::bounds::{
-    BREAKS, Bounds, COMBINED, COMMANDS, CONTENDERS, DELETIONS, ELECTION, GUARANTEE, HALTS,
-    OVERTAKING, REENTRY,
+    BREAKS, Bounds, COMBINED, COMMANDS, CONTENDERS, DELETIONS, ELECTION, ELECTION_HALTS, GUARANTEE,
+    HALTS, OVERTAKING, REENTRY,
 };
 use crate::explore::{explore, story, tell};
 
@@ -114,6 +114,11 @@ fn a_machine_that_stood_still_lets_no_work_go_on_that_is_not_its_own() {
 #[test]
 fn an_election_needs_no_clock_but_the_contenders_own() {
     holds_in("election", ELECTION);
+}
+
+#[test]
+fn a_leader_whose_machine_stood_still_leads_no_longer_than_others_wait() {
+    holds_in("election and halts", ELECTION_HALTS);
 }
 
 #[test]

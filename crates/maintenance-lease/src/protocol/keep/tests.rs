@@ -4,6 +4,7 @@ use super::*;
 use crate::protocol::lease::Version;
 use crate::protocol::testing::{ADMIN, ALICE, BOB, alice, held, secs};
 use crate::protocol::time::Instant;
+use crate::protocol::wait::Expiry;
 
 const TERMS: Terms = Terms::new(60, Span::seconds(10));
 
@@ -247,6 +248,20 @@ fn after_a_jump_nothing_goes_on_before_a_read_and_belief_ends_by_the_servers_tim
     keeper.read(Some(&held(ALICE, 100, 60)), paused);
     assert!(keeper.may_work(boot(112)));
     assert_eq!(keeper.deadline(), boot(140));
+}
+
+#[test]
+fn after_a_jump_a_leader_believes_no_longer_than_those_wait_who_go_by_their_own_clocks() {
+    let terms = TERMS.until(Expiry::OwnEyes);
+    let mut keeper = Keeper::new(alice(), terms, &held(ALICE, 100, 60), boot(160)).expect("held");
+    keeper.jumped();
+    assert_eq!(keeper.due(at(110)), Due::Read);
+    let paused = Clocks {
+        boot: boot(112),
+        server: Now::at(secs(132)),
+    };
+    keeper.read(Some(&held(ALICE, 100, 60)), paused);
+    assert_eq!(keeper.deadline(), boot(137));
 }
 
 #[test]
