@@ -61,6 +61,23 @@ struct Shared {
     task: AbortHandle,
 }
 
+impl Shared {
+    fn new(since: u64, task: AbortHandle) -> Self {
+        Self {
+            since,
+            told: BTreeMap::new(),
+            followers: 0,
+            task,
+        }
+    }
+
+    /// Goes on with a watch from an earlier version on.
+    fn begin_anew(&mut self, since: u64, task: AbortHandle) {
+        self.since = since;
+        std::mem::replace(&mut self.task, task).abort();
+    }
+}
+
 /// The last that is known of a Lease.
 #[derive(Clone, Default)]
 struct Told {
@@ -91,23 +108,27 @@ impl Followers {
             followers: self.clone(),
             alone,
         };
-        let is_covered = state.shared.as_ref().is_none_or(|all| all.since <= from);
-        if state.alone.len() < ALONE || !is_covered {
+        if state.alone.len() < ALONE {
             state.alone.push(from);
             return Place::Alone(left(Some(from)));
         }
         let shared = state.shared.get_or_insert_with(|| {
-            // Early enough for those who come soon and acquired before this one.
+            // Early enough for most of those who come soon and acquired before this one.
             let since = state.alone.iter().copied().fold(from, u64::min);
-            self.share(api, since)
+            Shared::new(since, self.share(api, since))
         });
+        if from < shared.since {
+            // What happened in between was told to nobody. What is told twice counts once.
+            shared.begin_anew(from, self.share(api, from));
+        }
         shared.followers += 1;
         let mut told = shared.told.entry(node.to_owned()).or_default().subscribe();
         told.mark_changed();
         Place::Shared(told, left(None))
     }
 
-    fn share(&self, api: &Api, since: u64) -> Shared {
+    /// Passes on what happens to all Leases after the version `since`.
+    fn share(&self, api: &Api, since: u64) -> AbortHandle {
         let leases = Leases::new(api.repository.clone(), None);
         let mut watcher = Watcher::new(api.clone(), leases, Some(since));
         let followers = self.clone();
@@ -123,12 +144,7 @@ impl Followers {
             // Aborted when its last follower left.
             let _ = telling.await;
         }));
-        Shared {
-            since,
-            told: BTreeMap::new(),
-            followers: 0,
-            task,
-        }
+        task
     }
 
     /// Passes on what the shared watch told at `version`.
