@@ -15,7 +15,11 @@ use crate::say::say;
 ///
 /// Builds the control plane first where it is missing, beside the tests if memory allows.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Print a dot for each test, and in full what fails
+    #[arg(short, long)]
+    quiet: bool,
+}
 
 /// One run shows all that fails.
 const TESTS: [&str; 4] = ["test", "--workspace", "--all-targets", "--no-fail-fast"];
@@ -40,6 +44,10 @@ impl Arguments {
         }
         let mut tests = cargo(&TESTS);
         let mut examples_in_docs = cargo(&["test", "--workspace", "--doc"]);
+        if self.quiet {
+            tests.args(["--", "--quiet"]);
+            examples_in_docs.args(["--", "--quiet"]);
+        }
         tests.envs(lacking.iter().map(|part| (part.variable, "1")));
         for command in [&mut tests, &mut examples_in_docs] {
             for binary in Binary::ALL {
