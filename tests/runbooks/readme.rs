@@ -34,6 +34,7 @@ fn a_boot_id_that_was_not_learnt_is_no_other_boot() {
     let unknown = "kubectl -o jsonpath={.status.nodeInfo.bootID}";
     let first = run(unknown).run();
     assert_eq!(first.code, Some(1), "{first:?}");
+    assert!(first.stderr.contains(" has no boot ID\n"), "{first:?}");
     assert!(!stage.did("kubectl drain"), "{}", stage.steps());
     assert_eq!(stage.status(), "Free Ready");
 
