@@ -4,6 +4,8 @@
 #[path = "../support/modules.rs"]
 mod modules;
 mod support;
+#[path = "../support/verbs.rs"]
+mod verbs;
 
 mod acquire;
 mod bad_input;

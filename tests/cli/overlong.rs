@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::support::{Cluster, ago, holder_of, on_both};
+use crate::verbs::kept_off;
 
 /// Leases that other tools write.
 fn overlong(cluster: &Cluster, short: &str, renewed: &str, seconds: i32) -> String {
@@ -25,24 +26,10 @@ fn a_refusal_by_an_overlong_lease_says_how_to_break_it() {
     on_both("overlong", |cluster| {
         let two_hours = overlong(cluster, "worker-1", &ago(1), 7200);
         let endless = overlong(cluster, "worker-2", "9999-12-31T23:59:59.999999Z", 60);
-        let verbs: [&[&str]; 8] = [
-            &["acquire"],
-            &["acquire", "--wait", "--timeout=0"],
-            &["hold", "-m", "mine"],
-            &["hold", "-m", "mine", "--wait", "--timeout=0"],
-            &["renew"],
-            &["release"],
-            &["wait", "--for=free", "--timeout=0"],
-            &["with"],
-        ];
         for node in [&two_hours, &endless] {
             for caller in ["alice@bastion", "bob@bastion"] {
-                for words in verbs {
-                    let rest: &[&str] = match words {
-                        ["with"] => &[node, "--", "true"],
-                        _ => &[node],
-                    };
-                    let run = cluster.maint([words, rest].concat()).holder(caller).run();
+                for words in kept_off(node) {
+                    let run = cluster.maint(words).holder(caller).run();
                     assert!([3, 4].contains(&run.code), "{run}");
                     let line = format!("kubectl maint release {node} --force -m WHY\n");
                     assert!(run.stderr.ends_with(&line), "{caller}: {run}");

@@ -3,6 +3,8 @@
 #[path = "../support/modules.rs"]
 mod modules;
 mod support;
+#[path = "../support/verbs.rs"]
+mod verbs;
 
 mod back;
 mod clocks;

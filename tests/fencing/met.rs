@@ -3,39 +3,21 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Run, Stage};
-
-/// A lease that somebody means to have has no end by `unhold`, and no change by `hold`.
-const VERBS: [&[&str]; 9] = [
-    &["acquire"],
-    &["acquire", "--wait", "--timeout=0"],
-    &["hold", "-m", "mine"],
-    &["hold", "-m", "mine", "--wait", "--timeout=0"],
-    &["renew"],
-    &["release"],
-    &["release", "--force", "--yes"],
-    &["unhold", "--yes"],
-    &["wait", "--for=free", "--timeout=0"],
-];
-
-/// The last line of the run's words, behind what it hints at.
-#[track_caller]
-fn next_command(run: &Run) -> Vec<&str> {
-    let (_, line) = run.stderr.rsplit_once("kubectl maint ").expect("a line");
-    let (line, _) = line.split_once([';', '\n']).expect("its end");
-    line.split(' ').collect()
-}
+use crate::support::Stage;
+use crate::verbs::kept_off;
 
 #[test]
 fn every_verb_names_what_ends_the_hold() {
     let (stage, node) = Stage::with_silent_node("met");
     stage.fence(&node);
-    let with: &[&str] = &["with", &node, "--", "true"];
+    let by_force = [
+        vec!["release", &node, "--force", "--yes"],
+        vec!["unhold", &node, "--yes"],
+    ];
     for caller in ["alice@bastion", "alice@laptop", "bob@laptop"] {
-        let lines = VERBS.iter().map(|words| [words, &[&*node][..]].concat());
-        for line in lines.chain([with.to_vec()]) {
-            let run = stage.maint(&line).holder(caller).run();
-            assert_eq!(next_command(&run), ["unfence", &node], "{caller}: {run}");
+        for line in kept_off(&node).iter().chain(&by_force) {
+            let run = stage.maint(line).holder(caller).run();
+            assert_eq!(run.next_command(), ["unfence", &node], "{caller}: {run}");
             let stands = format!("error: node/{node} is fenced, on hold by alice@bastion until");
             assert!(run.stderr.contains(&stands), "{caller}: {run}");
         }
@@ -57,7 +39,7 @@ fn every_verb_names_what_ends_the_hold() {
     "#);
     let run = bob(&["release", &node, "--force", "--yes"]);
     stage.comes_back(&node, "boot-2");
-    let pasted = stage.maint(next_command(&run)).arg("--yes");
+    let pasted = stage.maint(run.next_command()).arg("--yes");
     pasted.holder("bob@laptop").succeeds();
     stage.is_untouched(&node);
 }

@@ -337,6 +337,15 @@ impl Running {
 }
 
 impl Run {
+    /// The last command that it names, to be pasted.
+    #[allow(dead_code, reason = "not every binary of tests asks")]
+    #[track_caller]
+    pub(crate) fn next_command(&self) -> Vec<&str> {
+        let (_, line) = self.stderr.rsplit_once("kubectl maint ").expect("a line");
+        let (line, _) = line.split_once([';', '\n']).expect("its end");
+        line.split(' ').collect()
+    }
+
     /// Where stdout was looked at already.
     pub(crate) fn without_stdout(mut self) -> Self {
         self.stdout.clear();
