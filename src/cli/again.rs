@@ -1,5 +1,7 @@
 //! What was asked of which nodes, as a next command needs it again.
 
+use std::ffi::OsStr;
+
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
@@ -7,17 +9,25 @@ use super::typed::for_shell;
 use super::writing::NO_REASON;
 use crate::terminal::escape;
 
-/// The options of verbs that a next command of the same kind needs again where they were typed.
-const OPTIONS: [(&str, &str); 7] = [
-    ("message", "-m"),
-    ("duration", "--duration"),
-    ("until", "--until"),
-    ("lease_duration", "--lease-duration"),
-    ("grace", "--grace"),
-    ("conflict_exit_code", "-E"),
-    ("lost_exit_code", "--lost-exit-code"),
+/// The options of verbs that a next command of the same kind needs again where they were typed, as they
+/// stand before a value.
+const OPTIONS: [(&str, &str); 10] = [
+    ("message", "-m "),
+    ("duration", "--duration "),
+    ("until", "--until "),
+    ("lease_duration", "--lease-duration "),
+    ("grace", "--grace "),
+    ("conflict_exit_code", "-E "),
+    ("lost_exit_code", "--lost-exit-code "),
+    ("powered_off", "--powered-off="),
+    ("insist", "--override="),
+    ("hook_timeout", "--hook-timeout="),
 ];
-const SWITCHES: [(&str, &str); 2] = [("reentry", "--reentry"), ("free_only", "--free-only")];
+const SWITCHES: [(&str, &str); 3] = [
+    ("reentry", "--reentry"),
+    ("free_only", "--free-only"),
+    ("isolated", "--isolated"),
+];
 
 /// The options and switches beside those, as they stand before a value, of a line that is the same command
 /// word for word.
@@ -30,9 +40,12 @@ const REST: [(&str, &str); 6] = [
     ("verbosity", "--v="),
 ];
 
-/// More nodes, or a longer command, make a line that nobody reads any more.
+/// More nodes make a line that nobody reads any more.
 const MOST_NODES: usize = 10;
-const LONGEST_COMMAND: usize = 60;
+
+/// What a verb runs, what stands for it where it can't be repeated, and how many characters it may have: a
+/// longer command nobody reads any more. A hook is pasted in a hurry, and so is left away later.
+const RUN: [(&str, &str, usize); 2] = [("command", "COMMAND", 60), ("hook", "HOOK", 200)];
 
 /// A verb that was typed, with its nodes and options.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +56,7 @@ pub(crate) struct Again {
     options: String,
     rest: String,
     why: Option<String>,
-    /// That of `with`.
+    /// What is run: the command of `with`, or a hook.
     command: Option<String>,
     waits: bool,
 }
@@ -55,16 +68,12 @@ impl Again {
             return Self::default();
         };
         let typed = Typed(of_verb);
-        let options = OPTIONS.into_iter().filter_map(|(id, flag)| {
-            let value = typed.values(id)?.pop()?;
-            Some(format!(" {flag} {value}"))
-        });
+        let options = OPTIONS
+            .into_iter()
+            .filter_map(|option| typed.option(option));
         let switches = SWITCHES.into_iter();
         let switches = switches.filter(|(id, _)| typed.is_set(id));
-        let rest = REST.into_iter().filter_map(|(id, flag)| {
-            let value = typed.values(id)?.pop()?;
-            Some(format!(" {flag}{value}"))
-        });
+        let rest = REST.into_iter().filter_map(|option| typed.option(option));
         let mut rest: String = rest.collect();
         if typed.is_set("quiet") {
             rest.push_str(" -q");
@@ -73,7 +82,6 @@ impl Again {
         if typed.is_typed("token") || Typed(matches).is_typed("token") {
             rest.push_str(" --token TOKEN");
         }
-        let command = typed.values("command").map(|words| words.join(" "));
         Self {
             verb: verb.to_owned(),
             nodes: typed.nodes(),
@@ -82,16 +90,23 @@ impl Again {
                 .collect(),
             rest,
             why: typed.reason(),
-            command: command.map(|command| match command.chars().count() {
-                0..=LONGEST_COMMAND => command,
-                _ => "COMMAND".to_owned(),
-            }),
+            command: typed.run(),
             waits: typed.is_set("wait"),
         }
     }
 
     /// The same again, also with `flag`, for the nodes that were given, else for `node`.
     pub(crate) fn line(&self, node: &str, flag: &str) -> String {
+        self.with_rest(node, flag, "")
+    }
+
+    /// The same again word for word, also with `flag`. A confirmation is no part of it: it was an answer to
+    /// what was shown then.
+    pub(crate) fn whole(&self, node: &str, flag: &str) -> String {
+        self.with_rest(node, flag, &self.rest)
+    }
+
+    fn with_rest(&self, node: &str, flag: &str, rest: &str) -> String {
         let Self { verb, options, .. } = self;
         let nodes = self.nodes(node);
         let is_there = flag.is_empty() || options.split(' ').any(|option| option == flag);
@@ -103,7 +118,7 @@ impl Again {
         let command = self.command.as_deref();
         let command = command.map(|command| format!(" -- {command}"));
         format!(
-            "{verb} {nodes}{options}{flag}{}",
+            "{verb} {nodes}{options}{rest}{flag}{}",
             command.unwrap_or_default()
         )
     }
@@ -148,6 +163,32 @@ impl Typed<'_> {
                 .map(|value| for_shell(&value.to_string_lossy()))
                 .collect(),
         )
+    }
+
+    /// An option as it was typed, with all its values, each after a space.
+    fn option(&self, (id, flag): (&str, &str)) -> Option<String> {
+        let values = self.values(id)?.into_iter();
+        Some(values.map(|value| format!(" {flag}{value}")).collect())
+    }
+
+    /// What is run, or a word that stands for it.
+    fn run(&self) -> Option<String> {
+        RUN.into_iter().find_map(|(id, word, longest)| {
+            let line = self.values(id)?.join(" ");
+            let is_short = line.chars().count() <= longest;
+            Some(match is_short && self.is_plain(id) {
+                true => line,
+                false => word.to_owned(),
+            })
+        })
+    }
+
+    /// Whether all the values of an argument are text that is shown as it is.
+    fn is_plain(&self, id: &str) -> bool {
+        let values = self.0.get_raw(id).into_iter().flatten();
+        values
+            .map(OsStr::to_str)
+            .all(|value| value.is_some_and(|value| escape(value) == value))
     }
 
     /// A reason that can be given again as it is.
@@ -234,5 +275,32 @@ mod tests {
         assert_eq!(again("acquire a -m=").why(), "WHY");
         let long = format!("with a -- echo {}", "x".repeat(100));
         assert_eq!(again(&long).line("a", ""), "with a -- COMMAND");
+    }
+
+    #[test]
+    fn a_fencing_is_repeated_with_its_proof_and_doubts() {
+        let asked = again(
+            "fence a -m it's --override=mass-loss --override=zone-unknown --isolated --hook-timeout=1m -o json \
+             --timeout=0 -- ./cut-off $PORT",
+        );
+        assert_eq!(
+            asked.whole("a", "--resume"),
+            r"fence a -m 'it'\''s' --override=mass-loss --override=zone-unknown --hook-timeout=1m --isolated --timeout 0 -o json --resume -- ./cut-off '$PORT'"
+        );
+        let by_word = again("fence a --powered-off=dark");
+        assert_eq!(by_word.whole("a", ""), "fence a --powered-off=dark");
+        let asked = again("unfence a --yes --resume");
+        assert_eq!(asked.whole("a", "--resume"), "unfence a --resume");
+    }
+
+    /// A script that was changed on the way would be another.
+    #[test]
+    fn a_hook_is_repeated_as_it_is_or_not_at_all() {
+        let long = format!("fence a -- ./off {}", "x".repeat(100));
+        assert_eq!(again(&long).whole("a", ""), long);
+        let longer = format!("fence a -- ./off {}", "x".repeat(200));
+        assert_eq!(again(&longer).whole("a", ""), "fence a -- HOOK");
+        let lines = again("fence a -- sh -c one\ntwo");
+        assert_eq!(lines.whole("a", ""), "fence a -- HOOK");
     }
 }

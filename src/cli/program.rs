@@ -84,6 +84,11 @@ impl Program {
         format!("{self} {}", self.again.line(node, flag))
     }
 
+    /// The same again word for word, also with `flag`.
+    pub(crate) fn whole(&self, node: &str, flag: &str) -> String {
+        format!("{self} {}", self.again.whole(node, flag))
+    }
+
     /// Its name alone.
     pub(crate) fn name(&self) -> &str {
         &self.name

@@ -252,7 +252,8 @@ impl Course<'_> {
         // Nothing is written any more to a Node that is gone.
         if self.recording.is_open() && !is_gone {
             // The node may be fenced at any time: its lock stays.
-            return record_open(&site.node, &failure, site.program());
+            let by_hook = !self.hook.is_none();
+            return record_open(&site.node, &failure, by_hook, site.program());
         }
         self.hook.withdraw().await;
         let is_recorded = self.recording.is_there();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use http::Method;
+use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::support::{Gate, Kept, Running, Stage, Treatment};
@@ -37,6 +38,13 @@ fn keeping_first() -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'stati
 fn fencing(stage: &Stage, node: &str, gate: &Gate, more: &[&str]) -> (Running, Kept) {
     let fence = stage.maint(["fence", node, "--powered-off=dark"]);
     gate.holds_up(fence.args(more))
+}
+
+/// Lets a write to the Node through. The control plane may write to it as well: it is sent once more then.
+fn passes(mut kept: Kept, gate: &Gate) {
+    while kept.passes() == 409 {
+        kept = gate.kept();
+    }
 }
 
 /// The server falls silent over the record: the node may be fenced at any time.
@@ -121,6 +129,64 @@ fn who_interrupts_the_record_is_told_that_it_may_land() {
     let holder = stage.holder(&node);
     assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     drop(kept);
+}
+
+/// The hook has succeeded, and is announced until its record comes: the way on is named, and goes on.
+#[test]
+fn who_interrupts_the_record_of_a_hook_is_told_how_to_go_on() {
+    let (stage, node) = Stage::with_silent_node("interrupted-hook");
+    stage.maint(["hold", &node, "-m", "dark"]).succeeds();
+    let (gate, _cluster) = stage.gate(keeping);
+    let fence = || stage.maint(["fence", &node, "--timeout=1m", "--", "echo", "off"]);
+    let (run, announcement) = gate.holds_up(fence());
+    passes(announcement, &gate);
+    let record = gate.kept();
+    run.interrupt();
+    let run = run.ends();
+    assert_snapshot!(run, @"
+    $ kubectl maint fence worker-1 --timeout=1m -- echo off
+    -- stderr
+    off
+    error: unknown whether node/worker-1 was fenced: its record may still be written (interrupted), and so its lock stays
+    hint: to see: kubectl maint status worker-1; to go on: kubectl maint fence worker-1 --timeout 1m --resume -- echo off
+    -- exit code 130
+    ");
+    drop(record);
+    let again = fence().run();
+    assert_snapshot!(again, @"
+    $ kubectl maint fence worker-1 --timeout=1m -- echo off
+    -- stderr
+    error: a hook of alice@bastion may be at work on node/worker-1: echo (since [time], until [time] at the latest)
+    hint: wait for it; where that run was broken off: kubectl maint fence worker-1 --timeout 1m --resume -- echo off
+    -- exit code 3
+    ");
+    assert_eq!(run.next_command(), again.next_command());
+    let pasted = stage.maint(again.next_command()).succeeds();
+    let line = format!("node/{node} fenced by alice@bastion, with echo\n");
+    assert_eq!(pasted.stdout, line);
+    assert_eq!(stage.hook(&node), None);
+}
+
+#[test]
+fn whose_announcement_stays_is_told_how_to_go_on() {
+    let (stage, node) = Stage::with_silent_node("announced");
+    stage.maint(["hold", &node, "-m", "dark"]).succeeds();
+    let (gate, _cluster) = stage.gate(keeping);
+    let fence = stage.maint(["fence", &node, "--isolated", "--", "false"]);
+    let (run, announcement) = gate.holds_up(fence);
+    passes(announcement, &gate);
+    let withdrawal = gate.kept();
+    run.interrupt();
+    assert_snapshot!(run.ends(), @"
+    $ kubectl maint fence worker-1 --isolated -- false
+    -- stderr
+    Warning: the hook's announcement stays on node/worker-1: interrupted; to run another at once: kubectl maint fence worker-1 --isolated --resume -- false
+    error: the hook ended with exit code 1: nothing was changed in the cluster
+    hint: what the hook did to node/worker-1 is not known: it printed nothing
+    -- exit code 1
+    ");
+    drop(withdrawal);
+    assert!(stage.hook(&node).is_some());
 }
 
 #[test]

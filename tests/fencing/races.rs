@@ -102,7 +102,7 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     $ kubectl maint fence worker-1 -- true
     -- stderr
     error: a hook of alice@bastion may be at work on node/worker-1: sh (since [time], until [time] at the latest)
-    hint: wait for it; where that run was broken off: the same again with --resume
+    hint: wait for it; where that run was broken off: kubectl maint fence worker-1 --resume -- true
     -- exit code 3
     ");
     let dry_run = ["fence", &node, "--dry-run=server", "--", "true"];

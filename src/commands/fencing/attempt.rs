@@ -73,6 +73,7 @@ impl<'a> Hook<'a> {
                 &self.site.node,
                 &other,
                 self.site.now().latest,
+                self.site.program(),
             )),
             None => Ok(()),
         }
@@ -141,9 +142,10 @@ impl<'a> Hook<'a> {
         let site = self.site;
         if let Err(failure) = site.or_soon(self.clear(&self.id)).await {
             site.session.terminal.warn(format!(
-                "the hook's announcement stays on node/{}: {}; to run another at once: --resume",
+                "the hook's announcement stays on node/{}: {}; to run another at once: {}",
                 site.node,
                 escape(&failure.to_string()),
+                site.program().whole(&site.node, "--resume"),
             ));
         }
     }

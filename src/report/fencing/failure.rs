@@ -56,15 +56,20 @@ pub(crate) fn gone_after_hook(node: &str) -> Failure {
     }
 }
 
-/// The record of `node` was sent, and it is not known what became of it when the run ended.
-pub(crate) fn record_open(node: &str, why: &Failure, program: &Program) -> Failure {
+/// The record of `node` was sent, and it is not known what became of it when the run ended. Where it rests on
+/// a hook, the announcement of that stays until the record takes it away.
+pub(crate) fn record_open(node: &str, why: &Failure, by_hook: bool, program: &Program) -> Failure {
+    let flag = if by_hook { "--resume" } else { "" };
     Failure::OpenWrite {
         message: format!(
             "unknown whether node/{node} was fenced: its record may still be written ({}), and so its \
              lock stays",
             escape(&why.to_string())
         ),
-        hint: format!("to see: {program} status {node}; to go on: the same again"),
+        hint: format!(
+            "to see: {program} status {node}; to go on: {}",
+            program.whole(node, flag)
+        ),
         code: Code::of(why, None),
     }
 }

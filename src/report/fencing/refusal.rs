@@ -199,7 +199,12 @@ pub(crate) fn too_short(node: &str, rest: Span, needed: Duration, program: &Prog
 }
 
 /// The hook of another run may be at work on `node`.
-pub(crate) fn hook_at_work(node: &str, other: &Attempt, now: Instant) -> Failure {
+pub(crate) fn hook_at_work(
+    node: &str,
+    other: &Attempt,
+    now: Instant,
+    program: &Program,
+) -> Failure {
     Failure::Hook {
         message: format!(
             "a hook of {} may be at work on node/{node}: {} (since {}, until {} at the latest)",
@@ -208,14 +213,20 @@ pub(crate) fn hook_at_work(node: &str, other: &Attempt, now: Instant) -> Failure
             clock(other.since, now),
             clock(other.until, now)
         ),
-        hint: "wait for it; where that run was broken off: the same again with --resume".to_owned(),
+        hint: format!(
+            "wait for it; where that run was broken off: {}",
+            program.whole(node, "--resume")
+        ),
         code: Code::HELD,
     }
 }
 
 /// The hold that a fencing took is not to be ended by itself: `lease`.
 pub(crate) fn hold_of_fencing(lease: &NodeLease, now: Now, program: &Program) -> Failure {
-    unsafe_(fenced::message(lease, now), fenced::to_end(lease, program))
+    unsafe_(
+        fenced::message(lease, now),
+        fenced::to_end(lease, program),
+    )
 }
 
 fn unsafe_(message: String, hint: String) -> Failure {
