@@ -229,14 +229,15 @@ impl Course<'_> {
     /// Looks until the node may go back, or is not fenced any more: once, or for some time after a hook.
     async fn await_fit(&self, first: Look) -> Result<Look, Failure> {
         let site = self.site;
-        let limit = match self.is_undone {
-            true => self.args.timeout,
-            false => Duration::ZERO,
+        let (limit, seen) = match self.is_undone {
+            // What was seen before a hook says nothing of what it did.
+            true => (self.args.timeout, None),
+            false => (Duration::ZERO, Some(first)),
         };
         let mut patience = Patience::of(limit);
-        let mut look = match self.is_undone {
-            true => patience.read(site, async || site.look().await).await?,
-            false => first,
+        let mut look = match seen {
+            Some(look) => look,
+            None => patience.read(site, async || site.look().await).await?,
         };
         let mut is_told = false;
         loop {

@@ -144,6 +144,30 @@ fn who_interrupts_the_end_of_the_hold_is_told_that_it_may_land() {
     assert_eq!(kept.passes(), 409);
 }
 
+/// All of it is done in the moment after Ctrl-C: whoever wanted an end is told that it came, as by other verbs.
+#[test]
+fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
+    let (stage, node) = Stage::with_silent_node("done-late");
+    stage.fence(&node);
+    stage.comes_back(&node, "boot-2");
+    let (gate, _cluster) = stage.gate(keeping_first());
+    let (run, kept) = gate.holds_up(stage.maint(["unfence", &node]));
+    // However busy the machine is, the moment begins when both are there.
+    run.is_sent(Signal::STOP);
+    run.interrupt();
+    assert_eq!(kept.passes(), 200);
+    run.is_sent(Signal::CONT);
+    assert_snapshot!(run.ends(), @"
+    $ kubectl maint unfence worker-1
+    node/worker-1 unfenced
+    -- stderr
+    node/worker-1: the hold of its fencing is ended
+    error: interrupted
+    -- exit code 130
+    ");
+    stage.is_untouched(&node);
+}
+
 /// So it is with the hold of a run that failed, which is given back.
 #[test]
 fn a_hold_that_may_still_be_given_back_is_told_of() {

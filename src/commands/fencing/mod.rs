@@ -111,10 +111,15 @@ impl<'a> Site<'a> {
         })
     }
 
-    /// Ends the verb: tells what went wrong, if anything. Ctrl-C ends it at once by now.
+    /// Ends the verb: tells what went wrong, if anything, also where all was done in the moment after
+    /// Ctrl-C. That ends it at once by now.
     pub(crate) async fn end(&self, verb: Verb, result: Result<(), Failure>) -> Code {
-        many::exit_at_interrupt();
         let problems = Problems::changing(&self.session, verb);
+        let result = match result {
+            Ok(()) if self.is_interrupted() => Err(Failure::Interrupted),
+            result => result,
+        };
+        many::exit_at_interrupt();
         if let Err(failure) = result {
             problems.tell(&failure);
         }
