@@ -12,7 +12,7 @@ use crate::cli::changing::ChangingArgs;
 use crate::cli::nodes::Selection;
 use crate::cli::writing::DryRunMode;
 use crate::failure::Failure;
-use crate::report::refusal::{person, why};
+use crate::report::refusal::{fenced, person, why};
 use crate::report::time::clock_and_utc;
 use crate::report::verb::Verb;
 use crate::session::Session;
@@ -84,7 +84,13 @@ pub(crate) async fn breaking(
         leases => verb.breaks_many(leases.len()),
     };
     let mut facts = vec![format!("{}: {}", session.place(), nodes(broken.len()))];
-    facts.extend(broken.iter().take(SHOWN).map(|lease| fact(lease, now)));
+    for lease in broken.iter().take(SHOWN) {
+        facts.push(fact(lease, now));
+        if is_of_fencing(lease, now) {
+            let to_end = fenced::to_end(lease.node(), session.program);
+            facts.push(format!("    {to_end}"));
+        }
+    }
     if broken.len() > SHOWN {
         facts.push(format!("  and {} more", broken.len() - SHOWN));
     }
@@ -128,7 +134,9 @@ fn broken<'a>(identity: &str, verb: Verb, targets: &'a Targets, now: Now) -> Vec
 fn fact(lease: &NodeLease, now: Now) -> String {
     let state = lease.state(now);
     let at = |instant: Instant| clock_and_utc(instant, now.latest);
+    let is_of_fencing = is_of_fencing(lease, now);
     let has = match state {
+        State::AdminHold if is_of_fencing => fenced::stands(lease),
         State::AdminHold => "is on hold by",
         State::Expired { .. } => "has an expired lease of",
         State::Held { .. } | State::Free => "is held by",
@@ -140,6 +148,7 @@ fn fact(lease: &NodeLease, now: Now) -> String {
     let until = match state {
         State::Held { until } => format!(" until {}", at(until)),
         State::Expired { since: Some(since) } => format!(", expired at {}", at(since)),
+        State::AdminHold if is_of_fencing => format!(" {}", fenced::UNTIL),
         State::AdminHold => lease
             .hold_until()
             .map(|until| format!(", meant until {}", at(until.into())))

@@ -1,9 +1,10 @@
 //! Who meets the hold of a fencing: by whatever verb, they are told what it is there for, and what ends it.
 
+use http::Method;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::Stage;
+use crate::support::{Stage, Treatment};
 use crate::verbs::kept_off;
 
 #[test]
@@ -75,6 +76,68 @@ fn hold_changes_nothing_of_a_hold_that_fencing_took() {
     let reason = "kubectl-maint.dev/reason";
     let other = stage.lease(&other).expect("a Lease");
     assert_eq!(other["metadata"]["annotations"][reason], json!("two disks"));
+}
+
+#[test]
+fn who_would_take_the_hold_over_is_told_what_it_is_there_for() {
+    let (stage, node) = Stage::with_silent_node("asked");
+    stage.fence(&node);
+    let hold = ["hold", &node, "-m", "mine", "--take-over"];
+    assert_snapshot!(stage.maint(hold).holder("bob@laptop").run(), @r#"
+    $ kubectl maint hold worker-1 -m mine --take-over
+    -- stderr
+    context [context], server [server], user [user]: 1 node
+      node/worker-1 is fenced, on hold by alice@bastion since [time] until it is unfenced: "fencing: powered off: dark"
+        to take the node back into service, which ends the hold: kubectl maint unfence worker-1
+    error: not confirmed: there is no terminal to ask on
+    hint: --yes answers it
+    -- exit code 6
+    "#);
+}
+
+#[test]
+fn a_forced_deletion_names_what_ends_the_hold() {
+    let (stage, node) = Stage::with_silent_node("forced-met");
+    stage.fence(&node);
+    let target = format!("node/{node}");
+    let force = stage.maint(["force-delete", &target, "-m", "burnt"]);
+    let run = force.holder("bob@laptop").run();
+    assert_eq!(run.code, 6, "{run}");
+    let words = "REFUSE   lease        alice@bastion fences the node, and has it on hold until it is \
+                 unfenced, \"fencing: powered off: dark\": ask them, or `unfence` it (--override=lease)\n";
+    assert!(run.stdout.contains(words), "{run}");
+    let hint = format!(
+        "hint: to take the node back into service, which ends the hold: kubectl maint unfence {node}; \
+         then: kubectl maint force-delete {target} "
+    );
+    assert!(run.stderr.contains(&hint), "{run}");
+}
+
+/// Somebody begins to fence the node between the report and the lock.
+#[test]
+fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
+    let (stage, node) = Stage::with_silent_node("forced-late");
+    stage.maint(["acquire", &node]).succeeds();
+    stage.maint(["release", &node]).succeeds();
+    let (gate, _cluster) = stage.gate(|method, path| {
+        match *method == Method::PATCH && path.contains("/namespaces/kube-node-maintenance/") {
+            true => Treatment::Keep,
+            false => Treatment::Pass,
+        }
+    });
+    let target = format!("node/{node}");
+    let force = stage.maint(["force-delete", &target, "--confirm", "-m", "burnt"]);
+    let (run, kept) = gate.holds_up(force.holder("bob@laptop"));
+    stage.fence(&node);
+    assert_eq!(kept.passes(), 409);
+    let run = run.ends();
+    assert_eq!(run.code, 6, "{run}");
+    let hint = format!(
+        "by now; nothing was deleted\n\
+         hint: to take the node back into service, which ends the hold: kubectl maint unfence {node}; \
+         then: kubectl maint force-delete {target} "
+    );
+    assert!(run.stderr.contains(&hint), "{run}");
 }
 
 /// Nothing tells of a record yet: whoever reads that it is fenced already would be wrong.

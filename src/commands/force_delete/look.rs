@@ -215,6 +215,14 @@ impl Look {
             _ => None,
         })
     }
+
+    /// A node that somebody else has on hold since they fence it.
+    pub(super) fn fenced(&self) -> Option<&str> {
+        self.locks.iter().find_map(|(node, lock)| match lock {
+            Known::Yes(Lock::Another { fences: true, .. }) => Some(&**node),
+            _ => None,
+        })
+    }
 }
 
 /// What names `target`.

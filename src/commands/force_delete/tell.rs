@@ -6,6 +6,7 @@ use pod_safety::Known;
 use pod_safety::checks::Level;
 use pod_safety::consent::{Missing, flag};
 use pod_safety::facts::Lock;
+use pod_safety::fencing::is_of_fencing;
 use pod_safety::report::{Report, Target};
 
 use super::asked::Asked;
@@ -16,7 +17,7 @@ use crate::commands::problems;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::change::may_still_act;
-use crate::report::refusal::at_work;
+use crate::report::refusal::{at_work, fenced};
 use crate::report::safety::{self, Lines, Outcome};
 use crate::terminal::escape;
 
@@ -116,8 +117,10 @@ impl Work<'_> {
                 let line = self.line(program, &look.reports, None);
                 let caller = self.session.locks.identity();
                 let at_work = look.holders().find_map(|holder| at_work(holder, caller));
-                terminal.hint(match at_work {
-                    Some((_, words)) if missing.refused.contains(&"lease") => {
+                let at_work = at_work.map(|(_, words)| words);
+                let to_end = || Some(fenced::to_end(look.fenced()?, program));
+                terminal.hint(match at_work.or_else(to_end) {
+                    Some(words) if missing.refused.contains(&"lease") => {
                         format!("{words}; then: {line}")
                     }
                     _ => format!("once that is otherwise: {line}"),
@@ -134,10 +137,16 @@ impl Work<'_> {
             "refused: lease: {} by now; nothing was deleted",
             escape(&refused.to_string())
         ));
-        let holder = refused.lease.as_ref().and_then(NodeLease::holder);
+        let lease = refused.lease.as_ref();
+        let program = self.session.program;
         let caller = self.session.locks.identity();
-        if let Some((_, words)) = holder.and_then(|holder| at_work(holder, caller)) {
-            let line = self.line(self.session.program, &look.reports, None);
+        let holder = lease.and_then(NodeLease::holder);
+        let at_work = holder.and_then(|holder| at_work(holder, caller));
+        let at_work = at_work.map(|(_, words)| words);
+        let fencing = lease.filter(|lease| is_of_fencing(lease, self.reader.now()));
+        let to_end = || Some(fenced::to_end(fencing?.node(), program));
+        if let Some(words) = at_work.or_else(to_end) {
+            let line = self.line(program, &look.reports, None);
             terminal.hint(format!("{words}; then: {line}"));
         }
         Code::UNSAFE

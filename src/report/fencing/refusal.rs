@@ -225,7 +225,7 @@ pub(crate) fn hook_at_work(
 pub(crate) fn hold_of_fencing(lease: &NodeLease, now: Now, program: &Program) -> Failure {
     unsafe_(
         fenced::message(lease, now),
-        fenced::to_end(lease, program),
+        fenced::to_end(lease.node(), program),
     )
 }
 

@@ -18,23 +18,30 @@ pub(super) fn hold<'r>(refused: &'r Refused, asked: Asked<'_>) -> Option<&'r Nod
     (keeps_off && is_of_fencing(lease, asked.now)).then_some(lease)
 }
 
+/// Until when such a hold lasts.
+pub(crate) const UNTIL: &str = "until it is unfenced";
+
+/// How the node of such a hold stands, before who fences it.
+pub(crate) fn stands(lease: &NodeLease) -> &'static str {
+    match lease.is_fenced() {
+        true => "is fenced, on hold by",
+        false => "is being fenced, on hold by",
+    }
+}
+
 /// How the node of such a hold stands, who fences it, since when and why.
 pub(crate) fn message(lease: &NodeLease, now: Now) -> String {
-    let how = match lease.is_fenced() {
-        true => "fenced",
-        false => "being fenced",
-    };
     format!(
-        "node/{} is {how}, on hold by {} until it is unfenced{}",
+        "node/{} {} {} {UNTIL}{}",
         lease.node(),
+        stands(lease),
         person(lease),
         about(lease, State::AdminHold, now)
     )
 }
 
-/// What ends such a hold.
-pub(crate) fn to_end(lease: &NodeLease, program: &Program) -> String {
-    let node = lease.node();
+/// What ends the hold of the fencing of `node`.
+pub(crate) fn to_end(node: &str, program: &Program) -> String {
     format!("to take the node back into service, which ends the hold: {program} unfence {node}")
 }
 
@@ -49,7 +56,7 @@ pub(super) fn hint(refused: &Refused, lease: &NodeLease, asked: Asked<'_>) -> Op
         Verb::Acquire | Verb::With if is_under => return None,
         _ => {}
     }
-    let to_end = to_end(lease, program);
+    let to_end = to_end(lease.node(), program);
     let waits = asked.waited || program.asked().waits();
     Some(match (refused.refusal, verb) {
         (Refusal::OwnHold, Verb::Acquire | Verb::With) => {

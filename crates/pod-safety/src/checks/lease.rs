@@ -11,6 +11,7 @@ use crate::words::age;
 const ID: &str = "lease";
 const GOES: &str = "lease-goes";
 const UNKNOWN: &str = "lease-unknown";
+const FENCES: &str = "fences the node, and has it on hold until it is unfenced";
 const REMEDIATION: &str = "remediation";
 const REMEDIATION_UNKNOWN: &str = "remediation-unknown";
 
@@ -21,17 +22,26 @@ pub(super) fn check(
 ) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     match lock {
-        Known::Yes(Lock::Another { holder, why, until }) => verdicts.push(Verdict::refuse(
-            ID,
-            format!(
-                "{} {}{}: ask them, or wait until it is free",
-                person(holder),
-                has_it(*until, now),
-                why.as_ref()
-                    .map(|why| format!(", \"{why}\""))
-                    .unwrap_or_default()
-            ),
-        )),
+        Known::Yes(Lock::Another {
+            holder,
+            why,
+            until,
+            fences,
+        }) => {
+            let why = why.as_ref().map(|why| format!(", \"{why}\""));
+            let (has_it, way_on) = match fences {
+                true => (FENCES.to_owned(), "or `unfence` it"),
+                false => (has_it(*until, now), "or wait until it is free"),
+            };
+            verdicts.push(Verdict::refuse(
+                ID,
+                format!(
+                    "{} {has_it}{}: ask them, {way_on}",
+                    person(holder),
+                    why.unwrap_or_default()
+                ),
+            ));
+        }
         Known::Yes(own @ Lock::Own { .. }) => verdicts.push(match own.short(now) {
             None => Verdict::ok(ID, "you have the node's maintenance lease"),
             Some(left) if left > Span::ZERO => {
@@ -124,6 +134,7 @@ mod tests {
             holder: "bob@laptop".to_owned(),
             why: Some("disk".to_owned()),
             until: None,
+            fences: false,
         };
         let running = || {
             Known::Yes(Remediation::Running {
@@ -182,21 +193,26 @@ mod tests {
 
     #[test]
     fn who_has_it_on_hold_is_named_as_everywhere() {
-        let hold = Lock::Another {
-            holder: "kubeadm:carol@c".to_owned(),
-            why: None,
-            until: None,
-        };
-        let verdicts = check(
-            &Known::Yes(hold),
-            &Known::Yes(Remediation::None),
-            Now::at(NOW),
-        );
-        assert!(
-            verdicts[0]
+        let words = |fences| {
+            let hold = Lock::Another {
+                holder: "kubeadm:carol@c".to_owned(),
+                why: Some("disk".to_owned()),
+                until: None,
+                fences,
+            };
+            let none = Known::Yes(Remediation::None);
+            check(&Known::Yes(hold), &none, Now::at(NOW))[0]
                 .words
-                .starts_with("carol@c has the node on hold"),
-            "{verdicts:?}"
+                .clone()
+        };
+        assert_eq!(
+            words(false),
+            "carol@c has the node on hold, \"disk\": ask them, or wait until it is free"
+        );
+        assert_eq!(
+            words(true),
+            "carol@c fences the node, and has it on hold until it is unfenced, \"disk\": ask them, or \
+             `unfence` it"
         );
     }
 
@@ -230,6 +246,7 @@ mod tests {
                 holder,
                 why: None,
                 until,
+                fences: false,
             })
         };
         let goes = |lock: &Known<Lock>| {

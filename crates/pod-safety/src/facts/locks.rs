@@ -3,6 +3,8 @@
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, Span, State};
 
+use crate::fencing::is_of_fencing;
+
 /// How long a lease of the caller's own lasts at least for a deletion to begin: nobody renews it
 /// meanwhile.
 const LASTING: Span = Span::seconds(10);
@@ -25,6 +27,8 @@ pub enum Lock {
         why: Option<String>,
         /// Until when; `None`: an administrator's hold, which has no end.
         until: Option<Instant>,
+        /// It is the hold of a fencing, which ends when the node is unfenced.
+        fences: bool,
     },
     /// Somebody had it and did not finish.
     Expired {
@@ -45,6 +49,7 @@ impl Lock {
             holder: holder(),
             why: lease.reason().map(ToOwned::to_owned),
             until,
+            fences: is_of_fencing(lease, now),
         };
         match lease.state(now) {
             State::Free => Self::Free,
