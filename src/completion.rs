@@ -6,6 +6,7 @@
 //! [`VARIABLE`] set. Whatever goes wrong, the answer is shorter and nobody is told: an error would
 //! land in the middle of a half-typed line.
 
+pub(crate) mod bash;
 mod live;
 
 use std::ffi::{OsStr, OsString};
@@ -93,8 +94,9 @@ impl Question {
         match self.asker {
             Asker::Kubectl if is_foreign => format!(":{FILES}\n").into_bytes(),
             Asker::Kubectl => {
+                let typed = self.words[self.cursor].to_string_lossy().into_owned();
                 let candidates = complete(&mut command, self.words, self.cursor, here.as_deref());
-                for_kubectl(&candidates.unwrap_or_default()).into_bytes()
+                for_kubectl(&candidates.unwrap_or_default(), &typed).into_bytes()
             }
             Asker::Shell(shell) => {
                 let mut text = Vec::new();
@@ -169,11 +171,17 @@ fn adapt(command: Command, words: &[OsString]) -> Command {
         .mut_subcommands(|verb| adapt(verb, words))
 }
 
-/// A candidate a line, its help behind a tabulator, and a directive at the end.
-fn for_kubectl(candidates: &[CompletionCandidate]) -> String {
+/// A candidate a line, its help behind a tabulator, and a directive at the end. Of a `--flag=VALUE` that is
+/// being typed kubectl's scripts take the value alone.
+fn for_kubectl(candidates: &[CompletionCandidate], typed: &str) -> String {
+    let flag = typed.split_once('=').map(|(flag, _)| format!("{flag}="));
+    let flag = flag
+        .filter(|flag| flag.starts_with('-'))
+        .unwrap_or_default();
     let mut text = String::new();
     for candidate in candidates {
-        text.push_str(&candidate.get_value().to_string_lossy());
+        let value = candidate.get_value().to_string_lossy();
+        text.push_str(value.strip_prefix(&flag).unwrap_or(&value));
         if let Some(help) = candidate.get_help() {
             text.push('\t');
             text.push_str(help.to_string().lines().next().unwrap_or_default());
@@ -316,12 +324,17 @@ mod tests {
     #[test]
     fn values_of_flags_are_completed() {
         assert_eq!(candidates(&["version", "-o", ""]), ["json", "yaml"]);
-        assert_eq!(candidates(&["version", "--output=y"]), ["--output=yaml"]);
-        assert_eq!(
-            candidates(&["acquire", "--dry-run=c"]),
-            ["--dry-run=client"]
-        );
         assert_eq!(candidates(&["completion", "z"]), ["zsh"]);
+    }
+
+    /// kubectl's scripts filter what is offered by what stands behind the `=`.
+    #[test]
+    fn behind_an_equals_sign_the_value_alone_is_offered() {
+        assert_eq!(candidates(&["version", "--output=y"]), ["yaml"]);
+        assert_eq!(candidates(&["version", "--output="]), ["json", "yaml"]);
+        assert_eq!(candidates(&["version", "-o=j"]), ["json"]);
+        assert_eq!(candidates(&["version", "-oj"]), ["-ojson"]);
+        assert_eq!(candidates(&["acquire", "--dry-run=c"]), ["client"]);
     }
 
     #[test]

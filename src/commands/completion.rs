@@ -1,9 +1,9 @@
 //! `completion`: the script that lets a shell complete.
 
 use clap::{Args, ValueEnum};
-use clap_complete::env::{Bash, EnvCompleter, Fish, Powershell, Zsh};
+use clap_complete::env::{EnvCompleter, Fish, Powershell, Zsh};
 
-use crate::completion::VARIABLE;
+use crate::completion::{VARIABLE, bash};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::session::Start;
@@ -46,25 +46,23 @@ pub(crate) enum Shell {
     Powershell,
 }
 
-impl Shell {
-    fn completer(self) -> &'static dyn EnvCompleter {
-        match self {
-            Self::Bash => &Bash,
-            Self::Zsh => &Zsh,
-            Self::Fish => &Fish,
-            Self::Powershell => &Powershell,
-        }
-    }
-}
-
 pub(crate) fn run(args: &CompletionArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let command = start.program.file();
-    let mut script = Vec::new();
-    args.shell
-        .completer()
-        .write_registration(VARIABLE, &command, &command, &command, &mut script)
-        .map_err(|error| Failure::input(format!("no script could be made: {error}")))?;
-    let script = String::from_utf8_lossy(&script);
+    let script = match args.shell {
+        Shell::Bash => bash::script(&command),
+        Shell::Zsh => registration(&Zsh, &command)?,
+        Shell::Fish => registration(&Fish, &command)?,
+        Shell::Powershell => registration(&Powershell, &command)?,
+    };
     start.terminal.data(script.trim());
     Ok(Code::DONE)
+}
+
+/// The library's script that completes `command`.
+fn registration(shell: &dyn EnvCompleter, command: &str) -> Result<String, Failure> {
+    let mut script = Vec::new();
+    shell
+        .write_registration(VARIABLE, command, command, command, &mut script)
+        .map_err(|error| Failure::input(format!("no script could be made: {error}")))?;
+    Ok(String::from_utf8_lossy(&script).into_owned())
 }

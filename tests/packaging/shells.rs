@@ -1,8 +1,10 @@
 //! Completion in the shells that there is a script for, by `completion SHELL` and in `completions/`.
 
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use control_plane::{NodeSpec, shared};
 use tempfile::TempDir;
@@ -84,22 +86,29 @@ impl Shell {
         Some(offered.stdout.trim_end().to_owned())
     }
 
-    fn bash_offers(&self, words: &[&str]) -> String {
-        let [.., before, last] = words else {
-            panic!("a command and a word")
-        };
-        let function = format!("_clap_complete_{}", words[0].replace('-', "_"));
-        let asks = format!(
-            "source ./.script
-COMP_WORDS=({}); COMP_CWORD={}
-{function} '{}' '{last}' '{before}'
-printf '%s\\n' \"${{COMPREPLY[@]}}\"",
-            quoted(words),
-            words.len() - 1,
-            words[0],
-        );
-        self.offers(&["--noprofile", "--norc"], &asks)
-            .expect("bash is everywhere")
+    /// What bash's own line editor makes of `lines`, each completed at its end, with the script.
+    fn bash_completes(&self, lines: &[&str]) -> Vec<String> {
+        let bash = path("bash").expect("bash is everywhere");
+        fs::write(self.here.path().join(".script"), &self.script).expect("a script");
+        // The line is noted and cleared, not run.
+        let note = r#"note() { printf '%s\n' "$READLINE_LINE" >> .completed; READLINE_LINE=; }
+bind -x '"\C-t": note'"#;
+        let typed: String = lines.iter().map(|line| format!("{line}\t\x14")).collect();
+        let mut session = self
+            .command(bash)
+            .args(["--noprofile", "--norc", "-i"])
+            .env("INPUTRC", "/dev/null")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("bash starts");
+        let mut keyboard = session.stdin.take().expect("a pipe");
+        write!(keyboard, "source .script\n{note}\n{typed}exit\n").expect("bash reads");
+        drop(keyboard);
+        session.wait().expect("bash ends");
+        let completed = fs::read_to_string(self.here.path().join(".completed")).expect("lines");
+        completed.lines().map(ToOwned::to_owned).collect()
     }
 
     /// zsh's own functions for completion take a terminal; these two print instead.
@@ -142,12 +151,91 @@ fn nodes(names: [&str; 2]) {
 fn bash_completes_nodes_and_the_files_of_a_command() {
     nodes(["bashed-1", "bashed-2"]);
     let bash = Shell::new("bash", "kubectl-maint");
-    let line = ["kubectl-maint", "acquire", "bashed-"];
-    assert_eq!(bash.bash_offers(&line), "bashed-1\nbashed-2");
-    let line = ["kubectl-maint", "with", "bashed-1", "--", ""];
-    assert_eq!(bash.bash_offers(&line), "power-off");
-    let line = ["kubectl-maint", "fence", "bashed-1", "--", "./po"];
-    assert_eq!(bash.bash_offers(&line), "./power-off");
+    let completed = bash.bash_completes(&[
+        "kubectl-maint acquire bash",
+        "kubectl-maint acquire bashed-1 bash",
+        "kubectl-maint with bashed-1 -- ",
+        "kubectl-maint fence bashed-1 -- ./po",
+    ]);
+    let expected = [
+        "kubectl-maint acquire bashed-",
+        "kubectl-maint acquire bashed-1 bashed-2 ",
+        "kubectl-maint with bashed-1 -- power-off ",
+        "kubectl-maint fence bashed-1 -- ./power-off ",
+    ];
+    assert_eq!(completed, expected);
+}
+
+/// For bash a word ends at `=` and `:`.
+#[test]
+fn bash_completes_what_has_an_equals_sign_or_a_colon() {
+    nodes(["colon-1", "colon-2"]);
+    let bash = Shell::new("bash", "kubectl-maint");
+    let far = "kubectl-maint --as=a:b --as-group=system:masters acquire colon-1";
+    let begun = format!("{far} col");
+    let lines = [
+        ("kubectl-maint wait --for=", "kubectl-maint wait --for="),
+        (
+            "kubectl-maint wait --for=he",
+            "kubectl-maint wait --for=held ",
+        ),
+        (
+            "kubectl-maint status --output=js",
+            "kubectl-maint status --output=json ",
+        ),
+        (
+            "kubectl-maint status -o=js",
+            "kubectl-maint status -o=json ",
+        ),
+        (
+            "kubectl-maint fence a --override=mass",
+            "kubectl-maint fence a --override=mass-loss ",
+        ),
+        (&begun, &format!("{far} colon-2 ")),
+    ];
+    let completed = bash.bash_completes(&lines.map(|(typed, _)| typed));
+    assert_eq!(completed, lines.map(|(_, completed)| completed));
+}
+
+/// kubectl's own script asks kubectl, which asks the plugin.
+#[test]
+fn kubectl_completes_what_has_an_equals_sign_in_bash() {
+    let mut bash = Shell::new("bash", "kubectl-maint");
+    let kubectl = shared().kubectl_command().expect("kubectl");
+    let program = bash.installed.path().join("kubectl");
+    symlink(kubectl.get_program(), program).expect("a link");
+    let script = shared().kubectl(&["completion", "bash"]).expect("a script");
+    // In the place of the package bash-completion: words as they were typed.
+    bash.script = format!(
+        "_get_comp_words_by_ref() {{
+    read -ra words <<<\"${{COMP_LINE:0:COMP_POINT}}\"
+    [[ $COMP_LINE != *' ' ]] || words+=('')
+    cword=$((${{#words[@]}} - 1)) cur=${{words[cword]}} prev=${{words[cword - 1]}}
+}}
+{script}"
+    );
+    let lines = [
+        ("kubectl maint wait --fo", "kubectl maint wait --for "),
+        ("kubectl maint wait --for=", "kubectl maint wait --for="),
+        (
+            "kubectl maint wait --for=he",
+            "kubectl maint wait --for=held ",
+        ),
+        (
+            "kubectl maint wait --for he",
+            "kubectl maint wait --for held ",
+        ),
+        (
+            "kubectl maint status --output=js",
+            "kubectl maint status --output=json ",
+        ),
+        (
+            "kubectl maint fence a --override=mass",
+            "kubectl maint fence a --override=mass-loss ",
+        ),
+    ];
+    let completed = bash.bash_completes(&lines.map(|(typed, _)| typed));
+    assert_eq!(completed, lines.map(|(_, completed)| completed));
 }
 
 #[test]
@@ -220,8 +308,8 @@ fn the_script_of_powershell_asks_what_the_plugin_answers() {
 fn a_plugin_of_another_name_is_called_by_it() {
     nodes(["other-1", "other-2"]);
     let bash = Shell::new("bash", "kubectl-mx");
-    let line = ["kubectl-mx", "acquire", "other-"];
-    assert_eq!(bash.bash_offers(&line), "other-1\nother-2");
+    let completed = bash.bash_completes(&["kubectl-mx acquire oth"]);
+    assert_eq!(completed, ["kubectl-mx acquire other-"]);
     for shell in ["bash", "zsh", "fish", "powershell"] {
         let script = Shell::new(shell, "kubectl-mx").script;
         assert!(script.contains("kubectl-mx"), "{script}");
