@@ -1,10 +1,18 @@
 //! Rows under headers, as wide as a terminal allows: `kubectl get`'s layout.
 
+use std::borrow::Cow;
+
 use anstyle::Style;
+use maintenance_lease::LONGEST_REASON;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Spaces between columns.
 const GAP: usize = 3;
+
+/// As wide as a column gets for the longest of its cells: that much a reason of ours may have. All rows
+/// are filled up to it, and other tools write without measure: one holder of a megabyte would make a
+/// gigabyte of a thousand rows.
+const WIDEST: usize = LONGEST_REASON;
 
 /// A text in its place, which is safe to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +98,7 @@ impl Grid {
         let mut widths = self.widths.clone();
         for row in rows {
             for (width, cell) in widths.iter_mut().zip(row) {
-                *width = cell.text.width().max(*width);
+                *width = cell.text.width().min(WIDEST).max(*width);
             }
         }
         if let Some(fit) = self.fit {
@@ -111,7 +119,8 @@ impl Grid {
         self.begun = true;
     }
 
-    /// The rows as lines, their cells cut to their columns.
+    /// The rows as lines, their cells cut to their columns on a terminal. Whatever else reads them gets
+    /// whole cells: one that is wider than its column moves the rest of its row.
     fn align(&self, rows: &[Vec<Cell>]) -> String {
         let lines: Vec<String> = rows.iter().map(|row| self.line(row)).collect();
         lines.join("\n")
@@ -121,13 +130,16 @@ impl Grid {
         let mut line = String::new();
         let mut gap = 0;
         for (Cell { text, style }, &width) in row.iter().zip(&self.widths) {
-            let text = cut(text, width);
+            let text = match self.fit {
+                Some(_) => Cow::Owned(cut(text, width)),
+                None => Cow::Borrowed(&**text),
+            };
             let text = text.trim_end_matches(' ');
             if !text.is_empty() {
                 line.extend(std::iter::repeat_n(' ', std::mem::take(&mut gap)));
                 line.push_str(&format!("{style}{text}{style:#}"));
             }
-            gap += width - text.width() + GAP;
+            gap += width.saturating_sub(text.width()) + GAP;
         }
         line
     }
@@ -182,6 +194,23 @@ mod tests {
         assert_eq!(shown(22), "one   12345678   abcd…");
         assert_eq!(shown(19), "one   12345…   abc…");
         assert_eq!(shown(1), "one   12…   abc…");
+    }
+
+    #[test]
+    fn no_column_is_wider_than_what_is_ours() {
+        let huge = "x".repeat(2 * WIDEST);
+        let rows = |fit| {
+            let cells = [[&huge, "y"], ["short", "y"]].map(|row| row.map(Cell::from).to_vec());
+            let text = Grid::new(&["", ""], false, fit, Vec::new()).rows(cells.to_vec());
+            text.lines().map(str::width).collect::<Vec<_>>()
+        };
+        let filled_up = WIDEST + GAP + 1;
+        assert_eq!(rows(None), [2 * WIDEST + GAP + 1, filled_up]);
+        assert_eq!(
+            rows(Some(80)),
+            [filled_up, filled_up],
+            "a terminal's is cut"
+        );
     }
 
     #[test]

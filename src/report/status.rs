@@ -6,18 +6,14 @@ mod tests;
 
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, State, identity};
-use maintenance_lease::{LONGEST_REASON, NodeLease, Sight};
+use maintenance_lease::{NodeLease, Sight};
 use pod_safety::node::Health;
 
 pub(crate) use self::table::Table;
-use super::grid::cut;
 use super::health;
 use super::marks::Marks;
 use super::time::{remaining, span};
 use crate::terminal::escape;
-
-/// No cell is longer, whatever other tools wrote: that much a reason of ours may have.
-const LONGEST_CELL: usize = LONGEST_REASON;
 
 /// A node and what is known of it.
 #[derive(Clone, Copy, Debug)]
@@ -166,9 +162,7 @@ impl Column {
             ),
             Self::LastReason => text(view.lease.and_then(last_reason)),
             Self::Fencing => match (view.marks, view.health) {
-                (Some(marks), _) => marks
-                    .words(now)
-                    .map_or_else(none, |words| cut(&words, LONGEST_CELL)),
+                (Some(marks), _) => marks.words(now).unwrap_or_else(none),
                 (None, Some(_)) => none(),
                 (None, None) => unknown(),
             },
@@ -191,7 +185,7 @@ pub(super) fn unreadable() -> String {
 pub(super) fn text(text: Option<&str>) -> String {
     match text {
         None | Some("") => none(),
-        Some(text) => cut(&escape(text), LONGEST_CELL),
+        Some(text) => escape(text),
     }
 }
 

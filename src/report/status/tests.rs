@@ -269,18 +269,31 @@ async fn a_wide_table_keeps_texts_legible_on_a_narrow_terminal() {
 }
 
 #[tokio::test]
-async fn what_others_wrote_without_measure_is_cut_everywhere() {
+async fn what_others_wrote_without_measure_is_whole_in_a_pipe_and_fills_no_other_row() {
     let long = "x".repeat(100_000);
+    let cells = format!("   {long}\\n   {long}   ");
     let leases = leases(&[(
         "worker-1",
         json!({"kubectl-maint.dev/reason": long}),
-        json!({"holderIdentity": long}),
+        json!({"holderIdentity": format!("{long}\n")}),
     )])
     .await;
     let unread = Sight::Unread;
-    let text = Table::new(false, false, true, None).rows(&views(&leases, &unread), noon());
-    assert_eq!(text.lines().count(), 3, "no cell is wrapped");
-    assert!(text.len() < 8 * LONGEST_CELL, "{} bytes", text.len());
+    let lengths = |fit| {
+        let text = Table::new(true, false, true, fit).rows(&views(&leases, &unread), noon());
+        let lengths: Vec<usize> = text.lines().map(str::len).collect();
+        (lengths, text.contains(&cells))
+    };
+    let (piped, is_whole) = lengths(None);
+    assert!(is_whole, "{piped:?} bytes");
+    let (shown, is_whole) = lengths(Some(300));
+    assert!(!is_whole, "{shown:?} bytes");
+    for lengths in [&piped[..], &shown] {
+        assert_eq!(lengths.len(), 3, "no cell is wrapped");
+    }
+    for length in piped[..2].iter().chain(&shown) {
+        assert!(*length < 4096, "{piped:?} and {shown:?} bytes");
+    }
 }
 
 #[tokio::test]
