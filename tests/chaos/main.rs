@@ -4,6 +4,8 @@
 //! everybody gets a turn in the end.
 
 mod checker;
+#[path = "../support/faketime.rs"]
+mod faketime;
 mod history;
 mod scenarios;
 mod support;

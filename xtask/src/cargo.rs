@@ -1,4 +1,4 @@
-//! Running cargo.
+//! Running cargo and other programs.
 
 use std::env;
 use std::process::{Command, Stdio};
@@ -31,6 +31,17 @@ pub(crate) fn build(package: &str) -> Result<()> {
     run(cargo(&["build", "--package", package]).stdout(Stdio::null()))
 }
 
+/// Runs a command to its end, with nothing to read and nothing to see of it: whether it is there, and
+/// succeeds.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
 /// Runs a command to its end, and fails where it does.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let what = command.get_program().to_string_lossy().into_owned();
@@ -47,4 +58,16 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         arguments.join(" ")
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_or_is_not_there_does_not_succeed() {
+        assert!(succeeds(&mut Command::new("true")));
+        assert!(!succeeds(&mut Command::new("false")));
+        assert!(!succeeds(&mut Command::new("no-such-program")));
+    }
 }

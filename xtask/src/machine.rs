@@ -1,7 +1,9 @@
 //! What a few tests need of the machine beside Rust and Go.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+
+use crate::cargo::succeeds;
+use crate::faketime;
 
 /// Something that not every machine has.
 pub(crate) struct Part {
@@ -19,7 +21,7 @@ const PARTS: [Part; 4] = [
         what: "libfaketime",
         without: "clocks that differ between processes",
         variable: "CHAOS_WITHOUT_FAKETIME",
-        is_there: has_faketime,
+        is_there: || faketime::library().is_some(),
     },
     Part {
         what: "zsh",
@@ -61,32 +63,13 @@ fn is_on_path(program: &str) -> bool {
     std::env::split_paths(&places).any(|place| place.join(program).exists())
 }
 
-fn has_faketime() -> bool {
-    let places = [
-        "lib/x86_64-linux-gnu",
-        "lib/aarch64-linux-gnu",
-        "lib64",
-        "lib",
-    ];
-    places
-        .iter()
-        .map(|place| Path::new("/usr").join(place))
-        .any(|place| place.join("faketime/libfaketimeMT.so.1").exists())
-}
-
 /// Whether the root, or any user, may make one.
 fn has_process_namespaces() -> bool {
     let as_user = ["--user", "--map-root-user"];
     [&[][..], &as_user].into_iter().any(|more| {
-        Command::new("unshare")
-            .args(["--pid", "--fork", "--mount-proc"])
-            .args(more)
-            .arg("true")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--mount-proc"]).args(more);
+        succeeds(command.arg("true"))
     })
 }
 

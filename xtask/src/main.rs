@@ -8,6 +8,8 @@ mod bench;
 mod cargo;
 mod control_plane;
 mod dist;
+#[path = "../../tests/support/faketime.rs"]
+mod faketime;
 mod r#gen;
 mod go;
 mod machine;

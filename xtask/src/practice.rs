@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -13,6 +13,7 @@ use sandbox::{Node, Sandbox, Serving};
 use tokio::task::JoinSet;
 use tokio::time::interval;
 
+use crate::cargo::succeeds;
 use crate::control_plane::ensure_built;
 
 /// As often as kubelets say that they are alive.
@@ -101,14 +102,7 @@ pub(crate) fn kubectl() -> Result<PathBuf> {
 }
 
 fn runs(kubectl: &Path) -> bool {
-    kubectl.is_file()
-        && Command::new(kubectl)
-            .args(["version", "--client"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
+    kubectl.is_file() && succeeds(Command::new(kubectl).args(["version", "--client"]))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Wall clocks are an hour apart.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::faketime;
 use crate::history::Exit;
 use crate::support::contender::{Contender, Manner};
 use crate::support::plane::Access;
@@ -61,7 +61,7 @@ fn a_holder_that_is_told_a_time_an_hour_ahead() {
 /// Each contender's own clock is another; the server's time is the same for all.
 #[test]
 fn contenders_whose_own_clocks_are_hours_apart() {
-    let Some(library) = faketime() else {
+    let Some(library) = faketime::library() else {
         let hint = "libfaketime is not installed (Debian: apt-get install faketime)";
         assert!(
             std::env::var_os(WITHOUT_FAKETIME).is_some(),
@@ -98,21 +98,6 @@ fn contenders_whose_own_clocks_are_hours_apart() {
     assert!(told[0].contains(&off("ahead of")), "{}", told[0]);
     assert!(told[1].contains(&off("behind")), "{}", told[1]);
     assert!(!told[2].contains("the local clock is"), "{}", told[2]);
-}
-
-/// Where Linux distributions have it.
-fn faketime() -> Option<PathBuf> {
-    let places = [
-        "lib/x86_64-linux-gnu",
-        "lib/aarch64-linux-gnu",
-        "lib64",
-        "lib",
-    ];
-    let places = places.map(|place| PathBuf::from("/usr").join(place));
-    let mut libraries = places
-        .iter()
-        .map(|place| place.join("faketime/libfaketimeMT.so.1"));
-    libraries.find(|library| library.exists())
 }
 
 fn say(text: &str) {
