@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use control_plane::{Authority, Identity, Kubeconfig, Rule};
 use insta::assert_snapshot;
 
-use crate::support::{Cluster, Maint, Treatment, on_real};
+use crate::support::{Cluster, Maint, Treatment, on_both, on_real};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -135,6 +135,51 @@ fn the_token_has_expired() {
         error: You must be logged in to the server (Unauthorized)
         hint: the credentials are missing, wrong or expired: log in again
         ");
+    });
+}
+
+#[test]
+fn a_login_page_is_in_the_way() {
+    on_both("server-page", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node]).succeeds();
+        let gate = cluster.gate_for_writes(&[Treatment::Page; 100]);
+        let renew = ["renew", &node, "--request-timeout=1s"];
+        // It may have been asked for once the server had the write.
+        assert_snapshot!(cluster.maint(renew).kubeconfig(&gate.kubeconfig).run(), @r#"
+        $ kubectl maint renew worker-1 --request-timeout=1s
+        -- stderr
+        error: unknown whether node/worker-1 was renewed: the write may still take effect (the server's answer to PATCH /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1 is not Kubernetes': it is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; a proxy or a login page may be in the way)
+        hint: to see: kubectl maint status worker-1
+        -- exit code 1
+        "#);
+        let gate = cluster.gate(|_, _| Treatment::Page);
+        // Nothing was sent that could hang in the air; and nobody is told that there are no nodes.
+        assert_snapshot!(cluster.maint(renew).kubeconfig(&gate.kubeconfig).run(), @r#"
+        $ kubectl maint renew worker-1 --request-timeout=1s
+        -- stderr
+        error: the server's answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1 is not Kubernetes': it is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; a proxy or a login page may be in the way
+        -- exit code 1
+        "#);
+        assert_snapshot!(cluster.maint(["status"]).kubeconfig(&gate.kubeconfig).run(), @r#"
+        $ kubectl maint status
+        -- stderr
+        error: the server's answer to GET /api/v1/nodes is not Kubernetes': it is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; a proxy or a login page may be in the way
+        -- exit code 1
+        "#);
+        assert_snapshot!(cluster.maint(["leases"]).kubeconfig(&gate.kubeconfig).run(), @r#"
+        $ kubectl maint leases
+        -- stderr
+        error: the server's answer to GET /apis/coordination.k8s.io/v1/namespaces/default/leases is not Kubernetes': it is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; a proxy or a login page may be in the way
+        -- exit code 1
+        "#);
+        let deletion = ["force-delete", "pod/web-0", "-m", "it hangs"];
+        assert_snapshot!(cluster.maint(deletion).kubeconfig(&gate.kubeconfig).run(), @r#"
+        $ kubectl maint force-delete pod/web-0 -m "it hangs"
+        -- stderr
+        error: the server's answer to GET /api/v1/namespaces/default/pods/web-0 is not Kubernetes': it is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; a proxy or a login page may be in the way
+        -- exit code 1
+        "#);
     });
 }
 

@@ -48,6 +48,8 @@ pub(crate) enum Treatment {
     Keep,
     /// The server never sees it; this is the answer: a status code, and a `Retry-After` in seconds.
     Answer(u16, Option<u32>),
+    /// The server never sees it; the answer is a page at which somebody should log in, with status 200.
+    Page,
 }
 
 type Answer = UnsyncBoxBody<Bytes, kube::Error>;
@@ -269,6 +271,7 @@ impl Keeper {
                 std::future::pending().await
             }
             Treatment::Answer(code, retry_after) => answer(code, retry_after),
+            Treatment::Page => login_page(),
             Treatment::Keep => {
                 let (go, gone) = oneshot::channel();
                 let (answering, answered) = oneshot::channel();
@@ -312,6 +315,17 @@ fn move_date(answer: &mut Response<Answer>, seconds: i64) {
     let date = date.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
     let date = date.try_into().expect("a date");
     answer.headers_mut().insert(DATE, date);
+}
+
+/// What a proxy answers whoever has to log in first.
+fn login_page() -> Response<Answer> {
+    let page = Full::new(Bytes::from_static(
+        b"<!DOCTYPE html>\n<html><head><title>Log in</title></head><body>\x1b[2J</body></html>\n",
+    ));
+    Response::builder()
+        .header(CONTENT_TYPE, "text/html; charset=utf-8")
+        .body(page.map_err(|never| match never {}).boxed_unsync())
+        .expect("an answer")
 }
 
 /// What an overloaded or ill server says by itself.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 use serde::Deserialize;
 
+use super::origin::one_line;
 use crate::env::NoRuntime;
 
 /// A request that did not succeed.
@@ -27,6 +28,17 @@ pub enum ApiError {
     /// The answer is not what an API server sends.
     #[error("error: the server's answer could not be read: {0}")]
     Unreadable(String),
+    /// Something else answered in the API server's place, such as a proxy's login page.
+    #[error(
+        "the server's answer to {asked} is not Kubernetes': it {what}; a proxy or a login page may be \
+         in the way"
+    )]
+    NotKubernetes {
+        /// Method and path.
+        asked: String,
+        /// What it does instead: a verb, and what begins it or what type it has.
+        what: String,
+    },
     /// Nothing was sent: there is no tokio runtime here.
     #[error(transparent)]
     NoRuntime(#[from] NoRuntime),
@@ -71,10 +83,9 @@ impl Status {
         status.code = code.as_u16();
         status.retry_after = retry_after;
         if status.message.is_empty() {
-            let text = String::from_utf8_lossy(body);
-            status.message = match text.trim() {
-                "" => "the server gave no reason".to_owned(),
-                text => text.chars().take(300).collect(),
+            status.message = match one_line(body, 300) {
+                line if line.is_empty() => "the server gave no reason".to_owned(),
+                line => line,
             };
         }
         if status.reason.is_empty() {
@@ -164,7 +175,10 @@ impl ApiError {
     pub fn leaves_writes_unknown(&self) -> bool {
         match self {
             Self::Status(status) => status.code >= 500,
-            Self::TimedOut(_) | Self::Transport(_) | Self::Unreadable(_) => true,
+            Self::TimedOut(_)
+            | Self::Transport(_)
+            | Self::Unreadable(_)
+            | Self::NotKubernetes { .. } => true,
             Self::NoRuntime(_) => false,
         }
     }
@@ -202,7 +216,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_no_status_is_quoted() {
-        let status = Status::read(StatusCode::BAD_GATEWAY, None, b"upstream sulks\n");
+        let status = Status::read(StatusCode::BAD_GATEWAY, None, b"upstream\r\nsulks\n");
         assert_eq!(
             status.to_string(),
             "Error from server (BadGateway): upstream sulks"

@@ -10,6 +10,7 @@ mod imagine;
 mod items;
 pub(crate) mod nodes;
 mod open_writes;
+mod origin;
 pub(crate) mod patch;
 pub(crate) mod reads;
 pub(crate) mod requests;

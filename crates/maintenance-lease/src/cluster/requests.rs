@@ -15,6 +15,7 @@ use tower::{Service as _, ServiceBuilder};
 
 use super::error::{ApiError, Status};
 use super::items::Items;
+use super::origin::Origin;
 use super::server_time::ServerTime;
 use crate::env::{Env, Machine};
 
@@ -118,18 +119,21 @@ impl Requests {
     /// ```
     ///
     /// # Errors
-    /// Where the server refuses or fails, or nothing comes in time.
+    /// Where the server refuses or fails, something else answers in its place, or nothing comes in time.
     ///
     /// # Caveats
     /// Dropping this future gives up on the answer: a write may take effect all the same.
     pub async fn call(&self, call: &Call) -> Result<Bytes, ApiError> {
         self.within(async {
             let answer = self.send(call).await?;
-            answer
+            let origin = Origin::of(call, &answer);
+            let body = answer
                 .into_body()
                 .collect_bytes()
                 .await
-                .map_err(|error| ApiError::Transport(Box::new(error)))
+                .map_err(|error| ApiError::Transport(Box::new(error)))?;
+            origin.expect_object(&body)?;
+            Ok(body)
         })
         .await
     }
@@ -171,14 +175,21 @@ impl Requests {
     ) -> Result<Vec<u8>, ApiError> {
         self.within(async {
             let answer = self.send(call).await?;
+            let origin = Origin::of(call, &answer);
             let mut items = Items::of(array);
+            let mut begun = false;
             let mut frames = BodyStream::new(answer.into_body());
             while let Some(frame) = frames.next().await {
                 let frame = frame.map_err(|error| ApiError::Transport(Box::new(error)))?;
                 if let Some(piece) = frame.data_ref() {
+                    if !begun && !piece.trim_ascii().is_empty() {
+                        origin.expect_object(piece)?;
+                        begun = true;
+                    }
                     items.feed(piece, &mut each)?;
                 }
             }
+            origin.expect_object(items.envelope())?;
             Ok(items.envelope().to_vec())
         })
         .await
@@ -187,7 +198,9 @@ impl Requests {
     /// Sends `call`, whose answer's body goes on for as long as its reader likes: the limit is for
     /// its beginning.
     pub(crate) async fn open(&self, call: &Call) -> Result<Response<Body>, ApiError> {
-        self.within(self.send(call)).await
+        let answer = self.within(self.send(call)).await?;
+        Origin::of(call, &answer).expect_no_page()?;
+        Ok(answer)
     }
 
     async fn send(&self, call: &Call) -> Result<Response<Body>, ApiError> {

@@ -15,6 +15,8 @@ use crate::support::{Cluster, Fate, Letter, Wire, annotation, refusal};
 on_both_servers! {
     a_write_whose_answer_was_lost_was_a_success,
     a_write_behind_a_gateway_timeout_was_a_success,
+    a_write_that_a_page_was_answered_to_was_a_success,
+    a_write_that_a_page_kept_out_is_sent_again,
     a_write_that_a_server_error_kept_out_is_sent_again,
     a_write_that_the_connection_kept_out_is_sent_again,
     a_write_that_was_kept_out_is_no_success_because_others_touched_the_lease,
@@ -134,6 +136,14 @@ async fn a_write_whose_answer_was_lost_was_a_success(cluster: Cluster) {
 async fn a_write_behind_a_gateway_timeout_was_a_success(cluster: Cluster) {
     let fate = || Fate::AnsweredInstead(StatusCode::GATEWAY_TIMEOUT);
     every_verb(&cluster, fate, &[Aside::AnswerLost]).await;
+}
+
+async fn a_write_that_a_page_was_answered_to_was_a_success(cluster: Cluster) {
+    every_verb(&cluster, || Fate::AnsweredByPage, &[Aside::AnswerLost]).await;
+}
+
+async fn a_write_that_a_page_kept_out_is_sent_again(cluster: Cluster) {
+    every_verb(&cluster, || Fate::MetByPage, &[]).await;
 }
 
 async fn a_write_that_a_server_error_kept_out_is_sent_again(cluster: Cluster) {

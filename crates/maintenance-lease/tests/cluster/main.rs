@@ -11,6 +11,7 @@ mod namespaces;
 mod nodes;
 mod one_acquisition;
 mod other_tools;
+mod pages;
 mod race;
 mod repositories;
 mod requests;

@@ -68,6 +68,10 @@ pub(crate) enum Fate {
     AnswerLost(BoxFuture<'static, ()>),
     /// The server carries it out, but something on the way answers for it.
     AnsweredInstead(StatusCode),
+    /// The server carries it out, but a page for people comes back, as a success.
+    AnsweredByPage,
+    /// It doesn't get there: a page for people comes back, as a success.
+    MetByPage,
     /// It doesn't get there: something on the way refuses it, perhaps with a `Retry-After`.
     Refused(StatusCode, Option<u32>),
     /// It doesn't get there: the connection breaks.
@@ -235,6 +239,11 @@ impl Wire {
                 server.send(request).await?;
                 return Ok(boxed(answer(code, None)));
             }
+            Fate::AnsweredByPage => {
+                server.send(request).await?;
+                return Ok(boxed(login_page()));
+            }
+            Fate::MetByPage => return Ok(boxed(login_page())),
             Fate::Refused(code, retry_after) => return Ok(boxed(answer(code, retry_after))),
             Fate::Reset => return Err(reset()),
             Fate::Swallowed => return pending().await,
@@ -288,6 +297,15 @@ fn boxed(answer: Response<Body>) -> Response<AnswerBody> {
 
 fn reset() -> BoxError {
     io::Error::from(io::ErrorKind::ConnectionReset).into()
+}
+
+/// What a proxy answers whoever has to log in first.
+fn login_page() -> Response<Body> {
+    let page = b"<!DOCTYPE html>\n<title>Log in</title>\n<script>{\"items\":[{}]}</script>\n";
+    let mut answer = Response::new(Body::from(page.to_vec()));
+    let html = header::HeaderValue::from_static("text/html; charset=utf-8");
+    answer.headers_mut().insert(header::CONTENT_TYPE, html);
+    answer
 }
 
 fn answer(code: StatusCode, retry_after: Option<u32>) -> Response<Body> {

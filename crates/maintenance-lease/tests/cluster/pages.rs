@@ -1,0 +1,101 @@
+//! Pages for people in place of answers, as from a proxy at which somebody has to log in.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use maintenance_lease::{ApiError, Error, LeaseEvent, Maintenance, NodeEvent, Realm, RowDetail};
+
+use crate::on_both_servers;
+use crate::support::{Cluster, Fate, Wire};
+
+on_both_servers! {
+    a_page_is_neither_an_empty_list_nor_a_missing_node,
+    an_event_that_met_a_page_was_not_posted,
+    a_watch_that_meets_a_page_says_so_and_goes_on_later,
+}
+
+fn behind_a_page(cluster: &Cluster) -> Maintenance {
+    let wire = Wire::planned(|_| Fate::MetByPage);
+    cluster.holder_on(&wire, "alice")
+}
+
+/// What was asked, where the answer was no API server's.
+fn asked(error: Error) -> String {
+    match error {
+        Error::Api(ApiError::NotKubernetes { asked, .. }) => asked,
+        other => panic!("{other}"),
+    }
+}
+
+async fn a_page_is_neither_an_empty_list_nor_a_missing_node(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = behind_a_page(&cluster);
+    let of_locks = "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
+    let heartbeats = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+    let read = [
+        (
+            asked(alice.get(&node).await.unwrap_err()),
+            format!("{of_locks}/{node}"),
+        ),
+        (asked(alice.list().await.unwrap_err()), of_locks.to_owned()),
+        (
+            asked(alice.see_node(&node).await.unwrap_err()),
+            format!("/api/v1/nodes/{node}"),
+        ),
+        (
+            asked(alice.nodes(None, RowDetail::Cells).await.unwrap_err()),
+            "/api/v1/nodes".to_owned(),
+        ),
+        (
+            asked(alice.heartbeats().await.unwrap_err().into()),
+            heartbeats.to_owned(),
+        ),
+        (
+            asked(alice.any_leases(Realm::Everywhere).await.unwrap_err()),
+            "/apis/coordination.k8s.io/v1/leases".to_owned(),
+        ),
+        (
+            asked(alice.server_version().await.unwrap_err().into()),
+            "/version".to_owned(),
+        ),
+    ];
+    for (asked, path) in read {
+        assert_eq!(asked, format!("GET {path}"));
+    }
+}
+
+async fn an_event_that_met_a_page_was_not_posted(cluster: Cluster) {
+    let event = NodeEvent {
+        node: cluster.node("n").await,
+        uid: "of-the-node".to_owned(),
+        reason: "MaintenanceHold",
+        message: "a disk".to_owned(),
+        warning: false,
+    };
+    let alice = behind_a_page(&cluster);
+    let failure = alice.post_events(&[event], Duration::from_secs(60)).await;
+    let said = failure.map(|error| error.to_string()).unwrap_or_default();
+    assert!(
+        said.contains(r#"': it is text/html and begins with "<!DOCTYPE html> <title>Log in"#),
+        "{said}"
+    );
+}
+
+async fn a_watch_that_meets_a_page_says_so_and_goes_on_later(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.write_lease(&node, serde_json::json!({})).await;
+    let wire = Wire::every_watch(|number| match number {
+        0 => Fate::MetByPage,
+        _ => Fate::Pass,
+    });
+    let alice = cluster.holder_on(&wire, "alice");
+    let mut events = alice.watch_leases(Some(&node), None);
+    let listed = events.next().await.unwrap().unwrap();
+    assert!(matches!(listed, LeaseEvent::Listed(leases) if leases.contains_key(&node)));
+    let error = events.next().await.unwrap().unwrap_err();
+    let path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
+    assert_eq!(asked(error), format!("GET {path}"));
+    cluster.touch_lease(&node).await;
+    let touched = events.next().await.unwrap().unwrap();
+    assert!(matches!(touched, LeaseEvent::Changed(lease) if lease.node() == node));
+}
