@@ -7,7 +7,8 @@ use futures::future::join_all;
 use maintenance_lease::protocol::State;
 use maintenance_lease::{ApiError, Change, Done, NodeEvent, NodeLease, Sight};
 
-use crate::report::refusal::{person, why};
+use crate::report::holder::person;
+use crate::report::refusal::why;
 use crate::report::verb::Verb;
 use crate::session::Session;
 use crate::terminal::escape;

@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::report::fencing::{
     Fencing, fenced, hold_lost, hold_not_ended, hold_stays, record_open, stuck, unrecorded,
 };
-use crate::report::refusal::person;
+use crate::report::holder::person;
 use crate::report::verb::Verb;
 use crate::report::with::command_line;
 use crate::session::Start;

@@ -10,6 +10,7 @@ use super::problems::Problems;
 use crate::cli::nodes;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::report::holder::person;
 use crate::report::refusal;
 use crate::report::verb::Verb;
 use crate::session::Start;
@@ -55,7 +56,7 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
         match result {
             Ok(lease) => {
                 let about = refusal::about(&lease, lease.state(now()), now());
-                let (node, person) = (lease.node(), refusal::person(&lease));
+                let (node, person) = (lease.node(), person(&lease));
                 let line = format!("node/{node} is still held by {person}{about}");
                 session.terminal.result(line);
             }

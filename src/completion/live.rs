@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use clap_complete::engine::CompletionCandidate;
-use maintenance_lease::protocol::{Now, State, identity};
+use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Maintenance, NodeLease, RowDetail};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::is_of_fencing;
@@ -16,6 +16,7 @@ use pod_safety::fencing::is_of_fencing;
 use crate::cli::Cli;
 use crate::cli::connection::{ConnectionArgs, USER_AGENT};
 use crate::cli::holder::HolderArgs;
+use crate::report::holder::of_node;
 use connect::{Environment, Notices, connect};
 
 /// How long a person waits for names; the rest of two seconds is for the shell and kubectl.
@@ -232,9 +233,11 @@ fn is_typed(matches: &ArgMatches, flag: &str) -> bool {
 
 /// Who has the lock and why, on one line.
 fn about(lease: &NodeLease) -> String {
-    let words = [lease.holder().map(identity::person), lease.reason()];
-    let words: Vec<&str> = words.into_iter().flatten().collect();
-    crate::terminal::escape(&words.join(": "))
+    let words = [
+        lease.holder().map(of_node),
+        lease.reason().map(crate::terminal::escape),
+    ];
+    words.into_iter().flatten().collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use maintenance_lease::protocol::{Instant, Now, Refusal, SKEW_BUDGET, State};
 use maintenance_lease::{Blocked, NodeLease, Refused, Subject};
 
 use super::grid::cut;
-use super::refusal::{about, person};
+use super::holder::person;
+use super::refusal::about;
 use super::waiting::{self, Queue};
 
 /// The most nodes that are told one by one.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use maintenance_lease::protocol::{Instant, Now, Span, State};
 use maintenance_lease::{Aside, Change, Done, NodeLease};
 
-use super::refusal::{about, person, why};
+use super::holder::person;
+use super::refusal::{about, why};
 use super::time::{clock, length};
 use crate::cli::program::Program;
 use crate::cli::writing::DryRunMode;

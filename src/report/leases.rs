@@ -6,12 +6,13 @@ mod record;
 mod tests;
 
 use chrono::{DateTime, Utc};
-use maintenance_lease::protocol::{Instant, Now, State, identity};
+use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{AnyLease, Candidate, NAMESPACE, NodeLease};
 
 use self::purpose::{Purpose, Traits};
 pub(crate) use self::record::records;
 use super::grid::{Cell, Grid};
+use super::holder::{named, of_node};
 use super::status::{Label, none, text, unknown, unreadable};
 use super::time::{remaining, span};
 use crate::terminal::escape;
@@ -158,7 +159,7 @@ impl Column {
             Self::State => {
                 lease.map_or_else(none, |lease| Label::of(Some(lease), now).word().to_owned())
             }
-            Self::Holder => text(any.and_then(person)),
+            Self::Holder => any.and_then(person).unwrap_or_else(none),
             Self::Age => entry
                 .since()
                 .map_or_else(unknown, |since| span(now.latest - since)),
@@ -177,11 +178,11 @@ impl Column {
 }
 
 /// Who holds a Lease; whoever has a node on hold, less the mark of a hold.
-fn person(any: &AnyLease) -> Option<&str> {
+fn person(any: &AnyLease) -> Option<String> {
     let holder = any.lease.holder()?;
     Some(match any.namespace == NAMESPACE {
-        true => identity::person(holder),
-        false => holder,
+        true => of_node(holder),
+        false => named(holder),
     })
 }
 

@@ -4,7 +4,8 @@ use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Lost, LostBy, NodeLease};
 use under_lease::Stage;
 
-use super::refusal::{about, person, why};
+use super::holder::{named, of_node, person};
+use super::refusal::{about, why};
 use super::time::{clock, length};
 use crate::cli::program::Program;
 use crate::terminal::escape;
@@ -64,26 +65,26 @@ fn message(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
             Some(end) => format!(
                 "the lease of node/{node} ran out at {}, and was taken by {}",
                 clock(end, now.latest),
-                holder().unwrap_or_else(|| escape(by))
+                holder().unwrap_or_else(|| of_node(by))
             ),
             None if before.and_then(NodeLease::holder) == Some(by) => format!(
                 "node/{node} has another acquisition in the same name, {}: its Lease was edited, or \
                  released and acquired again",
-                escape(by)
+                of_node(by)
             ),
             None => format!(
                 "node/{node} was taken over by {}",
-                holder().unwrap_or_else(|| escape(by))
+                holder().unwrap_or_else(|| of_node(by))
             ),
         },
         LostBy::Replacement(Some(by)) => format!(
             "the Lease of node/{node} was deleted and made again, for {}",
-            holder().unwrap_or_else(|| escape(by))
+            holder().unwrap_or_else(|| of_node(by))
         ),
         LostBy::Release => match lease.and_then(|lease| Some((lease, lease.released_by()?))) {
             Some((lease, by)) => format!(
                 "node/{node} was released by {} while the command had it{}",
-                escape(by),
+                named(by),
                 why(lease)
             ),
             None => format!("node/{node} was released while the command had it"),

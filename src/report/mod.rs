@@ -5,6 +5,7 @@ pub(crate) mod change;
 pub(crate) mod fencing;
 pub(crate) mod grid;
 pub(crate) mod health;
+pub(crate) mod holder;
 pub(crate) mod item;
 pub(crate) mod leases;
 pub(crate) mod loss;

@@ -5,6 +5,7 @@ pub(crate) mod fenced;
 use maintenance_lease::protocol::{Instant, Now, Refusal, SKEW_BUDGET, State, identity};
 use maintenance_lease::{NodeLease, Refused};
 
+use super::holder::person;
 use super::time::{clock, remaining, span};
 use super::verb::Verb;
 use crate::cli::holder::Running;
@@ -383,25 +384,21 @@ pub(crate) fn why(lease: &NodeLease) -> String {
         .unwrap_or_default()
 }
 
-/// Who holds it: of a hold the person behind it.
-pub(crate) fn person(lease: &NodeLease) -> String {
-    lease.holder().map_or_else(
-        || "nobody".to_owned(),
-        |holder| escape(identity::person(holder)),
-    )
-}
-
 /// It is held for longer than maintenance may take.
 fn is_overlong(refused: &Refused, now: Now) -> bool {
     let lease = refused.lease.as_ref();
     lease.is_some_and(|lease| lease.flags(now).overlong)
 }
 
-/// The same user on another host, going by the `user@host` of default identities.
+/// The same user on another host, going by the `user@host` of default identities: one that they could say
+/// to be.
 fn is_same_user(holder: &str, caller: &str) -> bool {
     let user = |identity: &str| identity.split_once('@').map(|(user, _)| user.to_owned());
     let holder = identity::person(holder);
-    holder != caller && user(holder).is_some() && user(holder) == user(caller)
+    holder != caller
+        && user(holder).is_some()
+        && user(holder) == user(caller)
+        && identity::validate(holder).is_ok()
 }
 
 #[cfg(test)]
@@ -415,5 +412,6 @@ mod tests {
         assert!(!is_same_user("alice@bastion", "alice@bastion"));
         assert!(!is_same_user("bob@bastion", "alice@bastion"));
         assert!(!is_same_user("alice", "alice@bastion"));
+        assert!(!is_same_user("alice@bastion ", "alice@bastion"));
     }
 }

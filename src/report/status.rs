@@ -5,12 +5,13 @@ mod table;
 mod tests;
 
 use chrono::{DateTime, Utc};
-use maintenance_lease::protocol::{Instant, Now, State, identity};
+use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, Sight};
 use pod_safety::node::Health;
 
 pub(crate) use self::table::Table;
 use super::health;
+use super::holder::of_node;
 use super::marks::Marks;
 use super::time::{remaining, span};
 use crate::terminal::escape;
@@ -130,7 +131,7 @@ impl Column {
         match self {
             Self::Node => escape(view.node),
             Self::State => Label::of(view.lease, now).word().to_owned(),
-            Self::Holder => text(held.and_then(NodeLease::holder).map(identity::person)),
+            Self::Holder => held.and_then(NodeLease::holder).map_or_else(none, of_node),
             Self::Reason => text(held.and_then(NodeLease::reason)),
             Self::Age => match held {
                 None => none(),
@@ -155,11 +156,11 @@ impl Column {
             Self::Transitions => view
                 .lease
                 .map_or_else(none, |lease| lease.transitions().to_string()),
-            Self::LastHolder => text(
-                view.lease
-                    .and_then(NodeLease::last_holder)
-                    .map(identity::person),
-            ),
+            Self::LastHolder => view
+                .lease
+                .and_then(NodeLease::last_holder)
+                .filter(|last| !last.is_empty())
+                .map_or_else(none, of_node),
             Self::LastReason => text(view.lease.and_then(last_reason)),
             Self::Fencing => match (view.marks, view.health) {
                 (Some(marks), _) => marks.words(now).unwrap_or_else(none),

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 
 use maintenance_lease::{Change, Done};
 
-use super::refusal::{person, why};
+use super::holder::person;
+use super::refusal::why;
 use crate::cli::typed::for_shell;
 
 /// How many characters of the command are shown.

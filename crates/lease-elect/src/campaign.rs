@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use maintenance_lease::protocol::identity::visible;
 use maintenance_lease::{Error, HeldLease, Keep, LeaderElection, Maintenance, NodeLease, Progress};
 use tokio::time::timeout;
 
@@ -55,7 +56,9 @@ fn tell(board: &Board, progress: &Progress<'_>) {
             let refused = &blocked.refused;
             let lease = refused.lease.as_ref();
             match lease.and_then(NodeLease::holder) {
-                Some(leader) => log::line(format_args!("standing by: {leader} leads")),
+                Some(leader) => {
+                    log::line(format_args!("standing by: {} leads", visible(leader)));
+                }
                 None => log::line(format_args!("standing by: {refused}")),
             }
         }

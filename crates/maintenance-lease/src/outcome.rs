@@ -107,8 +107,7 @@ impl fmt::Display for Refused {
             .lease
             .as_ref()
             .and_then(NodeLease::holder)
-            .unwrap_or("nobody")
-            .escape_debug();
+            .map_or_else(|| "nobody".to_owned(), |holder| self.subject.holder(holder));
         match self.refusal {
             Refusal::Held => write!(f, "{lock} is held by {holder}"),
             Refusal::HeldByCaller => write!(f, "{lock} is already held by {holder}"),

@@ -71,6 +71,18 @@ impl fmt::Display for Subject {
     }
 }
 
+impl Subject {
+    /// A holder as messages name it, harmless on a terminal: of an administrator's hold of a node, the
+    /// person behind it.
+    pub(crate) fn holder(self, holder: &str) -> String {
+        let person = match self {
+            Self::Node => identity::person(holder),
+            Self::Lease => holder,
+        };
+        identity::visible(&person.escape_debug().to_string()).into_owned()
+    }
+}
+
 impl Default for Repository {
     fn default() -> Self {
         Self::node_maintenance()

@@ -17,6 +17,7 @@ use crate::commands::problems;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::change::may_still_act;
+use crate::report::holder::of_node;
 use crate::report::refusal::{at_work, fenced};
 use crate::report::safety::{self, Lines, Outcome};
 use crate::terminal::escape;
@@ -175,7 +176,7 @@ impl Work<'_> {
             return;
         };
         if let Some(Known::Yes(Lock::Another { holder, until, .. })) = look.locks.get(node) {
-            let holder = escape(identity::person(holder));
+            let holder = of_node(holder);
             let now = self.reader.now();
             let terminal = self.session.terminal;
             terminal.warn(may_still_act(&holder, node, *until, now));

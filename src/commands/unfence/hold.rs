@@ -8,7 +8,8 @@ use super::Course;
 use crate::commands::fencing::Look;
 use crate::failure::{Failure, Fate};
 use crate::report::fencing::{hold_left, hold_lost, taken_by, was_fenced};
-use crate::report::refusal::{person, why};
+use crate::report::holder::person;
+use crate::report::refusal::why;
 
 impl Course<'_> {
     /// The hold that fencing took, whoever did it.

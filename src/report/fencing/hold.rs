@@ -6,7 +6,7 @@ use maintenance_lease::{Error, NodeLease};
 use crate::cli::program::Program;
 use crate::exit::Code;
 use crate::failure::{Failure, Fate};
-use crate::report::refusal::person;
+use crate::report::holder::person;
 use crate::terminal::escape;
 
 /// `node` could not be put on hold. Where that may still be written, it says how to see and to end it.

@@ -4,8 +4,9 @@ use maintenance_lease::protocol::{Now, Refusal, State};
 use maintenance_lease::{NodeLease, Refused};
 use pod_safety::fencing::is_of_fencing;
 
-use super::{Asked, about, person};
+use super::{Asked, about};
 use crate::cli::program::Program;
+use crate::report::holder::person;
 use crate::report::verb::Verb;
 
 /// The hold of a fencing that keeps somebody off.

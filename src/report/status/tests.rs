@@ -297,6 +297,23 @@ async fn what_others_wrote_without_measure_is_whole_in_a_pipe_and_fills_no_other
 }
 
 #[tokio::test]
+async fn a_holder_that_looks_like_nobody_is_quoted() {
+    let ready = row("Ready");
+    let mut held = held_by("  ", "disk").await;
+    let hold = json!({"holderIdentity": "kubeadm: "});
+    let last = json!({"kubectl-maint.dev/last-holder": "\u{a0}"});
+    let more = [("worker-2", json!({}), hold), ("worker-3", last, json!({}))];
+    held.extend(leases(&more).await);
+    let text = Table::new(true, true, true, None).rows(&views(&held, &ready)[1..], noon());
+    assert_snapshot!(text, @r#"
+    NODE       STATE   HOLDER   REASON   AGE         LEFT     STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
+    worker-1   Held    "  "     disk     30m         60s      Ready    4s          2026-03-01T11:30:00Z   2026-03-01T12:00:00Z   0             <none>        <none>        <unknown>
+    worker-2   Hold    " "      <none>   <unknown>   <none>   Ready    4s          <unknown>              <unknown>              0             <none>        <none>        <unknown>
+    worker-3   Free    <none>   <none>   <none>      <none>   Ready    4s          <none>                 <none>                 0             " "           <none>        <unknown>
+    "#);
+}
+
+#[tokio::test]
 async fn rows_that_come_later_stand_under_the_same_headers() {
     let leases = all_states().await;
     let ready = row("Ready");

@@ -139,6 +139,66 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
 }
 
 #[test]
+fn a_holder_of_white_space() {
+    on_both("text-blank", |cluster| {
+        cluster.namespace();
+        let make = |short: &str, holder: &str| {
+            let node = cluster.node(short);
+            let spec = json!({
+                "holderIdentity": holder,
+                "leaseDurationSeconds": 3600,
+                "acquireTime": ago(1830),
+                "renewTime": ago(1830),
+            });
+            cluster.lease(&node, &spec);
+            node
+        };
+        let blank = make("blank", "  ");
+        let padded = make("padded", "alice@bastion ");
+        // Somebody has it, and it isn't alice.
+        assert_snapshot!(cluster.maint(["status", &blank, &padded]).run(), @r#"
+        $ kubectl maint status blank padded
+        NODE                STATE   HOLDER             REASON   AGE   LEFT   STATUS
+        blank    Held    "  "               <none>   30m   29m    Ready
+        padded   Held    "alice@bastion "   <none>   30m   29m    Ready
+        -- stderr
+        2 nodes: 2 held
+        -- exit code 0
+        "#);
+        assert_snapshot!(cluster.maint(["acquire", &blank]).run(), @r#"
+        $ kubectl maint acquire blank
+        -- stderr
+        error: node/blank is held by "  " (since [time], until [time], [length] left)
+        hint: ask them, or wait for it: kubectl maint acquire blank --wait
+        -- exit code 3
+        "#);
+        assert_snapshot!(cluster.maint(["release", &padded]).run(), @r#"
+        $ kubectl maint release padded
+        -- stderr
+        error: node/padded is held by "alice@bastion " (since [time], until [time], [length] left); you are alice@bastion
+        hint: ask them, or break it after a confirmation: kubectl maint release padded --force -m WHY
+        -- exit code 3
+        "#);
+        assert_snapshot!(cluster.maint(["release", &padded, "--force", "--yes"]).run(), @r#"
+        $ kubectl maint release padded --force --yes
+        node/padded released, lease of "alice@bastion " broken
+        -- stderr
+        Warning: "alice@bastion " may still act on node/padded until [time], or until they notice
+        -- exit code 0
+        "#);
+        // Programs get what the server has.
+        let data = cluster.maint(["status", &blank, "-o", "json"]).succeeds();
+        let data: serde_json::Value = serde_json::from_str(&data.stdout).expect("JSON");
+        assert_eq!(data["holder"], "  ", "{data}");
+        let leases = ["leases", "-n", "kube-node-maintenance", "--no-headers"];
+        let leases = cluster.maint(leases).succeeds();
+        let line = leases.stdout.lines().find(|line| line.contains(&blank));
+        let line = line.expect("the Lease is listed");
+        assert!(line.contains("   \"  \"   "), "{line}");
+    });
+}
+
+#[test]
 fn a_reason_may_have_a_kibibyte() {
     on_both("text-kibibyte", |cluster| {
         let node = cluster.node("worker-1");

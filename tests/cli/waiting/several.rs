@@ -207,7 +207,7 @@ fn the_loss_of_one_gives_back_the_others() {
         $ kubectl maint acquire worker-1 worker-2 worker-3 --wait
         -- stderr
         waiting, 2 of 3 taken: node/worker-3 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        error: node/worker-2 was taken over by kubeadm:carol@desk
+        error: node/worker-2 was taken over by a hold of carol@desk
         none of the 3 nodes was acquired
         -- exit code 5
         "#);

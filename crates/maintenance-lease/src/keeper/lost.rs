@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::lease::NodeLease;
-use crate::protocol::{Loss, Names};
+use crate::protocol::{Loss, Names, identity};
 use crate::repository::Subject;
 
 /// An acquisition that was lost while something worked under it.
@@ -51,6 +51,17 @@ impl LostBy {
     }
 }
 
+impl Lost {
+    /// Who has it now, in words.
+    fn taker(&self, holder: &str) -> String {
+        let person = self.subject.holder(holder);
+        match self.subject {
+            Subject::Node if identity::is_admin(holder) => format!("a hold of {person}"),
+            Subject::Node | Subject::Lease => person,
+        }
+    }
+}
+
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lock = format_args!("{}/{}", self.subject, self.node);
@@ -63,10 +74,10 @@ impl fmt::Display for Lost {
                 }
             }
             LostBy::TakeOver(by) => {
-                write!(f, "{lock} was taken over by {}", by.escape_debug())
+                write!(f, "{lock} was taken over by {}", self.taker(by))
             }
             LostBy::Release => match self.lease.as_ref().and_then(NodeLease::released_by) {
-                Some(by) => write!(f, "{lock} was released by {}", by.escape_debug()),
+                Some(by) => write!(f, "{lock} was released by {}", self.subject.holder(by)),
                 None => write!(f, "{lock} was released by somebody else"),
             },
             LostBy::Deletion => write!(f, "the Lease of {lock} was deleted"),
@@ -76,7 +87,7 @@ impl fmt::Display for Lost {
             LostBy::Replacement(Some(by)) => write!(
                 f,
                 "the Lease of {lock} was deleted and made again, for {}",
-                by.escape_debug()
+                self.taker(by)
             ),
             LostBy::Election => write!(
                 f,
@@ -87,3 +98,43 @@ impl fmt::Display for Lost {
 }
 
 impl std::error::Error for Lost {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(subject: Subject, by: LostBy) -> String {
+        let lost = Lost {
+            subject,
+            node: "a".to_owned(),
+            by,
+            lease: None,
+            problem: None,
+        };
+        lost.to_string()
+    }
+
+    #[test]
+    fn who_has_it_on_hold_is_named_without_the_mark_of_a_hold() {
+        let hold = || "kubeadm:bob@laptop".to_owned();
+        assert_eq!(
+            said(Subject::Node, LostBy::TakeOver(hold())),
+            "node/a was taken over by a hold of bob@laptop"
+        );
+        assert_eq!(
+            said(Subject::Node, LostBy::Replacement(Some(hold()))),
+            "the Lease of node/a was deleted and made again, for a hold of bob@laptop"
+        );
+        assert_eq!(
+            said(Subject::Lease, LostBy::TakeOver(hold())),
+            "lease/a was taken over by kubeadm:bob@laptop",
+            "elsewhere it is a name like any other"
+        );
+    }
+
+    #[test]
+    fn whoever_is_called_like_nobody_is_seen() {
+        let taken = said(Subject::Node, LostBy::TakeOver(" ".to_owned()));
+        assert_eq!(taken, "node/a was taken over by \" \"");
+    }
+}

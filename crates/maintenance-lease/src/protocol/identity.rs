@@ -1,5 +1,7 @@
 //! Who a caller is, as it stands in a Lease.
 
+use std::borrow::Cow;
+
 /// Holder identities that begin with this are administrators' holds (KEP-1411).
 pub const ADMIN_PREFIX: &str = "kubeadm";
 
@@ -22,7 +24,21 @@ pub fn hold_identity(identity: &str) -> String {
 /// this tool, else the holder as it stands.
 #[must_use]
 pub fn person(holder: &str) -> &str {
-    holder.strip_prefix(HOLD_PREFIX).unwrap_or(holder)
+    match holder.strip_prefix(HOLD_PREFIX) {
+        None | Some("") => holder,
+        Some(person) => person,
+    }
+}
+
+/// A name as people read it: in quotes where it is nothing but white space, or has some at an end, which
+/// other tools may write. As it stands, it would be taken for nobody, or for somebody else.
+#[must_use]
+pub fn visible(name: &str) -> Cow<'_, str> {
+    if name.trim() == name {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(format!("\"{name}\""))
+    }
 }
 
 /// The identity of somebody who gave none: `user@host`, with `user:` before it where it would
@@ -107,6 +123,16 @@ mod tests {
         assert!(is_admin(&hold));
         assert_eq!(person(&hold), "alice@bastion");
         assert_eq!(person("kubeadm-by-hand"), "kubeadm-by-hand");
+        assert_eq!(person("kubeadm:"), "kubeadm:", "nobody is behind it");
+    }
+
+    #[test]
+    fn white_space_is_seen() {
+        assert_eq!(visible("alice@bastion"), "alice@bastion");
+        assert_eq!(visible("alice of bastion"), "alice of bastion");
+        assert_eq!(visible("  "), "\"  \"");
+        assert_eq!(visible("alice "), "\"alice \"");
+        assert_eq!(visible("\u{a0}"), "\"\u{a0}\"");
     }
 
     #[test]

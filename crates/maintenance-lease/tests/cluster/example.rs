@@ -52,7 +52,7 @@ async fn a_reboot_controller_works_only_on_what_it_holds(cluster: Cluster) {
         [
             format!("{broken}: failed, it does not come back"),
             format!("{busy}: skipped, node/{busy} is held by alice"),
-            format!("{held}: skipped, node/{held} is on hold by kubeadm:alice"),
+            format!("{held}: skipped, node/{held} is on hold by alice"),
             format!("{idle}: rebooted"),
             format!("{seized}: stopped, node/{seized} was released by alice"),
         ]

@@ -1,6 +1,6 @@
 //! `lease` and `remediation`: nobody else works on the node, neither a person nor an operator.
 
-use maintenance_lease::protocol::identity::person;
+use maintenance_lease::protocol::identity::{person, visible};
 use maintenance_lease::protocol::{Instant, Now, Span};
 
 use super::verdict::Verdict;
@@ -37,7 +37,7 @@ pub(super) fn check(
                 ID,
                 format!(
                     "{} {has_it}{}: ask them, {way_on}",
-                    person(holder),
+                    visible(person(holder)),
                     why.unwrap_or_default()
                 ),
             ));
@@ -55,7 +55,10 @@ pub(super) fn check(
         }),
         Known::Yes(Lock::Expired { holder }) => verdicts.push(Verdict::ok(
             ID,
-            format!("nobody has the node; the lease of {holder} expired"),
+            format!(
+                "nobody has the node; the lease of {} expired",
+                visible(holder)
+            ),
         )),
         Known::Yes(Lock::Free) => {
             verdicts.push(Verdict::ok(ID, "nobody has the node's maintenance lease"));
@@ -69,7 +72,10 @@ pub(super) fn check(
     match remediation {
         Known::Yes(Remediation::Running { holder }) => verdicts.push(Verdict::refuse(
             REMEDIATION,
-            format!("{holder} is at work on the node (its lease in medik8s-leases): let it finish"),
+            format!(
+                "{} is at work on the node (its lease in medik8s-leases): let it finish",
+                visible(holder)
+            ),
         )),
         Known::Yes(Remediation::Tainted { taint }) => verdicts.push(Verdict::refuse(
             REMEDIATION,
@@ -99,7 +105,7 @@ pub(super) fn goes_with_its_node(lock: &Known<Lock>, now: Now) -> Verdict {
                 GOES,
                 format!(
                     "it goes with the Node, and {} may still act {until}",
-                    person(holder)
+                    visible(person(holder))
                 ),
             )
         }
