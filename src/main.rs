@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         Terminal::default().bytes(&question.answer());
         return ExitCode::SUCCESS;
     }
-    let code = match parse(&name) {
+    let code = match parse(&arguments, &name) {
         Ok((cli, program)) => commands::run(
             &cli,
             &Start {
@@ -56,8 +56,15 @@ fn main() -> ExitCode {
     ExitCode::from(code.number())
 }
 
-fn parse(name: &str) -> Result<(Cli, Program), clap::Error> {
-    let mut matches = called::definition(name).try_get_matches()?;
+fn parse(line: &[OsString], name: &str) -> Result<(Cli, Program), clap::Error> {
+    let read = |line: Vec<&OsString>| called::definition(name).try_get_matches_from(line);
+    let mut matches = match read(line.iter().collect()) {
+        Err(error) if misuse::asks_for_help(&error) => {
+            let rest = line.iter().filter(|word| !misuse::is_for_help(word));
+            read(rest.collect())
+        }
+        read => read,
+    }?;
     let program = Program::new(name, &matches);
     Ok((Cli::from_arg_matches_mut(&mut matches)?, program))
 }

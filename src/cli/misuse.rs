@@ -1,7 +1,7 @@
 //! What is wrong with a command line, where the argument parser's own advice misleads: for `with` its
 //! `--` is not for odd values, but stands before the command.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -9,6 +9,23 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::Cli;
 use super::duration::length;
 use crate::failure::Failure;
+
+/// Verbs that people try first, what those are here, and how that is typed.
+const OTHER_VERBS: [(&str, &str, &str); 13] = [
+    ("lock", "acquire", "acquire NODE"),
+    ("take", "acquire", "acquire NODE"),
+    ("unlock", "release", "release NODE"),
+    ("break", "release --force", "release NODE --force -m WHY"),
+    ("steal", "release --force", "release NODE --force -m WHY"),
+    ("extend", "renew", "renew NODE"),
+    ("list", "status", "status"),
+    ("ls", "status", "status"),
+    ("get", "status", "status"),
+    ("show", "status", "status"),
+    ("describe", "status", "status"),
+    ("who", "status", "status"),
+    ("watch", "status -w", "status -w"),
+];
 
 /// Says in our words why `line`, one of `with`, can't be read; `None` where the parser says it well.
 pub(crate) fn of_with(error: &clap::Error, line: &[OsString], name: &str) -> Option<Failure> {
@@ -70,14 +87,12 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString], name: &str) -> 
     };
     let (message, hint) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
-            let (typed, verb) = match word(ContextKind::InvalidSubcommand)? {
-                "lock" => ("lock", "acquire"),
-                "unlock" => ("unlock", "release"),
-                _ => return None,
-            };
+            let typed = word(ContextKind::InvalidSubcommand)?;
+            let mut known = OTHER_VERBS.iter();
+            let (_, verb, line) = known.find(|(other, ..)| *other == typed)?;
             (
                 format!("there is no verb {typed}"),
-                format!("it is {verb}: {name} {verb} NODE"),
+                format!("it is {verb}: {name} {line}"),
             )
         }
         ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
@@ -87,22 +102,50 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString], name: &str) -> 
                 _ => "leave it away; --timeout is how long to wait at most".to_owned(),
             },
         ),
-        ErrorKind::UnknownArgument if verb(line)? == "verify" => {
-            let flag = word(ContextKind::InvalidArg)?;
-            let hint = match flag {
-                "-o" | "--output" => {
-                    format!("its exit code is the answer; as data: {name} status NODE -o json")
-                }
-                "--mine" => format!(
-                    "it is about one acquisition, by --token; all that you hold: {name} status --mine"
-                ),
-                _ => return None,
-            };
-            (format!("verify has no {flag}"), hint)
+        ErrorKind::UnknownArgument => {
+            let (verb, flag) = (verb(line)?, word(ContextKind::InvalidArg)?);
+            let hint = instead_of(&verb, flag, name)?;
+            (format!("{verb} has no {flag}"), hint)
         }
         _ => return None,
     };
     Some(Failure::usage(message, hint))
+}
+
+/// What to do instead of giving `flag` to `verb`, which other verbs take.
+fn instead_of(verb: &str, flag: &str, name: &str) -> Option<String> {
+    let by_force = format!("to break the lease of another: {name} release NODE --force -m WHY");
+    let take_over = format!("to take over what another has: {name} hold NODE --take-over -m WHY");
+    Some(match (verb, flag) {
+        ("verify", "-o" | "--output") => {
+            format!("its exit code is the answer; as data: {name} status NODE -o json")
+        }
+        ("verify", "--mine") => format!(
+            "it is about one acquisition, by --token; all that you hold: {name} status --mine"
+        ),
+        ("acquire" | "with", "--force" | "--take-over") => format!("{by_force}; {take_over}"),
+        ("hold", "--force") | ("release", "--take-over") => take_over,
+        ("renew", "--force") => by_force,
+        ("unhold", "--force") => "leave it away: it asks where the hold is another's".to_owned(),
+        ("unhold", "-m" | "--message" | "--reason") => {
+            "leave it away: who ended it is noted in an Event of the node".to_owned()
+        }
+        _ => return None,
+    })
+}
+
+/// Whether help on `help` was asked for, which the parser takes for the name of a verb.
+pub(crate) fn asks_for_help(error: &clap::Error) -> bool {
+    let verb = match error.kind() {
+        ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
+        _ => None,
+    };
+    matches!(verb, Some(ContextValue::String(verb)) if is_for_help(verb.as_ref()))
+}
+
+/// Whether `word` asks for help.
+pub(crate) fn is_for_help(word: &OsStr) -> bool {
+    word == "--help" || word == "-h"
 }
 
 /// How to wait for `limit` at most, for who gave it to `--wait`.

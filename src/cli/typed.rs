@@ -27,8 +27,13 @@ pub(crate) fn for_shell(word: &str) -> String {
     }
 }
 
-/// What the argument parser repeats, [`shown`].
+/// What the argument parser repeats, [`shown`], and without its advice to put `--` before an unknown flag:
+/// no flag is a node's name.
 pub(crate) fn tame(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
+        tips.retain(|tip| !tip.to_string().starts_with("to pass '"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
     let repeated: Vec<(ContextKind, String)> = error
         .context()
         .filter_map(|(kind, value)| match value {

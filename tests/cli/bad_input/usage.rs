@@ -51,7 +51,6 @@ fn unknown_flags() {
     -- stderr
     error: unexpected argument '--fore' found
 
-      tip: to pass '--fore' as a value, use '-- --fore'
 
     Usage: kubectl maint acquire <NODE>...
 
@@ -229,11 +228,76 @@ fn what_other_tools_and_verbs_have() {
     hint: it is release: kubectl maint release NODE
     -- exit code 2
     ");
+    assert_snapshot!(said("ls"), @"
+    $ kubectl maint ls
+    -- stderr
+    error: there is no verb ls
+    hint: it is status: kubectl maint status
+    -- exit code 2
+    ");
+    assert_snapshot!(said("steal worker-1"), @"
+    $ kubectl maint steal worker-1
+    -- stderr
+    error: there is no verb steal
+    hint: it is release --force: kubectl maint release NODE --force -m WHY
+    -- exit code 2
+    ");
+    for (typed, verb) in [
+        ("list", "status"),
+        ("get nodes", "status"),
+        ("show worker-1", "status"),
+        ("describe worker-1", "status"),
+        ("who", "status"),
+        ("watch", "status -w"),
+        ("extend worker-1", "renew NODE"),
+        ("take worker-1", "acquire NODE"),
+        ("break worker-1", "release NODE --force -m WHY"),
+    ] {
+        let run = said(typed);
+        assert_eq!(run.code, 2, "{run}");
+        let line = format!(": kubectl maint {verb}\n");
+        assert!(run.stderr.ends_with(&line), "{run}");
+    }
     assert_snapshot!(said("acquire worker-1 --wait=10m"), @"
     $ kubectl maint acquire worker-1 --wait=10m
     -- stderr
     error: --wait has no value
     hint: to wait for 10m at most: --wait --timeout 10m
+    -- exit code 2
+    ");
+    assert_snapshot!(said("acquire worker-1 --force"), @"
+    $ kubectl maint acquire worker-1 --force
+    -- stderr
+    error: acquire has no --force
+    hint: to break the lease of another: kubectl maint release NODE --force -m WHY; to take over what another has: kubectl maint hold NODE --take-over -m WHY
+    -- exit code 2
+    ");
+    assert_snapshot!(said("acquire worker-1 --take-over"), @"
+    $ kubectl maint acquire worker-1 --take-over
+    -- stderr
+    error: acquire has no --take-over
+    hint: to break the lease of another: kubectl maint release NODE --force -m WHY; to take over what another has: kubectl maint hold NODE --take-over -m WHY
+    -- exit code 2
+    ");
+    assert_snapshot!(said("unhold worker-1 -m done"), @"
+    $ kubectl maint unhold worker-1 -m done
+    -- stderr
+    error: unhold has no -m
+    hint: leave it away: who ended it is noted in an Event of the node
+    -- exit code 2
+    ");
+    assert_snapshot!(said("hold worker-1 -m fire --force"), @"
+    $ kubectl maint hold worker-1 -m fire --force
+    -- stderr
+    error: hold has no --force
+    hint: to take over what another has: kubectl maint hold NODE --take-over -m WHY
+    -- exit code 2
+    ");
+    assert_snapshot!(said("release worker-1 --take-over"), @"
+    $ kubectl maint release worker-1 --take-over
+    -- stderr
+    error: release has no --take-over
+    hint: to take over what another has: kubectl maint hold NODE --take-over -m WHY
     -- exit code 2
     ");
     assert_snapshot!(said("verify worker-1 -o json"), @"
@@ -272,4 +336,13 @@ fn what_other_tools_and_verbs_have() {
     hint: leave it away
     -- exit code 125
     ");
+}
+
+#[test]
+fn help_on_help() {
+    let cluster = Cluster::nowhere();
+    let said = |line: &str| cluster.maint(line.split(' ')).succeeds().stdout;
+    assert_eq!(said("help --help"), said("help"));
+    assert_eq!(said("help -h"), said("help"));
+    assert_eq!(said("help acquire --help"), said("acquire --help"));
 }
