@@ -22,8 +22,9 @@ use crate::session::Start;
 /// it says who. Whoever holds a node is named with the reason, since when and until when; exit
 /// code 3.
 ///
-/// --wait waits for them instead, until they are released or their lease runs out. Nobody queues: of
-/// all who wait, one gets it. A dry run waits for nobody.
+/// --wait waits for them instead, until they are released or their lease runs out, also where you hold
+/// them yourself: another command of yours may. Nobody queues: of all who wait, one gets it. A dry run
+/// waits for nobody.
 ///
 /// Several nodes are taken all or none: what this very call took is given back where one is refused.
 /// --partial keeps what it can get. With --wait they are taken one after another in the order of
@@ -35,7 +36,7 @@ use crate::session::Start;
   kubectl maint acquire worker-1 -m \"new kernel\"
   kubectl maint acquire worker-1 -m \"new kernel\" --wait --timeout 10m
   kubectl maint acquire -l pool=gpu --duration 1h -m \"driver update\"
-  TOKEN=$(kubectl maint acquire worker-1 -o token | cut -d' ' -f2)")]
+  line=$(kubectl maint acquire worker-1 -o token) || exit; TOKEN=${line#* }")]
 pub(crate) struct AcquireArgs {
     /// Why, for everybody who meets the lock
     #[arg(short = 'm', long, alias = "reason", value_name = "REASON", value_parser = reason)]

@@ -6,6 +6,7 @@ use maintenance_lease::protocol::{Instant, Now, Refusal};
 use super::grid::cut;
 use super::refusal::{self, Asked};
 use super::time::clock;
+use crate::cli::program::Program;
 use crate::terminal::escape;
 
 /// How far somebody came who wants several nodes.
@@ -30,7 +31,18 @@ pub(crate) fn line(blocked: &Blocked, queue: Queue, asked: Asked<'_>) -> String 
         Some(_) => "free at any moment".to_owned(),
         None => "free when it is released".to_owned(),
     };
-    format!("waiting{}: {what}; {when}", so_far(queue))
+    let way_on = way_on(blocked, asked.program).map(|way_on| format!("; {way_on}"));
+    format!(
+        "waiting{}: {what}; {when}{}",
+        so_far(queue),
+        way_on.unwrap_or_default()
+    )
+}
+
+/// How to go on under a lease of the caller's own, instead of waiting for it.
+fn way_on(blocked: &Blocked, program: &Program) -> Option<String> {
+    let node = &blocked.refused.node;
+    is_own(blocked).then(|| format!("--reentry goes on under it, {program} release {node} ends it"))
 }
 
 /// How long it still takes, with a countdown to `now`, in `width` columns: what stands below the line.
@@ -44,7 +56,11 @@ pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now, width: usize) -> 
         Some(_) => "free at any moment".to_owned(),
         None => "free on release".to_owned(),
     };
-    cut(&format!("waiting{}: {when}", so_far(queue)), width)
+    let yours = match is_own(blocked) {
+        true => "; it is yours: --reentry, or release it",
+        false => "",
+    };
+    cut(&format!("waiting{}: {when}{yours}", so_far(queue)), width)
 }
 
 /// That changes can't be seen as they happen.
@@ -53,6 +69,10 @@ pub(crate) fn blind(why: &str) -> String {
         "changes can't be watched, but are looked for: {}",
         escape(why)
     )
+}
+
+fn is_own(blocked: &Blocked) -> bool {
+    blocked.refused.refusal == Refusal::HeldByCaller
 }
 
 fn is_hold(blocked: &Blocked) -> bool {

@@ -1,5 +1,7 @@
 //! `acquire`.
 
+use std::process::Command;
+
 use control_plane::Rule;
 use insta::assert_snapshot;
 use serde_json::json;
@@ -35,6 +37,35 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
         -- exit code 3
         "#
         );
+    });
+}
+
+/// A script that follows the help's example must not work on a node that it did not get.
+#[test]
+fn the_example_with_a_token_ends_where_the_lock_is_refused() {
+    on_both("acquire-example", |cluster| {
+        let node = cluster.node("worker-1");
+        let help = cluster.maint(["acquire", "--help"]).succeeds();
+        let example = help.stdout.lines().find(|line| line.contains("TOKEN="));
+        let example = example.expect("an example").replace("worker-1", &node);
+        let script = format!(
+            "kubectl() {{ shift; \"$PLUGIN\" \"$@\"; }}
+{example}
+kubectl maint verify {node} -q --token \"$TOKEN\" && echo went on"
+        );
+        let run = |holder: &str| {
+            let maint = cluster.maint([""; 0]).holder(holder).command();
+            let variables = maint
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?)));
+            let mut shell = Command::new("/bin/sh");
+            let shell = shell.args(["-c", &script]).env_clear().envs(variables);
+            let output = shell.output().expect("a shell");
+            let said = String::from_utf8(output.stdout).expect("text");
+            (said, output.status.code())
+        };
+        assert_eq!(run("bob@laptop"), ("went on\n".to_owned(), Some(0)));
+        assert_eq!(run("alice@bastion"), (String::new(), Some(3)));
     });
 }
 

@@ -167,6 +167,31 @@ fn another_holder_is_something_new() {
     });
 }
 
+/// Another command of theirs may have it, and end.
+#[test]
+fn who_waits_for_themselves_is_told_how_to_go_on() {
+    on_both("wait-own", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["acquire", &node]).succeeds();
+        let run = cluster
+            .maint(["acquire", &node, "--wait"])
+            .until_it_says("waiting: ");
+        cluster.maint(["release", &node]).succeeds();
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint acquire worker-1 --wait
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        waiting: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest; --reentry goes on under it, kubectl maint release worker-1 ends it
+        after that anyone may take it; for longer, one of these:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+          kubectl maint with worker-1 --reentry -- COMMAND
+        -- exit code 0
+        ");
+    });
+}
+
 #[test]
 fn quiet_says_nothing_of_it() {
     on_both("wait-quiet", |cluster| {

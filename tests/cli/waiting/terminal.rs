@@ -49,6 +49,19 @@ fn one_line_says_whom_and_one_counts_down_in_place() {
 }
 
 #[test]
+fn who_waits_for_themselves_is_reminded_in_place() {
+    on_real("tty-own", |cluster| {
+        let node = cluster.node("w1");
+        cluster.maint(["acquire", &node]).succeeds();
+        let mut terminal = waiting(cluster, &node);
+        let line = r"waiting: free in [^\x1b\r\n]*; it is yours: --reentry, or release it";
+        terminal.exp_regex(line).expect("a line");
+        cluster.maint(["release", &node]).succeeds();
+        terminal.exp_eof().expect("it ends");
+    });
+}
+
+#[test]
 fn of_several_with_long_names_it_is_said_who_has_them_and_why() {
     on_real("tty-long", |cluster| {
         let long = "w1.eu-central-1.compute.internal.example.org";
