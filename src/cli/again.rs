@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 
+use std::collections::HashSet;
+
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
@@ -92,6 +94,14 @@ impl Again {
             why: typed.reason(),
             command: typed.run(),
             waits: typed.is_set("wait"),
+        }
+    }
+
+    /// The same for `nodes` alone, by name.
+    pub(crate) fn narrowed(&self, nodes: &[String]) -> Self {
+        Self {
+            nodes: listed(nodes),
+            ..self.clone()
         }
     }
 
@@ -205,15 +215,27 @@ impl Typed<'_> {
 
     fn nodes(&self) -> Option<String> {
         let one = |id, flag| Some(format!("{flag} {}", self.values(id)?.pop()?));
-        let named = self
-            .values("nodes")
-            .filter(|nodes| nodes.len() <= MOST_NODES);
+        let named = self.values("nodes").map(|mut nodes| {
+            let mut met = HashSet::new();
+            nodes.retain(|node| met.insert(name(node).to_owned()));
+            nodes
+        });
         named
-            .map(|nodes| nodes.join(" "))
+            .and_then(|nodes| listed(&nodes))
             .or_else(|| one("selector", "-l"))
             .or_else(|| one("nodes_from", "--nodes-from").filter(|from| !from.ends_with(" -")))
             .or_else(|| self.is_set("all").then(|| "--all".to_owned()))
     }
+}
+
+/// `nodes` on a line, unless they are too many for one.
+fn listed(nodes: &[String]) -> Option<String> {
+    (nodes.len() <= MOST_NODES).then(|| nodes.join(" "))
+}
+
+/// The name of a node that was typed as `NAME` or `node/NAME`.
+fn name(node: &str) -> &str {
+    node.rsplit_once('/').map_or(node, |(_, name)| name)
 }
 
 #[cfg(test)]
@@ -264,6 +286,23 @@ mod tests {
     fn a_flag_is_given_once() {
         let with = again("with a --reentry -- bash");
         assert_eq!(with.line("a", "--reentry"), "with a --reentry -- bash");
+    }
+
+    #[test]
+    fn a_node_that_was_named_twice_stands_there_once() {
+        let twice = again("acquire a b node/a b c");
+        assert_eq!(twice.line("a", ""), "acquire a b c");
+    }
+
+    #[test]
+    fn some_of_the_nodes_are_named_whatever_way_they_were_given() {
+        let some = |line: &str, nodes: &[&str]| {
+            let nodes: Vec<String> = nodes.iter().map(|&node| node.to_owned()).collect();
+            again(line).narrowed(&nodes).line("NODE...", "")
+        };
+        assert_eq!(some("acquire a b c -m x", &["b"]), "acquire b -m x");
+        assert_eq!(some("acquire -l pool=gpu", &["a", "b"]), "acquire a b");
+        assert_eq!(some("acquire --all", &["a"; 11]), "acquire NODE...");
     }
 
     #[test]

@@ -74,6 +74,14 @@ impl Program {
         self.outer.as_deref() == Some(identity::person(holder))
     }
 
+    /// The same program, asked to do the same to `nodes` alone.
+    pub(crate) fn narrowed(&self, nodes: &[String]) -> Self {
+        Self {
+            again: self.again.narrowed(nodes),
+            ..self.clone()
+        }
+    }
+
     /// What it was asked to do.
     pub(crate) fn asked(&self) -> &Again {
         &self.again

@@ -82,7 +82,6 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     }
 
     let work = Work::begin(start, &args.change, Verb::Acquire).await?;
-    let session = &work.session;
     let targets = work.targets(&selection, true).await?;
     let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
     let single = targets.single;
@@ -98,26 +97,23 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
             let goal = Goal::Acquire(&options);
             taking.in_turn(targets.nodes, goal, patience).await;
         }
-        _ if args.partial || nodes.len() == 1 => taking.each(targets.nodes, &options).await,
+        _ if args.partial || nodes.len() == 1 => {
+            taking.what_can_be_had(targets.nodes, &options).await;
+        }
         _ => taking.all_or_none(targets.nodes, &options).await,
     }
     if taking.is_interrupted() {
         taking.give_back().await;
     }
 
-    let report = Report::new(&work)
-        .asked_for(Some(args.duration))
-        .then(then(session.program, &nodes));
+    let report = Report::new(&work).asked_for(Some(args.duration)).then(then);
     taking.tell(report, nodes, single).await
 }
 
 /// What comes after it, and how to hold `nodes` for longer: a line each, to be copied.
-fn then(program: &Program, nodes: &[String]) -> String {
-    let (them, node) = match nodes {
-        [node] => ("it", node.as_str()),
-        _ => ("them", "NODE..."),
-    };
-    let (nodes, why) = (program.asked().nodes(node), program.asked().why());
+fn then(program: &Program, nodes: &str, count: usize) -> String {
+    let them = if count == 1 { "it" } else { "them" };
+    let why = program.asked().why();
     let with = match nodes.starts_with('-') {
         // It takes names only.
         true => "NODE...",

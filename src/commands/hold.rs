@@ -10,6 +10,7 @@ use super::waiting::Goal;
 use super::work::{Report, Work};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::patience::PatienceArgs;
+use crate::cli::program::Program;
 use crate::cli::until::{Until, until};
 use crate::cli::writing::reason;
 use crate::exit::Code;
@@ -24,9 +25,11 @@ use crate::session::Start;
 /// and nothing ends it by itself.
 ///
 /// Where somebody else has the node they are named; exit code 3. --take-over takes it from them,
-/// after a confirmation. --wait waits until they release it, or their lease runs out: several nodes
-/// are then taken all or none, one after another in the order of their names. A dry run waits for
-/// nobody.
+/// after a confirmation. Of several nodes each is put on hold on its own, whatever becomes of the
+/// others; what could not be had is named.
+///
+/// --wait waits until they release it, or their lease runs out: several nodes are then taken all or
+/// none, one after another in the order of their names. A dry run waits for nobody.
 ///
 /// A hold of yours is kept, with the new reason and end. One that fence took is left as it is (exit
 /// code 6).
@@ -79,30 +82,32 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         false => Confirmed::default(),
     };
 
-    let node = match &targets.nodes[..] {
-        [target] => target.node.as_str(),
-        _ => "NODE...",
-    };
     let report = Report::new(&work)
         .breaking(&confirmed)
         .because(Some(&args.message))
-        .then(format!(
-            "a hold does not end by itself: {} unhold {} ends it",
-            session.program,
-            session.program.asked().nodes(node)
-        ));
+        .then(then);
+    let nodes = targets.names().map(ToOwned::to_owned).collect();
+    let single = targets.single;
+    let mut taking = Taking::new(&work);
     if let Some(patience) = args.patience.patience().filter(|_| !work.is_dry_run()) {
-        let nodes = targets.names().map(ToOwned::to_owned).collect();
-        let mut taking = Taking::new(&work);
-        taking
-            .in_turn(targets.nodes, Goal::Hold(&options), patience)
-            .await;
-        return taking.tell(report, nodes, targets.single).await;
+        let goal = Goal::Hold(&options);
+        taking.in_turn(targets.nodes, goal, patience).await;
+    } else {
+        let (locks, options, confirmed) = (&session.locks, &options, &confirmed);
+        let hold = |Target { node, seen }| async move {
+            let confirmed = confirmed.get(&node);
+            Ok(locks.hold_seen(&node, options, confirmed, seen).await?)
+        };
+        taking.each(targets.nodes, hold).await;
     }
-    let (locks, options, confirmed) = (&session.locks, &options, &confirmed);
-    work.each(targets, report, |Target { node, seen }| async move {
-        let confirmed = confirmed.get(&node);
-        Ok(locks.hold_seen(&node, options, confirmed, seen).await?)
-    })
-    .await
+    taking.tell(report, nodes, single).await
+}
+
+/// What ends it, to be copied.
+fn then(program: &Program, nodes: &str, count: usize) -> String {
+    let (does, ends) = match count {
+        1 => ("a hold does not end by itself", "ends it"),
+        _ => ("holds do not end by themselves", "ends them"),
+    };
+    format!("{does}: {program} unhold {nodes} {ends}")
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{ApiError, Error, Refused, RowDetail};
 
+use crate::cli::program::Program;
 use crate::cli::{duration, misuse};
 use crate::exit::Code;
 use crate::failure::{Failure, Obstacle};
@@ -28,6 +29,8 @@ const MOST_UNKNOWN: usize = 20;
 pub(crate) struct Problems<'a> {
     session: &'a Session<'a>,
     verb: Option<Verb>,
+    /// How the program is run again, where that is not for all that it was asked to do.
+    again: Option<Program>,
     worst: Cell<Code>,
     /// Nodes that don't exist, as they were named; only the first are told.
     unknown: RefCell<Vec<String>>,
@@ -50,10 +53,16 @@ impl<'a> Problems<'a> {
         Self {
             session,
             verb,
+            again: None,
             worst: Cell::new(Code::DONE),
             unknown: RefCell::default(),
             told: RefCell::default(),
         }
+    }
+
+    /// From here on the next command of a refusal is one of `program`.
+    pub(crate) fn again_as(&mut self, program: Program) {
+        self.again = Some(program);
     }
 
     /// Tells one.
@@ -66,7 +75,14 @@ impl<'a> Problems<'a> {
                 return;
             }
         }
-        let (message, hint) = words(failure, Some(self.session), self.verb);
+        let (message, hint) = match (failure, &self.again, self.verb) {
+            (Failure::Lock(Error::Refused(refused)), Some(program), Some(verb)) => {
+                let asked = asked(self.session, verb);
+                let (message, hint) = refusal::lines(refused, Asked { program, ..asked });
+                (message, Some(hint))
+            }
+            _ => words(failure, Some(self.session), self.verb),
+        };
         // What is the same for all nodes, such as a server that is gone, is told once.
         if self.told.borrow().contains(&message) {
             return;
@@ -265,14 +281,22 @@ fn refusal_words(
         return (refused.to_string(), None);
     };
     let asked = Asked {
+        waited,
+        ..asked(session, verb)
+    };
+    let (message, hint) = refusal::lines(refused, asked);
+    (message, Some(hint))
+}
+
+/// Who asked for what, without having waited for it.
+fn asked<'a>(session: &'a Session<'_>, verb: Verb) -> Asked<'a> {
+    Asked {
         verb,
         caller: session.locks.identity(),
         program: session.program,
         now: session.locks.server_time().now(),
-        waited,
-    };
-    let (message, hint) = refusal::lines(refused, asked);
-    (message, Some(hint))
+        waited: false,
+    }
 }
 
 /// How long it was waited for, and for what state.

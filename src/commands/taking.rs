@@ -79,6 +79,9 @@ impl<'a> Taking<'a> {
         nodes: Vec<String>,
         single: bool,
     ) -> Result<Code, Failure> {
+        if let Some(refused) = self.refused_beside_others() {
+            report.again_for(&refused);
+        }
         for node in nodes {
             match self.results.remove(&node) {
                 Some(result) => report.add(&node, result),
@@ -91,19 +94,38 @@ impl<'a> Taking<'a> {
         report.end(single).await
     }
 
-    /// Takes what can be had of `targets`.
-    pub(crate) async fn each(&mut self, targets: Vec<Target>, options: &Acquire) {
-        let parallel = self.work.args.nodes.parallel;
+    /// What was refused, by name, where other nodes of the command were got.
+    fn refused_beside_others(&self) -> Option<Vec<String>> {
+        let is_any_got = self.results.values().any(Result::is_ok);
+        let refused = self
+            .results
+            .iter()
+            .filter(|(_, result)| matches!(result, Err(Failure::Lock(Error::Refused(_)))));
+        is_any_got.then(|| refused.map(|(node, _)| node.clone()).collect())
+    }
+
+    /// Acquires what can be had of `targets`.
+    pub(crate) async fn what_can_be_had(&mut self, targets: Vec<Target>, options: &Acquire) {
+        let locks = &self.work.session.locks;
+        let acquire = |target: Target| async move {
+            Ok(locks
+                .try_acquire_seen(&target.node, options, target.seen)
+                .await?)
+        };
+        self.each(targets, acquire).await;
+    }
+
+    /// Takes each of `targets` on its own.
+    pub(crate) async fn each<F>(&mut self, targets: Vec<Target>, take: impl Fn(Target) -> F)
+    where
+        F: Future<Output = Result<Change, Failure>>,
+    {
         let locks = &self.work.session.locks;
         let results = &mut self.results;
         let course = many::in_order(
             targets,
-            parallel,
-            |target| async move {
-                Ok(locks
-                    .try_acquire_seen(&target.node, options, target.seen)
-                    .await?)
-            },
+            self.work.args.nodes.parallel,
+            take,
             |node| locks.has_open_write(node),
             |node, result| {
                 results.insert(node.to_owned(), result);
@@ -128,9 +150,9 @@ impl<'a> Taking<'a> {
         let since = Stopwatch::now();
         targets.sort_by(|one, other| one.node.cmp(&other.node));
         let rest = targets.split_off(1);
-        self.each(targets.clone(), options).await;
+        self.what_can_be_had(targets.clone(), options).await;
         if self.is_clean() {
-            self.each(rest.clone(), options).await;
+            self.what_can_be_had(rest.clone(), options).await;
         }
         if self.is_clean() {
             return;

@@ -14,6 +14,7 @@ use super::targets::{self, Target, Targets};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::nodes::Selection;
 use crate::cli::output::Format;
+use crate::cli::program::Program;
 use crate::cli::writing::DryRunMode;
 use crate::exit::Code;
 use crate::failure::{Failure, Fate};
@@ -138,6 +139,9 @@ pub(crate) async fn must_exist(session: &Session<'_>, node: &str) -> Result<(), 
     }
 }
 
+/// What comes next for nodes, so many and as a command names them, where the program did what it was asked to.
+pub(crate) type Then = fn(&Program, nodes: &str, count: usize) -> String;
+
 /// What became of the nodes, told as it comes.
 pub(crate) struct Report<'a> {
     work: &'a Work<'a>,
@@ -147,7 +151,7 @@ pub(crate) struct Report<'a> {
     /// Why a lock of another is broken, in the caller's words.
     because: Option<&'a str>,
     /// What comes next, where something began or goes on.
-    then: Option<String>,
+    then: Option<Then>,
     /// The nodes were not named.
     unnamed: bool,
     /// The length that was asked for.
@@ -190,7 +194,7 @@ impl<'a> Report<'a> {
     }
 
     /// Says, after something began or goes on, what comes next.
-    pub(crate) fn then(mut self, then: String) -> Self {
+    pub(crate) fn then(mut self, then: Then) -> Self {
         self.then = Some(then);
         self
     }
@@ -205,6 +209,12 @@ impl<'a> Report<'a> {
     pub(crate) fn asked_for(mut self, duration: Option<Duration>) -> Self {
         self.duration = duration;
         self
+    }
+
+    /// From here on speaks of `nodes` alone where it says how to try again.
+    pub(crate) fn again_for(&mut self, nodes: &[String]) {
+        let program = self.work.session.program.narrowed(nodes);
+        self.problems.again_as(program);
     }
 
     /// Tells what became of `node`.
@@ -307,7 +317,7 @@ impl<'a> Report<'a> {
             .then
             .filter(|_| self.goes_on && !dry_run && is_for_people)
         {
-            terminal.remark(then);
+            terminal.remark(next(then, session.program, &self.outcomes));
         }
         if let Some(summary) = verb.summary(&self.outcomes, dry_run) {
             terminal.remark(format!("{summary}{}", args.write.dry_run.suffix()));
@@ -315,6 +325,21 @@ impl<'a> Report<'a> {
         many::exit_at_interrupt();
         events::post(session, self.events).await;
         Ok(self.problems.end().await)
+    }
+}
+
+/// What comes next for the nodes that the program was asked to work on, or for those of them that it got.
+fn next(then: Then, program: &Program, outcomes: &Outcomes) -> String {
+    let got = &outcomes.done;
+    let node = match &got[..] {
+        [node] => node,
+        _ => "NODE...",
+    };
+    if outcomes.left.is_empty() && outcomes.open.is_empty() {
+        then(program, program.asked().nodes(node), got.len())
+    } else {
+        let some = program.narrowed(got);
+        then(program, some.asked().nodes(node), got.len())
     }
 }
 

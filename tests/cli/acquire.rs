@@ -372,11 +372,11 @@ fn of_several_nodes_all_are_taken_or_none() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-3 worker-1 worker-2 --wait
+        hint: ask them, or wait for it: kubectl maint acquire worker-2 --wait
         after that anyone may take them; for longer, one of these:
-          kubectl maint renew worker-3 worker-1 worker-2
-          kubectl maint hold worker-3 worker-1 worker-2 -m WHY
-          kubectl maint with worker-3 worker-1 worker-2 --reentry -- COMMAND
+          kubectl maint renew worker-3 worker-1
+          kubectl maint hold worker-3 worker-1 -m WHY
+          kubectl maint with worker-3 worker-1 --reentry -- COMMAND
         held now, 2 of 3 nodes: worker-3, worker-1
         -- exit code 3
         "
@@ -599,9 +599,9 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         node/worker-1 on hold by alice@bastion
         -- stderr
         error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-1 worker-2 -m 'rack moves' --take-over
+        hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-2 -m 'rack moves' --take-over
         lease/worker-1 created
-        a hold does not end by itself: kubectl maint unhold worker-1 worker-2 ends it
+        a hold does not end by itself: kubectl maint unhold worker-1 ends it
         on hold now, 1 of 2 nodes: worker-1
         -- exit code 3
         "#);

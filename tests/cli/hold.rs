@@ -55,6 +55,40 @@ fn ones_own_lease_becomes_a_hold() {
 }
 
 #[test]
+fn of_several_nodes_each_is_held_on_its_own() {
+    on_both("hold-some", |cluster| {
+        let nodes = ["worker-1", "worker-2", "worker-3", "worker-4"];
+        let nodes = nodes.map(|node| cluster.node(node));
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        let [one, two, three, four] = &nodes;
+        for node in [two, three] {
+            let bob = cluster.maint(["acquire", node]).holder("bob@laptop");
+            bob.succeeds();
+        }
+        // What comes next is for those that it got, and what to try again for those that it did not.
+        assert_snapshot!(cluster.maint(["hold", four, two, three, one, one, "-m", "rack"]).run(), @"
+        $ kubectl maint hold worker-4 worker-2 worker-3 worker-1 worker-1 -m rack
+        node/worker-4 on hold by alice@bastion
+        node/worker-1 on hold by alice@bastion
+        -- stderr
+        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
+        hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-2 worker-3 -m rack --take-over
+        error: node/worker-3 is held by bob@laptop (since [time], until [time], [length] left)
+        holds do not end by themselves: kubectl maint unhold worker-4 worker-1 ends them
+        on hold now, 2 of 4 nodes: worker-4, worker-1
+        -- exit code 3
+        ");
+        assert_eq!(
+            holder_of(cluster, one).as_deref(),
+            Some("kubeadm:alice@bastion")
+        );
+        assert_eq!(holder_of(cluster, two).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
 fn what_others_have_is_taken_over_after_a_confirmation_only() {
     on_both("hold-other", |cluster| {
         let node = cluster.node("worker-1");

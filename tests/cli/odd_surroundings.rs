@@ -99,7 +99,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-2 on hold by alice@bastion, instead of your lease until [time]
         -- stderr
         Warning: node/worker-1 and 1 more can't be read with your rights: it may not exist, and then its Lease stays behind
-        a hold does not end by itself: kubectl maint unhold worker-1 worker-2 ends it
+        holds do not end by themselves: kubectl maint unhold worker-1 worker-2 ends them
         all 2 nodes are on hold now
         -- exit code 0
         "#);

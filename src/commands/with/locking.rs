@@ -62,7 +62,7 @@ impl Locking<'_> {
                     .await;
             }
             None if others.len() > 1 => taking.all_or_none(others, &options).await,
-            None => taking.each(others, &options).await,
+            None => taking.what_can_be_had(others, &options).await,
         }
         if taking.is_clean() {
             let (entered, course) = self.enter(own).await;
