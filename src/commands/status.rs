@@ -32,9 +32,10 @@ use crate::terminal::Terminal;
 ///
 /// STATUS says more than kubectl of nodes that are not well: NotReady (reporting) has a kubelet that is
 /// alive, nobody hears of Partitioned ones, and somebody asserts that nothing runs on OutOfService
-/// ones. MisFenced is a node of which that is asserted although its kubelet is alive. To be sure of a
-/// node that looks ready, name it, or use --check-taints. Who fenced a node, when, how and why, and
-/// which hook is at work for it, is shown with -o wide, json and yaml.
+/// ones. Fenced is a node of which that was asserted, and that was restarted since: unfence is what is
+/// left to do. MisFenced is one whose kubelet is alive without that. To be sure of a node that looks
+/// ready, name it, or use --check-taints. Who fenced a node, when, how and why, and which hook is at
+/// work for it, is shown with -o wide, json and yaml.
 ///
 /// --pods shows the pods on such nodes, or on one: when they are evicted, which keep their name from a
 /// replacement, which wait for a finalizer; volumes that stay attached for nobody; and namespaces that

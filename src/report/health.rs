@@ -18,6 +18,7 @@ pub(crate) fn word(health: &Health) -> &'static str {
         Health::NotReady { .. } => "NotReady",
         Health::Partitioned { .. } => "Partitioned",
         Health::OutOfService { .. } => "OutOfService",
+        Health::Restarted { .. } => "Fenced",
         Health::MisFenced { .. } => "MisFenced",
         Health::Gone => "Gone",
     }
@@ -43,6 +44,9 @@ pub(crate) fn words(health: &Health, now: Now) -> String {
             format!("{word} (asserted by {}{which})", escape(by))
         }
         Health::OutOfService { by: None, .. } => format!("{word} (asserted by a taint alone)"),
+        Health::Restarted { by } => {
+            format!("{word} (restarted: unfence it, by {})", escape(by))
+        }
         Health::MisFenced { by: Some(by) } => {
             format!("{word} (taint on a live node, by {})", escape(by))
         }
@@ -72,6 +76,7 @@ pub(crate) fn status(row: &NodeRow, health: Option<&Health>, now: Now) -> String
 pub(crate) fn asserted_by(health: &Health) -> Option<&str> {
     match health {
         Health::OutOfService { by, .. } | Health::MisFenced { by } => by.as_deref(),
+        Health::Restarted { by } => Some(by),
         _ => None,
     }
 }
@@ -149,6 +154,13 @@ mod tests {
                     since: None,
                 }),
                 "OutOfService (asserted by a taint alone)",
+            ),
+            (
+                "Ready,SchedulingDisabled",
+                Some(Health::Restarted {
+                    by: "alice\u{1b}@bastion".to_owned(),
+                }),
+                "Fenced (restarted: unfence it, by alice\\u{1b}@bastion),SchedulingDisabled",
             ),
             (
                 "Ready",

@@ -66,7 +66,8 @@ pub(crate) struct Item {
     /// There is no such Node any more: only its Lease is left.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     node_gone: bool,
-    /// How the node is: Ready, NotReady, Partitioned, OutOfService, MisFenced or Gone.
+    /// How the node is: Ready, NotReady, Partitioned, OutOfService, Fenced, MisFenced or
+    /// Gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     node_health: Option<&'static str>,
     /// The node is not ready, and its kubelet says so.

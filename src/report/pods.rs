@@ -97,6 +97,7 @@ impl Item<'_> {
 fn node_word(health: &Health) -> &'static str {
     match health {
         Health::Gone => "NodeGone",
+        Health::Restarted { .. } => "NodeFenced",
         Health::MisFenced { .. } => "NodeMisFenced",
         Health::NotReady { reporting: true } => "NodeNotReady",
         _ => "NodeDown",

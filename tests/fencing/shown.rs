@@ -33,18 +33,20 @@ fn a_fenced_node_that_is_ready_again_is_shown_as_fenced() {
         "lastTransitionTime": "2026-01-02T03:04:05Z",
     }]}});
     stage.patch_status(&node, &ready);
-    let misfenced = "MisFenced (taint on a live node, by alice";
+    let fenced = "Fenced (restarted: unfence it, by alice";
     let held = row(&stage, &node);
-    assert!(
-        held.contains(" Held ") && held.contains(misfenced),
-        "{held}"
-    );
+    assert!(held.contains(" Held ") && held.contains(fenced), "{held}");
+    let json = stage.maint(["status", &node, "-o", "json"]).succeeds();
+    assert!(json.stdout.contains("\"nodeHealth\": \"Fenced\""), "{json}");
+    let earlier = json!({"status": {"nodeInfo": {"bootID": "boot-1"}}});
+    stage.patch_status(&node, &earlier);
+    let same_boot = row(&stage, &node);
+    let misfenced = "MisFenced (taint on a live node, by alice";
+    assert!(same_boot.contains(misfenced), "{same_boot}");
+    stage.patch_status(&node, &restarted);
     stage.maint(["release", &node]).succeeds();
     let free = row(&stage, &node);
-    assert!(
-        free.contains(" Free ") && free.contains(misfenced),
-        "{free}"
-    );
+    assert!(free.contains(" Free ") && free.contains(fenced), "{free}");
     stage.maint(["unfence", &node]).succeeds();
     let lease = stage.get(&["lease", "-n", "kube-node-maintenance", &node]);
     let lease = lease.expect("its Lease stays");

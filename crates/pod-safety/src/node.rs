@@ -33,7 +33,14 @@ pub enum Health {
         /// What became of the node since that was recorded.
         since: Option<Since>,
     },
-    /// Somebody asserts that nothing runs there, and its kubelet is alive.
+    /// It was fenced and has been restarted since: its kubelet is alive, and what ran there before is gone.
+    /// What is left to do is to unfence it.
+    Restarted {
+        /// Who fenced it.
+        by: String,
+    },
+    /// Somebody asserts that nothing runs there, and its kubelet is alive, of the boot that was fenced or
+    /// of one that nobody recorded.
     MisFenced {
         /// Who, where our record says so.
         by: Option<String>,
@@ -171,12 +178,12 @@ impl Signs {
         let pulse = self.pulse(now);
         if self.out_of_service.is_asserted() {
             let by = self.record.as_ref().map(|record| record.who.clone());
-            return match pulse {
-                Some(Pulse::Alive | Pulse::Fading) => Health::MisFenced { by },
-                Some(Pulse::Silent) | None => Health::OutOfService {
-                    by,
-                    since: self.since,
-                },
+            return match (pulse, self.since, by) {
+                (Some(Pulse::Alive | Pulse::Fading), Some(Since::Restarted), Some(by)) => {
+                    Health::Restarted { by }
+                }
+                (Some(Pulse::Alive | Pulse::Fading), _, by) => Health::MisFenced { by },
+                (Some(Pulse::Silent) | None, since, by) => Health::OutOfService { by, since },
             };
         }
         let reporting = pulse == Some(Pulse::Alive);
@@ -252,6 +259,7 @@ fn ahead(heartbeat: Instant, now: Now) -> Option<Span> {
 mod tests {
     use super::*;
     use crate::constants::OUT_OF_SERVICE;
+    use crate::fencing::How;
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
 
@@ -406,6 +414,59 @@ mod tests {
         assert_eq!(fenced(Status::Unknown, Known::Yes(Some(ago(9)))), live);
         assert_eq!(fenced(Status::False, unread()), live);
         assert_eq!(fenced(Status::True, Known::Yes(Some(ago(90)))), live);
+    }
+
+    #[test]
+    fn a_live_node_is_no_mistake_where_it_was_restarted_since_it_was_fenced() {
+        let record = Record {
+            who: "alice".to_owned(),
+            why: None,
+            when: String::new(),
+            how: How::PoweredOff("dark".to_owned()),
+            boot_id: "before".to_owned(),
+            node_uid: "u".to_owned(),
+            hold: None,
+        };
+        let by = || "alice".to_owned();
+        let mistake = || Health::MisFenced { by: Some(by()) };
+        let silent = Known::Yes(Some(ago(90)));
+        for (status, heartbeat, since, expected) in [
+            (
+                Status::True,
+                ago(9),
+                Since::Restarted,
+                Health::Restarted { by: by() },
+            ),
+            (
+                Status::False,
+                ago(9),
+                Since::Restarted,
+                Health::Restarted { by: by() },
+            ),
+            (Status::True, ago(9), Since::SameBoot, mistake()),
+            (Status::True, ago(9), Since::Unknown, mistake()),
+            (Status::True, ago(9), Since::NewNode, mistake()),
+        ] {
+            let signs = Signs {
+                out_of_service: OutOfService::Asserted,
+                record: Some(record.clone()),
+                since: Some(since),
+                ..signs(Some(status), Known::Yes(Some(heartbeat)))
+            };
+            assert_eq!(signs.health(Now::at(NOW)), expected, "{signs:?}");
+        }
+        let signs = Signs {
+            out_of_service: OutOfService::Asserted,
+            record: Some(record),
+            since: Some(Since::Restarted),
+            ..signs(Some(Status::Unknown), silent)
+        };
+        let since = Some(Since::Restarted);
+        let by = Some(by());
+        assert_eq!(
+            signs.health(Now::at(NOW)),
+            Health::OutOfService { by, since }
+        );
     }
 
     #[test]
