@@ -3,7 +3,7 @@
 use maintenance_lease::protocol::{Instant, Now};
 
 use super::verdict::Verdict;
-use crate::constants::POD_GC;
+use crate::constants::{HEARTBEAT_FRESH, POD_GC};
 use crate::facts::{Fenced, NodeSight, There, Told};
 use crate::fencing::record::Since;
 use crate::known::{Known, Why};
@@ -45,15 +45,13 @@ pub(super) fn none() -> Verdict {
 
 fn of_there(there: &There, now: Now) -> Vec<Verdict> {
     let signs = &there.signs;
-    let heartbeat = match &signs.heartbeat {
-        Known::Yes(Some(renewed)) => {
-            format!("its last heartbeat is {} old", age(now.earliest - *renewed))
-        }
-        Known::Yes(None) => "it has no heartbeat".to_owned(),
-        Known::Unknown(why) => format!("its heartbeat is not known: {why}"),
-    };
+    let heartbeat = &signs.heartbeat;
+    let alive = |words: &str| alive(words, heartbeat, now);
     let said = said(signs, now);
     match (signs.health(now), signs.pulse(now)) {
+        (Health::Restarted { .. }, _) => vec![alive(
+            "it was restarted since it was fenced, and its kubelet is alive: unfence it",
+        )],
         (Health::MisFenced { .. }, _) => vec![alive(
             "its kubelet is alive, although the out-of-service taint says that nothing runs there",
         )],
@@ -71,7 +69,10 @@ fn of_there(there: &There, now: Now) -> Vec<Verdict> {
         )],
         (_, Some(Pulse::Fading | Pulse::Silent)) => vec![Verdict::warn(
             SILENT,
-            format!("{said}, and {heartbeat}: what runs there may go on running"),
+            format!(
+                "{said}, and {}: what runs there may go on running",
+                beat(heartbeat, now)
+            ),
         )],
     }
 }
@@ -98,11 +99,26 @@ fn untold(signs: &Signs, now: Now) -> Why {
     }
 }
 
-fn alive(words: &str) -> Verdict {
-    Verdict::refuse(
-        ALIVE,
-        format!("{words}; it would have to be silent, its heartbeat 40s old"),
-    )
+/// That a kubelet is alive, how old its `heartbeat` is, and what would count as silence.
+fn alive(words: &str, heartbeat: &Known<Option<Instant>>, now: Now) -> Verdict {
+    let words = format!(
+        "{words}; {}; silent is what is not ready and has a heartbeat of {} or older",
+        beat(heartbeat, now),
+        age(HEARTBEAT_FRESH)
+    );
+    Verdict::refuse(ALIVE, words)
+}
+
+/// How old a heartbeat is.
+fn beat(heartbeat: &Known<Option<Instant>>, now: Now) -> String {
+    match trusted(heartbeat, now) {
+        Known::Yes(Some(renewed)) => {
+            format!("its last heartbeat is {} old", age(now.earliest - renewed))
+        }
+        Known::Yes(None) => "it has no heartbeat".to_owned(),
+        Known::Unknown(Why::Untold(words)) => words,
+        Known::Unknown(why) => format!("its heartbeat is not known: {why}"),
+    }
 }
 
 fn fenced(there: &There, now: Now) -> Option<Verdict> {
@@ -141,8 +157,10 @@ fn fenced(there: &There, now: Now) -> Option<Verdict> {
 fn of_gone(heartbeat: &Known<Option<Instant>>, now: Now) -> Vec<Verdict> {
     let gc = age(POD_GC);
     match trusted(heartbeat, now) {
-        Known::Yes(heartbeat) if is_fresh(heartbeat, now) => vec![alive(
+        Known::Yes(renewed) if is_fresh(renewed, now) => vec![alive(
             "there is no such Node, but a kubelet of that name is alive",
+            heartbeat,
+            now,
         )],
         Known::Yes(_) => vec![Verdict::warn(
             GONE,
@@ -163,6 +181,7 @@ fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
     let Some(Heard { told, heartbeat }) = heard else {
         return Verdict::unknown(ALIVE_UNKNOWN, "whether its kubelet is alive", why);
     };
+    let alive = |words: &str| alive(words, heartbeat, now);
     let heartbeat = trusted(heartbeat, now);
     if matches!(heartbeat, Known::Yes(heartbeat) if is_fresh(heartbeat, now)) {
         return alive("the node can't be read, but its kubelet is alive");
@@ -299,6 +318,40 @@ mod tests {
             let words = words(there);
             assert!(words.starts_with(expected), "{words}");
         }
+    }
+
+    #[test]
+    fn of_a_live_kubelet_the_age_that_was_measured_is_told_and_what_would_be_silence() {
+        let words = |heartbeat| {
+            let verdicts = check(&sight(node(Status::True, heartbeat)), None, Now::at(NOW));
+            verdicts[0].words.clone()
+        };
+        for (heartbeat, told) in [
+            (ago(1), "its last heartbeat is 1s old"),
+            (ago(90), "its last heartbeat is 90s old"),
+            (Known::Yes(None), "it has no heartbeat"),
+            (ahead(), "its heartbeat is 70m ahead of the clock"),
+            (Known::Unknown(Why::NotRead), "its heartbeat is not known: "),
+        ] {
+            let words = words(heartbeat);
+            let told = format!("it is ready: its kubelet can finish this; {told}");
+            assert!(words.starts_with(&told), "{words}");
+            let threshold = "; silent is what is not ready and has a heartbeat of 40s or older";
+            assert!(words.ends_with(threshold), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_was_restarted_since_it_was_fenced_is_to_be_unfenced() {
+        let mut back = node(Status::True, ago(5));
+        back.signs.out_of_service = OutOfService::Asserted;
+        back.signs.record = Some(record());
+        back.signs.since = Some(Since::Restarted);
+        let verdicts = check(&sight(back), None, Now::at(NOW));
+        assert_eq!((verdicts[0].id, verdicts[0].level), (ALIVE, Refuse));
+        let told = "it was restarted since it was fenced, and its kubelet is alive: unfence it; ";
+        let words = &verdicts[0].words;
+        assert!(words.starts_with(told), "{words}");
     }
 
     #[test]
