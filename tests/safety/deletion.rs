@@ -41,6 +41,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
           ok       rights           you may delete pods
         -- stderr
         error: not confirmed: owner, quorum; nothing was deleted
+        hint: safer, where node/worker-1 can be powered off or cut off: kubectl maint fence worker-1 -- HOOK
         hint: to give that up: kubectl maint force-delete pod/web-0 -n shop --confirm=owner,quorum -m "WHY"
         -- exit code 6
         "#);

@@ -80,9 +80,11 @@ fn where_nothing_is_given_up_the_line_says_so() {
         assert_eq!(run.code, 6, "{run}");
         let hint = format!(
             "error: not confirmed; nothing was deleted\n\
+             hint: safer, where node/{node} can be powered off or cut off: kubectl maint fence {node} -- HOOK\n\
              hint: nothing is given up; to delete it: kubectl maint force-delete pod/web-1 -n {} \
              --confirm=nothing -m \"WHY\"\n",
-            scene.namespace
+            scene.namespace,
+            node = scene.node,
         );
         assert!(run.stderr.ends_with(&hint), "{run}");
     });

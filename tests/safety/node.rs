@@ -46,6 +46,7 @@ fn every_pod_is_reported_on_and_the_node_goes() {
           ok
         -- stderr
         error: not confirmed: owner; nothing was deleted
+        hint: safer, where node/worker-1 can be powered off or cut off: kubectl maint fence worker-1 -- HOOK
         hint: to give that up: kubectl maint force-delete node/worker-1 --confirm=owner -m "WHY"
         -- exit code 6
         "#);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maintenance_lease::protocol::Now;
 use serde::Serialize;
 
-use crate::checks::{self, Level, Verdict};
+use crate::checks::{self, FENCED, Level, SILENT, Verdict};
 use crate::facts::{Facts, NodeFacts, NodeSight, PodSight};
 use crate::known::Known;
 
@@ -70,6 +70,22 @@ impl Report {
         }
     }
 
+    /// The node that nobody hears of, where nobody made sure either that nothing runs there: it could be
+    /// fenced instead.
+    #[must_use]
+    pub fn to_fence(&self) -> Option<&str> {
+        let found = |id, level| {
+            let mut checks = self.checks.iter();
+            checks.any(|verdict| verdict.id == id && verdict.level == level)
+        };
+        let is_silent = found(SILENT, Level::Warn) && !found(FENCED, Level::Ok);
+        let node = match self.target.kind {
+            "node" => Some(&self.target.name),
+            _ => self.target.node.as_ref(),
+        };
+        node.filter(|_| is_silent).map(String::as_str)
+    }
+
     /// The ids that have to be confirmed, once each.
     #[must_use]
     pub fn to_confirm(&self) -> Vec<&'static str> {
@@ -126,5 +142,51 @@ impl std::fmt::Display for Target {
     /// As kubectl names it: `pod/web-0`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.kind, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_node_could_be_fenced_unless_it_was() {
+        let target = |kind, name: &str, node: Option<&str>| Target {
+            kind,
+            namespace: None,
+            name: name.to_owned(),
+            uid: String::new(),
+            resource_version: String::new(),
+            node: node.map(ToOwned::to_owned),
+        };
+        let silent = || Verdict::warn(SILENT, "nobody hears of it");
+        let placed = || target("pod", "web-0", Some("worker-1"));
+        for (target, checks, expected) in [
+            (placed(), vec![silent()], Some("worker-1")),
+            (
+                target("node", "worker-1", None),
+                vec![silent()],
+                Some("worker-1"),
+            ),
+            (placed(), vec![], None),
+            (
+                target("pod", "web-0", None),
+                vec![Verdict::ok(SILENT, "it was never placed")],
+                None,
+            ),
+            (
+                placed(),
+                vec![silent(), Verdict::ok(FENCED, "it was fenced")],
+                None,
+            ),
+            (
+                placed(),
+                vec![silent(), Verdict::warn(FENCED, "an earlier boot was")],
+                Some("worker-1"),
+            ),
+        ] {
+            let report = Report { target, checks };
+            assert_eq!(report.to_fence(), expected, "{report:?}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! What people and programs are told: the report, the line to type, what became of it.
 
+use std::collections::BTreeSet;
+
 use maintenance_lease::protocol::identity;
 use maintenance_lease::{Error, NodeLease, Refused};
 use pod_safety::Known;
@@ -94,6 +96,7 @@ impl Work<'_> {
                 ids => format!("not confirmed: {}", ids.join(", ")),
             };
             terminal.error(&format!("{what}; {nothing}"));
+            self.offer_to_fence(&look.reports);
             let line = self.line(program, &look.reports, None);
             terminal.hint(match &missing.unconfirmed[..] {
                 [] => format!("nothing is given up; to delete it: {line}"),
@@ -103,6 +106,9 @@ impl Work<'_> {
         }
         let refused = missing.refused.join(", ");
         terminal.error(&format!("refused: {refused}; {nothing}"));
+        if !missing.refused.contains(&"lease") {
+            self.offer_to_fence(&look.reports);
+        }
         match look.holders().find(|holder| program.is_under(holder)) {
             Some(holder) if missing.refused.contains(&"lease") => {
                 let line = self.line(
@@ -129,6 +135,17 @@ impl Work<'_> {
             }
         }
         Code::UNSAFE
+    }
+
+    /// Names the safer way, where the nodes of `reports` are such that it could be gone.
+    fn offer_to_fence(&self, reports: &[Report]) {
+        let nodes: BTreeSet<&str> = reports.iter().filter_map(Report::to_fence).collect();
+        let program = self.session.program;
+        for node in nodes {
+            self.session.terminal.hint(format!(
+                "safer, where node/{node} can be powered off or cut off: {program} fence {node} -- HOOK"
+            ));
+        }
     }
 
     /// Says that somebody took the lease of a node after the report said that nobody had it.

@@ -16,6 +16,7 @@ mod testing;
 mod verdict;
 mod volumes;
 
+pub(crate) use node::{FENCED, SILENT};
 pub use verdict::{Level, Verdict};
 
 use maintenance_lease::protocol::Now;

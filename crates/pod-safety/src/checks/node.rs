@@ -12,9 +12,9 @@ use crate::words::age;
 
 const ALIVE: &str = "node-alive";
 const ALIVE_UNKNOWN: &str = "node-alive-unknown";
-const SILENT: &str = "node-silent";
+pub(crate) const SILENT: &str = "node-silent";
 const GONE: &str = "node-gone";
-const FENCED: &str = "fenced";
+pub(crate) const FENCED: &str = "fenced";
 
 /// What is heard of a node from elsewhere, for users who may not read nodes.
 #[derive(Clone, Copy)]

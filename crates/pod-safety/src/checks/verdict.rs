@@ -45,11 +45,11 @@ impl Verdict {
         }
     }
 
-    pub(super) fn ok(id: &'static str, words: impl Into<String>) -> Self {
+    pub(crate) fn ok(id: &'static str, words: impl Into<String>) -> Self {
         Self::new(id, Level::Ok, words)
     }
 
-    pub(super) fn warn(id: &'static str, words: impl Into<String>) -> Self {
+    pub(crate) fn warn(id: &'static str, words: impl Into<String>) -> Self {
         Self::new(id, Level::Warn, words)
     }
 
