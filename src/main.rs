@@ -80,7 +80,7 @@ fn say_usage(error: &clap::Error, line: &[OsString], name: &str) -> Code {
             false => None,
         };
         match failure.or_else(|| misuse::of_another(error, line, name)) {
-            Some(failure) => commands::tell(&terminal, &failure),
+            Some(failure) => commands::tell(&terminal, &failure, None),
             None => terminal.raw_stderr(text.trim_end()),
         }
         code

@@ -149,6 +149,11 @@ impl Again {
         self.why.as_deref().unwrap_or(NO_REASON)
     }
 
+    /// The verb that was typed, by its name; empty where there was none.
+    pub(crate) fn verb(&self) -> &str {
+        &self.verb
+    }
+
     /// Waiting was asked for already.
     pub(crate) fn waits(&self) -> bool {
         self.waits

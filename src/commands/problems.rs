@@ -7,20 +7,19 @@ use std::time::Duration;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{ApiError, Error, Refused, RowDetail};
 
+use crate::cli::again::Again;
 use crate::cli::program::Program;
 use crate::cli::{duration, misuse};
 use crate::exit::Code;
 use crate::failure::{Failure, Obstacle};
 use crate::report::near::near_misses;
 use crate::report::refusal::{self, Asked};
+use crate::report::rights;
 use crate::report::time;
 use crate::report::verb::Verb;
 use crate::session::Session;
 use crate::terminal::{Terminal, escape};
 use connect::ConnectError;
-
-/// The manifest with the rights that the verbs need.
-const RIGHTS: &str = "deploy/rbac.yaml";
 
 /// How many unknown nodes are told one by one: of a wrong list, all would be too many.
 const MOST_UNKNOWN: usize = 20;
@@ -81,7 +80,10 @@ impl<'a> Problems<'a> {
                 let (message, hint) = refusal::lines(refused, Asked { program, ..asked });
                 (message, Some(hint))
             }
-            _ => words(failure, Some(self.session), self.verb),
+            _ => {
+                let typed = self.session.program.asked();
+                words(failure, Some(typed), Some(self.session), self.verb)
+            }
         };
         // What is the same for all nodes, such as a server that is gone, is told once.
         if self.told.borrow().contains(&message) {
@@ -153,9 +155,10 @@ impl<'a> Problems<'a> {
     }
 }
 
-/// Tells a problem that ends a command before it has a session.
-pub(crate) fn tell(terminal: &Terminal, failure: &Failure) {
-    let (message, hint) = words(failure, None, None);
+/// Tells a problem that ends a command, outside of its session. `typed` is what was asked for, where it could
+/// be read.
+pub(crate) fn tell(terminal: &Terminal, failure: &Failure, typed: Option<&Again>) {
+    let (message, hint) = words(failure, typed, None, None);
     if !message.is_empty() {
         terminal.error(&message);
     }
@@ -167,6 +170,7 @@ pub(crate) fn tell(terminal: &Terminal, failure: &Failure) {
 /// Message and hint.
 fn words(
     failure: &Failure,
+    typed: Option<&Again>,
     session: Option<&Session<'_>>,
     verb: Option<Verb>,
 ) -> (String, Option<String>) {
@@ -233,7 +237,10 @@ fn words(
         }
         (Failure::Lock(Error::MissingRight { right, source }), None) => (
             escape(&source.to_string()),
-            Some(format!("it takes the right to {right}: {RIGHTS} grants it")),
+            Some(format!(
+                "it takes the right to {right}: {}",
+                rights::granted(right, typed.map_or("", Again::verb))
+            )),
         ),
         (Failure::Lock(Error::NamespaceTerminating(_)), None) => (
             failure.to_string(),
@@ -252,7 +259,7 @@ fn words(
             ),
         ),
         (Failure::NotGivenBack { node, token, cause }, None) => {
-            let (cause, _) = words(cause, session, verb);
+            let (cause, _) = words(cause, typed, session, verb);
             let token = token
                 .as_ref()
                 .map(|token| format!(" --token {token}"))

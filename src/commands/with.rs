@@ -196,7 +196,7 @@ impl WithArgs {
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let codes = Codes::new(args);
     Ok(with(args, codes, start).await.unwrap_or_else(|failure| {
-        problems::tell(start.terminal, &failure);
+        problems::tell(start.terminal, &failure, Some(start.program.asked()));
         codes.of_failure(Code::of(&failure, None))
     }))
 }

@@ -14,6 +14,7 @@ pub(crate) mod near;
 pub(crate) mod pods;
 pub(crate) mod print;
 pub(crate) mod refusal;
+pub(crate) mod rights;
 pub(crate) mod safety;
 pub(crate) mod status;
 pub(crate) mod time;

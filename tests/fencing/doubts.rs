@@ -215,7 +215,7 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     node/worker-1 on hold until it is unfenced
     node/worker-1: the hold of its fencing is ended
     Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
-    hint: it takes the right to patch nodes: deploy/rbac.yaml grants it
+    hint: it takes the right to patch nodes: deploy/rbac.yaml grants it by ClusterRole kubectl-maint-fencer to group kubectl-maint:fencers
     -- exit code 1
     "#);
     stage.is_untouched(&node);

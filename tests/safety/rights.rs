@@ -133,22 +133,40 @@ fn who_may_not_even_read_the_target_is_told_what_it_takes() {
         let user = scene.user("dev", &[pods(&["watch"])]);
         let (namespace, node) = (&*scene.namespace, &*scene.node);
         let target = format!("node/{node}");
-        for (words, right) in [
+        let owner = format!("kubectl-maint-owner, bound in namespace {namespace}");
+        let to_group = |role| format!("kubectl-maint-{role} to group kubectl-maint:{role}s");
+        for (words, right, role) in [
             (
                 vec!["force-delete", "pod/web-1", "-n", namespace],
                 format!("get pods in namespace {namespace}"),
+                owner.clone(),
             ),
             (
                 vec!["force-delete", "-l", "app=web", "-n", namespace],
                 format!("list pods in namespace {namespace}"),
+                owner,
             ),
-            (vec!["force-delete", &target], "list pods".to_owned()),
-            (vec!["status", "--pods"], "list nodes".to_owned()),
-            (vec!["status", "--pods", node], "get nodes".to_owned()),
+            (
+                vec!["force-delete", &target],
+                "list pods".to_owned(),
+                to_group("operator"),
+            ),
+            (
+                vec!["status", "--pods"],
+                "list nodes".to_owned(),
+                to_group("viewer"),
+            ),
+            (
+                vec!["status", "--pods", node],
+                "get nodes".to_owned(),
+                to_group("viewer"),
+            ),
         ] {
             let run = scene.cluster.maint(words).kubeconfig(&user).run();
             assert_eq!(run.code, 1, "{run}");
-            let hint = format!("hint: it takes the right to {right}: deploy/rbac.yaml grants it\n");
+            let hint = format!(
+                "hint: it takes the right to {right}: deploy/rbac.yaml grants it by ClusterRole {role}\n"
+            );
             assert!(run.stderr.ends_with(&hint), "{run}");
         }
     });

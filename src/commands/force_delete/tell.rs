@@ -22,6 +22,7 @@ use crate::report::change::may_still_act;
 use crate::report::holder::of_node;
 use crate::report::refusal::{at_work, fenced};
 use crate::report::safety::{self, Lines, Outcome};
+use crate::session::Session;
 use crate::terminal::escape;
 
 impl Work<'_> {
@@ -265,7 +266,10 @@ impl Work<'_> {
 
     /// Tells a problem before the command's end.
     pub(super) fn tell_at_once(&self, failure: &Failure) -> Failure {
-        problems::tell(self.session.terminal, failure);
+        let Session {
+            terminal, program, ..
+        } = self.session;
+        problems::tell(terminal, failure, Some(program.asked()));
         Failure::Reported(Code::of(failure, None))
     }
 

@@ -14,11 +14,9 @@ use crate::cli::program::Program;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::refusal::fenced;
+use crate::report::rights::TO_JUDGE;
 use crate::report::time::{clock, length};
 use crate::terminal::escape;
-
-/// Which rights it takes to know.
-const RIGHTS: &str = "deploy/rbac.yaml grants fencers what it takes to know";
 
 /// Why `node` is not fenced.
 pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -> Failure {
@@ -43,7 +41,7 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                 "unknown whether node/{node} is alive: {}",
                 escape(&why.to_string())
             ),
-            RIGHTS.to_owned(),
+            TO_JUDGE.to_owned(),
         ),
         MassLoss(zone) => unsafe_(
             format!(
@@ -142,7 +140,7 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
             ),
             match why {
                 Why::Untold(_) => "set its clock, and see that it renews its heartbeat".to_owned(),
-                _ => RIGHTS.to_owned(),
+                _ => TO_JUDGE.to_owned(),
             },
         ),
         back::Refusal::Unrecorded => unsafe_(
