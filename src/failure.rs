@@ -113,6 +113,8 @@ pub(crate) enum Obstacle {
         how: String,
         /// What it was waited to be, such as `held`.
         awaited: &'static str,
+        /// How to find out why, where there is more to see.
+        hint: Option<String>,
     },
 }
 

@@ -379,7 +379,10 @@ impl Course<'_> {
         }
         match remains.is_over() {
             true => Ok(()),
-            false => Err(stuck(&site.node, &remains, self.args.timeout)),
+            false => {
+                let (timeout, program) = (self.args.timeout, site.program());
+                Err(stuck(&site.node, &remains, timeout, program))
+            }
         }
     }
 }

@@ -227,7 +227,9 @@ fn words(
                     let (message, hint) = refusal_words(refused, session, verb, true);
                     (message, hint, None)
                 }
-                Some(Obstacle::Stands { how, awaited }) => (how.clone(), None, Some(*awaited)),
+                Some(Obstacle::Stands { how, awaited, hint }) => {
+                    (how.clone(), hint.clone(), Some(*awaited))
+                }
                 None => (failure.to_string(), None, None),
             };
             (

@@ -164,6 +164,8 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
         run.stderr.contains("1 pod (told-crash/stays) is left"),
         "{run}"
     );
+    let hint = format!("hint: what they wait for: kubectl maint status --pods {node}\n");
+    assert!(run.stderr.ends_with(&hint), "{run}");
     let run = again().args(["-o", "json"]).args(hook).run();
     assert_eq!(run.code, 4, "{run}");
     let outcome: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");

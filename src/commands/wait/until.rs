@@ -298,6 +298,7 @@ impl<'a> Wait<'a> {
             _ => Obstacle::Stands {
                 how: awaited::stands(node, seen.lease.as_ref(), self.now()),
                 awaited: self.args.condition.state(),
+                hint: None,
             },
         }
     }

@@ -6,6 +6,7 @@ use pod_safety::Why;
 use pod_safety::fencing::Remains;
 use pod_safety::words::few;
 
+use crate::cli::program::Program;
 use crate::failure::{Failure, Obstacle};
 use crate::terminal::escape;
 
@@ -15,13 +16,16 @@ pub(crate) fn left(node: &str, remains: &Remains) -> String {
 }
 
 /// Something is left of a node when the time is over for which it was `waited`.
-pub(crate) fn stuck(node: &str, remains: &Remains, waited: Duration) -> Failure {
+pub(crate) fn stuck(node: &str, remains: &Remains, waited: Duration, program: &Program) -> Failure {
     Failure::TimedOut {
         node: node.to_owned(),
         waited,
         obstacle: Some(Obstacle::Stands {
             how: still_there(node, remains),
             awaited: "empty",
+            hint: Some(format!(
+                "what they wait for: {program} status --pods {node}"
+            )),
         }),
     }
 }
