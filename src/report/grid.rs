@@ -53,8 +53,10 @@ pub(crate) struct Grid {
     /// What is cut where it does not fit, in this order: a column, and the least that it is cut to,
     /// so that it still tells something.
     cuts: Vec<(usize, usize)>,
-    /// How wide each column has been so far, or is to be at least.
+    /// How wide each column has been so far.
     widths: Vec<usize>,
+    /// How wide each is to be for rows that come later, where there is room.
+    reserved: Vec<usize>,
     /// Some rows were printed: their columns can't get narrower.
     begun: bool,
 }
@@ -69,6 +71,7 @@ impl Grid {
     ) -> Self {
         Self {
             widths: vec![0; headers.len()],
+            reserved: vec![0; headers.len()],
             headers: shown.then(|| headers.iter().map(|&header| header.into()).collect()),
             fit,
             cuts,
@@ -76,13 +79,9 @@ impl Grid {
         }
     }
 
-    /// Leaves room for rows that come later, whatever the first are like. The last column needs
-    /// none: nothing stands behind it.
+    /// Leaves room for rows that come later, whatever the first are like, as far as there is any.
     pub(crate) fn reserve(&mut self, widths: impl IntoIterator<Item = usize>) {
-        let last = self.widths.len() - 1;
-        for (width, reserved) in self.widths[..last].iter_mut().zip(widths) {
-            *width = reserved;
-        }
+        self.reserved = widths.into_iter().collect();
     }
 
     /// The text of some rows, after the headers where they are the first.
@@ -93,30 +92,63 @@ impl Grid {
         self.align(&rows)
     }
 
-    /// Makes each column as wide as its widest cell so far, less what the terminal has no room for.
+    /// Makes each column as wide as its widest cell so far, less what the terminal has no room for. Where
+    /// it can't hold the rows even so, nothing is cut to make room: a wrapped row tells more whole.
     fn widen(&mut self, rows: &[Vec<Cell>]) {
-        let mut widths = self.widths.clone();
+        let mut whole = self.widths.clone();
         for row in rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
+            for (width, cell) in whole.iter_mut().zip(row) {
                 *width = cell.text.width().min(WIDEST).max(*width);
             }
         }
-        if let Some(fit) = self.fit {
-            let whole = widths.iter().sum::<usize>() + GAP * (widths.len() - 1);
-            let mut excess = whole.saturating_sub(fit);
-            for &(column, least) in &self.cuts {
-                let least = if self.begun {
-                    self.widths[column]
-                } else {
-                    least
-                };
-                let less = excess.min(widths[column].saturating_sub(least));
-                widths[column] -= less;
-                excess -= less;
-            }
-        }
-        self.widths = widths;
+        self.widths = match self.fit {
+            None => self.with_reserves(&whole),
+            Some(fit) => self
+                .fitted(&whole, fit)
+                .unwrap_or_else(|| self.wrapped(whole, fit)),
+        };
+        self.reserved.fill(0);
         self.begun = true;
+    }
+
+    fn with_reserves(&self, whole: &[usize]) -> Vec<usize> {
+        let reserved = self.reserved.iter();
+        whole.iter().zip(reserved).map(|(a, b)| *a.max(b)).collect()
+    }
+
+    /// Columns that are `whole` so wide, in a terminal of `fit` columns: room for rows to come is given up
+    /// before anything is cut. `None`: they can't be made to fit.
+    fn fitted(&self, whole: &[usize], fit: usize) -> Option<Vec<usize>> {
+        let mut widths = self.with_reserves(whole);
+        let all = widths.iter().sum::<usize>() + GAP * (widths.len() - 1);
+        let mut excess = all.saturating_sub(fit);
+        let mut narrow = |column: usize, least: usize| {
+            let less = excess.min(widths[column].saturating_sub(least));
+            widths[column] -= less;
+            excess -= less;
+        };
+        for &(column, least) in &self.cuts {
+            narrow(column, least.max(whole[column]));
+        }
+        for (column, &width) in whole.iter().enumerate() {
+            narrow(column, width);
+        }
+        for &(column, least) in &self.cuts {
+            // Nothing stands behind the last, so that it may be narrower than in earlier rows.
+            let is_free = !self.begun || column == whole.len() - 1;
+            let least = if is_free { least } else { self.widths[column] };
+            narrow(column, least);
+        }
+        (excess == 0).then_some(widths)
+    }
+
+    /// Columns of rows that a terminal wraps anyway: of anybody's texts no more than a line of it, so that
+    /// one row does not fill up all others.
+    fn wrapped(&self, mut whole: Vec<usize>, fit: usize) -> Vec<usize> {
+        for &(column, least) in &self.cuts {
+            whole[column] = whole[column].min(fit.max(least));
+        }
+        whole
     }
 
     /// The rows as lines, their cells cut to their columns on a terminal. Whatever else reads them gets
@@ -193,7 +225,38 @@ mod tests {
         assert_eq!(shown(25), "one   12345678   abcdefgh");
         assert_eq!(shown(22), "one   12345678   abcd…");
         assert_eq!(shown(19), "one   12345…   abc…");
-        assert_eq!(shown(1), "one   12…   abc…");
+        assert_eq!(shown(16), "one   12…   abc…");
+    }
+
+    #[test]
+    fn what_can_not_fit_is_whole() {
+        let row = |first: &str| vec![vec![first.into(), "12345678".into()]];
+        let mut grid = Grid::new(&["", ""], false, Some(20), vec![(1, 4)]);
+        assert_eq!(grid.rows(row("a-dozen-long")), "a-dozen-long   1234…");
+        assert_eq!(
+            grid.rows(row("a-dozen-longer")),
+            "a-dozen-longer   12345678"
+        );
+    }
+
+    #[test]
+    fn room_for_rows_to_come_is_given_up_before_anything_is_cut() {
+        let shown = |fit| {
+            let mut grid = Grid::new(&["A", "B", "C"], true, Some(fit), vec![(1, 3)]);
+            grid.reserve([0, 9, 5]);
+            let text = grid.rows(vec![vec!["1".into(), "2222".into(), "3".into()]]);
+            text.lines().last().map(ToOwned::to_owned)
+        };
+        for (fit, expected) in [
+            (21, "1   2222        3"),
+            (18, "1   2222     3"),
+            (16, "1   2222   3"),
+            (12, "1   2222   3"),
+            (11, "1   22…   3"),
+            (10, "1   2222   3"),
+        ] {
+            assert_eq!(shown(fit).as_deref(), Some(expected), "{fit}");
+        }
     }
 
     #[test]

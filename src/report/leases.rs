@@ -122,15 +122,13 @@ enum Column {
 }
 
 /// What is cut where a terminal is too narrow, in this order, and to how much at the least: API
-/// servers and elected processes have long names that nobody reads to the end.
-const CUTS: [(Column, usize); 7] = [
+/// servers and elected processes have long names that nobody reads to the end. What a Lease is found by
+/// stays whole.
+const CUTS: [(Column, usize); 4] = [
     (Column::Holder, 24),
-    (Column::Name, 24),
     (Column::Holder, 12),
-    (Column::Namespace, 13),
-    (Column::Name, 12),
-    (Column::Holder, 8),
     (Column::What, 16),
+    (Column::Holder, 8),
 ];
 
 impl Column {

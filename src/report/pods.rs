@@ -28,10 +28,6 @@ pub(crate) struct Layout {
 
 const HEADERS: [&str; 5] = ["NAMESPACE", "NAME", "NODE", "STATE", "OWNER"];
 
-/// What is cut where a terminal is too narrow, in this order, and to how much at the least: the column
-/// of [`HEADERS`].
-const CUTS: [(usize, usize); 3] = [(1, 24), (2, 16), (0, 13)];
-
 /// One thing that is stranded.
 #[derive(Clone, Copy, Debug)]
 enum Item<'a> {
@@ -145,11 +141,8 @@ pub(crate) fn table(stranded: &Stranded, layout: Layout, now: Now) -> Option<Str
     let rows: Vec<Vec<Cell>> = items(stranded)
         .map(|item| item.row(now).into_iter().take(columns).collect())
         .collect();
-    let cuts = if layout.wide {
-        Vec::new()
-    } else {
-        CUTS.to_vec()
-    };
+    // Names are typed again, and what becomes of them is what was asked for: nothing of that is cut.
+    let cuts = Vec::new();
     (!rows.is_empty())
         .then(|| Grid::new(&HEADERS[..columns], layout.headers, layout.fit, cuts).rows(rows))
 }

@@ -154,20 +154,20 @@ async fn every_kind_is_named() {
 }
 
 #[tokio::test]
-async fn a_terminal_cuts_long_names() {
+async fn a_terminal_cuts_holders_and_words_and_never_what_a_lease_is_found_by() {
     let fit = Some(80);
     assert_snapshot!(table(&all_kinds().await, Layout { fit, ..layout() }, noon()), @"
-    NAMESPACE       NAME           HOLDER     AGE   EXPIRY    WHAT
-    apps            never          <none>     0s    <none>    never used
-    kube-node-le…   worker-1       worker-1   30m   36s       node heartbeat
-    kube-node-le…   worker-2       worker-2   30m   9m ago    node heartbeat
-    kube-node-ma…   worker-1       carol@d…   30m   never     node maintenance
-    kube-node-ma…   worker-2       alice@b…   30m   29m       node maintenance
-    kube-system     apiserver-2…   apiserv…   30m   60m       API server on master-1
-    kube-system     kube-schedu…   master-…   30m   14s       coordinated leader el…
-    kube-system     kubeadm-ele…   kubeadm…   30m   60s ago   leader election
-    medik8s-leas…   node-worker…   self-no…   30m   54s       node remediation (med…
-    kube-system     master-1_0f…   <none>     0s    <none>    candidate for kube-sc…
+    NAMESPACE               NAME                                            HOLDER                                          AGE   EXPIRY    WHAT
+    apps                    never                                           <none>                                          0s    <none>    never used
+    kube-node-lease         worker-1                                        worker-1                                        30m   36s       node heartbeat
+    kube-node-lease         worker-2                                        worker-2                                        30m   9m ago    node heartbeat
+    kube-node-maintenance   worker-1                                        carol@desk                                      30m   never     node maintenance
+    kube-node-maintenance   worker-2                                        alice@bastion                                   30m   29m       node maintenance
+    kube-system             apiserver-2kmpl5pqrg7hjtu7f7uy2v7aqu            apiserver-2kmpl5pqrg7hjtu7f7uy2v7aqu_77         30m   60m       API server on master-1
+    kube-system             kube-scheduler                                  master-1_0f2b1d3c-5a60-4d2c-9d4e-6f6b7c8d9e0f   30m   14s       coordinated leader election (OldestEmulationVersion)
+    kube-system             kubeadm-elects                                  kubeadm-0                                       30m   60s ago   leader election
+    medik8s-leases          node-worker-2                                   self-node-remediation                           30m   54s       node remediation (medik8s)
+    kube-system             master-1_0f2b1d3c-5a60-4d2c-9d4e-6f6b7c8d9e0f   <none>                                          0s    <none>    candidate for kube-scheduler, 1.36.3
     ");
 }
 

@@ -6,18 +6,21 @@ use super::{Column, View};
 use crate::report::grid::{Cell, Grid};
 use crate::terminal::ALARM;
 
-/// What is cut where a terminal is too narrow, in this order, and to how much at the least: anybody's
-/// texts. Reasons come first, but an absurdly long holder of one node costs no other node its reason.
-const CUTS: [(Column, usize); 9] = [
+/// What is cut where a terminal is too narrow, in this order, and to how much at the least, never the names
+/// of nodes. Of a status the beginning tells most, of a reason all of it; an absurdly long holder of one node
+/// costs no other node its reason.
+const CUTS: [(Column, usize); 11] = [
     (Column::Fencing, 32),
     (Column::Holder, 32),
     (Column::LastHolder, 32),
+    (Column::Status, 13),
     (Column::Reason, 10),
     (Column::LastReason, 10),
     (Column::Holder, 12),
     (Column::LastHolder, 12),
+    (Column::Status, 10),
     (Column::Reason, 6),
-    (Column::Status, 13),
+    (Column::Holder, 8),
 ];
 
 /// In a wide table nothing is cut to less: it is wider than most terminals anyway.
@@ -31,7 +34,7 @@ impl Column {
             Self::State => "Expired".len(),
             Self::Age => "<none>".len(),
             Self::Left => "30m ago".len(),
-            Self::Status => "Ready,SchedulingDisabled".len(),
+            Self::Status => "NotReady".len(),
             Self::Acquired | Self::Renewed => "2006-01-02T15:04:05Z".len(),
             Self::Node | Self::Heartbeat | Self::Transitions | Self::Fencing => 0,
         }
