@@ -316,7 +316,9 @@ fn reentry(program: &Program, node: &str) -> String {
 fn by_unhold(asked: Asked<'_>, node: &str) -> String {
     let unhold = format!("{} unhold {node}", asked.program);
     match asked.verb {
-        Verb::Release => format!("release and --force are for leases, not holds: {unhold}"),
+        Verb::Release => {
+            format!("ask them, or end it as a hold, since release is for leases: {unhold}")
+        }
         _ => format!("ask them, or end it after a confirmation: {unhold}"),
     }
 }

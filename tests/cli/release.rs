@@ -149,7 +149,7 @@ fn a_hold_is_ended_by_another_verb() {
         $ kubectl maint release worker-1
         -- stderr
         error: node/worker-1 is on hold by alice@bastion: "disk" (since [time])
-        hint: release and --force are for leases, not holds: kubectl maint unhold worker-1
+        hint: ask them, or end it as a hold, since release is for leases: kubectl maint unhold worker-1
         -- exit code 3
         "#
         );
@@ -159,7 +159,7 @@ fn a_hold_is_ended_by_another_verb() {
         $ kubectl maint release worker-1 --force --yes
         -- stderr
         error: node/worker-1 is on hold by alice@bastion: "disk" (since [time])
-        hint: release and --force are for leases, not holds: kubectl maint unhold worker-1
+        hint: ask them, or end it as a hold, since release is for leases: kubectl maint unhold worker-1
         -- exit code 3
         "#
         );
