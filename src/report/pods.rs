@@ -155,6 +155,9 @@ pub(crate) fn names(stranded: &Stranded) -> Option<String> {
 
 /// How much there is, such as `2 nodes not well: 3 pods, 1 orphaned volume`.
 pub(crate) fn summary(stranded: &Stranded) -> String {
+    if stranded.nodes.is_empty() {
+        return "all nodes are well: nothing is stranded".to_owned();
+    }
     let count = |count: usize, word: &str| {
         let s = if count == 1 { "" } else { "s" };
         format!("{count} {word}{s}")

@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, Run, ago, on_real, requests};
+use crate::support::{Cluster, Run, ago, in_memory, on_real, requests};
 
 /// Makes a node of which nobody has heard for a while; its taint evicts what does not tolerate it.
 fn silent_node(cluster: &Cluster, short: &str) -> String {
@@ -203,6 +203,19 @@ fn pods_of_a_node_that_is_gone_are_found() {
         ");
         let all = cluster.maint(["status", "--pods"]).succeeds();
         assert!(all.stdout.contains("pod/left-0"), "{all}");
+    });
+}
+
+#[test]
+fn that_all_is_well_is_said() {
+    in_memory("all-well", |cluster| {
+        cluster.node("worker-1");
+        assert_snapshot!(cluster.maint(["status", "--pods"]).run(), @"
+        $ kubectl maint status --pods
+        -- stderr
+        all nodes are well: nothing is stranded
+        -- exit code 0
+        ");
     });
 }
 
