@@ -26,6 +26,11 @@ pub(crate) struct Arguments {
     shell: bool,
 }
 
+/// What a shell begins with.
+const GREETING: &str = "\
+`kubectl maint` is ready, on a cluster of 4 nodes in memory; `exit` ends it.
+Start with: kubectl maint status";
+
 /// Somebody at a terminal, what they want, and the command for it.
 struct Step {
     says: &'static str,
@@ -205,8 +210,7 @@ impl Waiter {
 
 async fn shell(practice: &Practice, path: OsString) -> Result<()> {
     let shell = env::var_os("SHELL").unwrap_or_else(|| "sh".into());
-    say("`kubectl maint` is ready, on a cluster in memory with four nodes; `exit` ends it.");
-    say("Start with: kubectl maint status");
+    say(GREETING);
     let status = Command::new(&shell)
         .env("KUBECONFIG", practice.kubeconfig())
         .env("PATH", path)
@@ -220,4 +224,16 @@ async fn shell(practice: &Practice, path: OsString) -> Result<()> {
 /// The person behind a holder.
 fn person(holder: &str) -> &str {
     holder.split('@').next().unwrap_or(holder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greeting_fits_a_terminal() {
+        for line in GREETING.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
 }

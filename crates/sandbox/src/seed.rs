@@ -38,13 +38,14 @@ impl Node {
         }
     }
 
-    /// The nodes of a small cluster, to try things on.
+    /// The nodes of a small cluster, to try things on. All take new pods, so that nobody thinks that a
+    /// lock cordons.
     pub fn small_cluster() -> [Self; 4] {
         [
             Self::named("control-plane-1"),
             Self::named("worker-1").label("pool", "general"),
             Self::named("worker-2").label("pool", "general"),
-            Self::named("worker-3").label("pool", "gpu").cordoned(),
+            Self::named("worker-3").label("pool", "gpu"),
         ]
     }
 
@@ -173,4 +174,14 @@ pub(crate) fn namespace(name: &str) -> Value {
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_to_try_things_on_take_new_pods() {
+        assert!(Node::small_cluster().iter().all(|node| !node.cordoned));
+    }
 }
