@@ -1,8 +1,7 @@
 //! What was asked of which nodes, as a next command needs it again.
 
-use std::ffi::OsStr;
-
 use std::collections::HashSet;
+use std::ffi::OsStr;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
