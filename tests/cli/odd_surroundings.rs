@@ -136,8 +136,11 @@ fn a_namespace_that_is_being_deleted() {
     in_memory("odd-namespace", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         cluster.maint(["acquire", &nodes[0]]).succeeds();
-        cluster.delete("/api/v1/namespaces/kube-node-maintenance");
-        // No Lease can be made in it.
+        let namespace = "/api/v1/namespaces/kube-node-maintenance";
+        // It stays, terminating, for as long as somebody else's finalizer is there.
+        let finalizers = json!({"metadata": {"finalizers": ["example.com/stays"]}});
+        cluster.patch(namespace, &finalizers);
+        cluster.delete(namespace);
         assert_snapshot!(cluster.maint(["acquire", &nodes[1]]).run(), @"
         $ kubectl maint acquire worker-2
         -- stderr
