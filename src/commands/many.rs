@@ -6,14 +6,17 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use tokio::sync::Notify;
 
 use super::targets::Target;
-use crate::exit::Code;
 use crate::failure::Failure;
 use crate::signals::asked_to_end;
 
 /// After Ctrl-C, how long what is under way may still take.
 pub(crate) const LAST_CHANCE: Duration = Duration::from_secs(2);
+
+/// Told where the verb has to be dropped, with all that it started.
+pub(crate) static LEAVING: Notify = Notify::const_new();
 
 /// Whether everything ran its course.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +118,7 @@ pub(crate) async fn interrupt() {
 pub(crate) fn exit_at_interrupt() {
     tokio::spawn(async {
         asked_to_end().await;
-        std::process::exit(Code::INTERRUPTED.number().into());
+        LEAVING.notify_one();
     });
 }
 

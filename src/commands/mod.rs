@@ -40,7 +40,18 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
         .enable_all()
         .build();
     let result = match runtime {
-        Ok(runtime) => runtime.block_on(verb(&cli.verb, start)),
+        Ok(runtime) => {
+            let result = runtime.block_on(async {
+                tokio::select! {
+                    biased;
+                    result = verb(&cli.verb, start) => result,
+                    () = many::LEAVING.notified() => Ok(Code::INTERRUPTED),
+                }
+            });
+            // A name that is still being looked up must not keep it from its end. A credential plugin is ended.
+            runtime.shutdown_background();
+            result
+        }
         Err(error) => Err(Failure::input(format!("can't start: {error}"))),
     };
     let code = result.unwrap_or_else(|failure| {
@@ -62,10 +73,10 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Unfence(args) => unfence::run(args, start).await,
         VerbArgs::With(args) => with::run(args, start).await,
         VerbArgs::Status(args) => status::run(args, start).await,
-        VerbArgs::Leases(args) => leases::run(args, start).await,
+        VerbArgs::Leases(args) => many::or_interrupted(leases::run(args, start)).await,
         VerbArgs::Wait(args) => wait::run(args, start).await,
         VerbArgs::ForceDelete(args) => force_delete::run(args, start).await,
-        VerbArgs::Version(args) => version::run(args, start).await,
+        VerbArgs::Version(args) => many::or_interrupted(version::run(args, start)).await,
         VerbArgs::Completion(args) => completion::run(args, start),
         VerbArgs::Reference(args) => reference::run(args, start),
     }

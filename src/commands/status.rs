@@ -12,6 +12,7 @@ use maintenance_lease::{Error, Sight};
 
 use self::follow::Follower;
 use self::picture::{Picture, Wanted};
+use super::many;
 use super::problems::Problems;
 use crate::cli::nodes::{NodeArgs, Selection};
 use crate::cli::output::{Format, OutputArgs};
@@ -108,7 +109,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
         selection => selection?,
     };
     if args.pods {
-        return pods::run(args, &selection, start).await;
+        return many::or_interrupted(pods::run(args, &selection, start)).await;
     }
     let session = start.reading().await?;
     let identity = session.locks.identity();
@@ -126,7 +127,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     if args.watch {
         report.go_on(args).await
     } else {
-        report.once(args).await
+        many::or_interrupted(report.once(args)).await
     }
 }
 
@@ -196,7 +197,8 @@ impl Report<'_> {
         let Self {
             session, wanted, ..
         } = self;
-        let mut follower = Follower::start(session, wanted, self.with_heartbeats()).await?;
+        let starting = Follower::start(session, wanted, self.with_heartbeats());
+        let mut follower = many::or_interrupted(starting).await?;
         let mut table = self.table(args).for_rows_to_come();
         let mut show = |picture: &Picture, items: &[Item]| self.show(&mut table, picture, items);
         let items = follower.first();

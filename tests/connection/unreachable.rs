@@ -1,6 +1,11 @@
 //! Servers that can't be reached are named, whether one request asks for them or several at once.
 
+use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::support::maint::Maint;
 
@@ -109,4 +114,36 @@ fn missing_configuration_is_hinted_at() {
             "{run:?}"
         );
     }
+}
+
+/// A name that takes long to look up keeps nobody waiting: neither the request nor the end.
+#[test]
+fn slow_name_lookup_ends_with_the_request() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let aliases = directory.path().join("aliases");
+    let opened = directory.path().join("opened");
+    // While nobody writes, the look-up waits in opening it. In the end somebody does: a test should fail, not hang.
+    let mut writer = Command::new("/bin/sh")
+        .args([
+            "-c",
+            r#"mkfifo "$0"; echo ready; sleep 60; : >"$1"; while echo >"$0"; do :; done"#,
+        ])
+        .args([&aliases, &opened])
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("a shell");
+    let mut ready = [0; 6];
+    let stdout = writer.stdout.as_mut().expect("a pipe");
+    stdout.read_exact(&mut ready).expect("it is made");
+    let run = Maint::version()
+        .args(["--server", "https://nowhere", "--request-timeout", "1s"])
+        .variable("HOSTALIASES", &aliases)
+        .run();
+    kill_process_group(Pid::from_child(&writer), Signal::KILL).expect("it is ours");
+    writer.wait().expect("it was killed");
+    let expected = "Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers)\n";
+    assert!(run.stderr.starts_with(expected), "{run:?}");
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(!opened.exists(), "{run:?}");
 }
