@@ -66,6 +66,6 @@ pub use exit::{Exit, Signal};
 pub use limits::Limits;
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Ignored, Running, Signals, check, end_by, entry, reap_orphans};
+pub use elsewhere::{Ignored, Running, Signals, check, end_by, entry, kill_tree, reap_orphans};
 #[cfg(target_os = "linux")]
-pub use linux::{Ignored, Running, Signals, check, end_by, entry, reap_orphans};
+pub use linux::{Ignored, Running, Signals, check, end_by, entry, kill_tree, reap_orphans};

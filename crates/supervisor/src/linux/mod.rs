@@ -17,6 +17,7 @@ mod signals;
 mod start;
 mod supervise;
 mod terminal;
+mod tree;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -29,6 +30,7 @@ pub use orphans::reap_orphans;
 pub use running::Running;
 pub use signals::{Ignored, Signals};
 pub use start::check;
+pub use tree::kill_tree;
 
 /// Makes this process a supervisor, or a command, where its first argument says so; else `None`,
 /// and the program goes on. To be called first of all in `main`, with all arguments.
