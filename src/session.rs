@@ -1,8 +1,11 @@
 //! What a verb works with: the way to the cluster, the handle on its locks, and the terminal.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
+use futures::poll;
 use maintenance_lease::{ClockWarning, Maintenance};
 
 use crate::cli::connection::{ConnectionArgs, USER_AGENT};
@@ -11,6 +14,7 @@ use crate::cli::program::Program;
 use crate::cli::writing::WriteArgs;
 use crate::failure::Failure;
 use crate::report::time;
+use crate::signals::asked_to_end;
 use crate::terminal::{Terminal, escape};
 use connect::{Connection, Environment, Notice, Notices, connect};
 
@@ -36,21 +40,34 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Start<'a> {
     /// Finds the API server. Sends nothing.
+    ///
+    /// # Caveats
+    /// Where a credential plugin was waited for, no signal by which this process is asked to end has its default effect
+    /// any more: what comes after it has to listen.
     pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
         let notices: Notices = Arc::new(|notice| {
             let terminal = Terminal::default();
             match notice {
                 Notice::ApiWarning(text) => terminal.warn(escape(&text)),
                 Notice::Trace(text) => terminal.raw_stderr(text),
+                Notice::SlowPlugin(command) => terminal.remark(format!(
+                    "waiting for credential plugin {}",
+                    escape(&command)
+                )),
             }
         });
-        Ok(connect(
-            &self.connection.flags(),
-            self.environment,
-            USER_AGENT,
-            &notices,
-        )
-        .await?)
+        let flags = self.connection.flags();
+        let mut connecting = pin!(connect(&flags, self.environment, USER_AGENT, &notices));
+        // Only a credential plugin takes time.
+        if let Poll::Ready(connection) = poll!(&mut connecting) {
+            return Ok(connection?);
+        }
+        // Ctrl-C at a terminal reaches the plugin too: that it ended by that is no news.
+        tokio::select! {
+            biased;
+            () = asked_to_end() => Err(Failure::Interrupted),
+            connection = connecting => Ok(connection?),
+        }
     }
 
     /// A session that only reads.

@@ -240,6 +240,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     }
     session.terminal.remark(words.begins());
     let events = told(session, &changes);
+    session.connection.leave_stdin();
     let command = supervisor::Command::new(args.command.clone());
     let command = variables::tell(command, &held);
     let mut teller = Teller::new(session);

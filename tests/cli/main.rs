@@ -10,6 +10,7 @@ mod verbs;
 mod acquire;
 mod bad_input;
 mod confirmation;
+mod credential_plugin;
 mod fencing;
 mod hold;
 mod interrupted;

@@ -3,22 +3,28 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
 use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
 use kube::client::Body;
 use tower::{BoxError, Layer, Service};
 
 use super::dial::basic;
-use super::environment::Environment;
 use super::error::{ConnectError, in_words};
-use super::exec_plugin::{Credential, Plugin, PluginError};
+use super::exec_plugin::{Credential, Plugin, PluginError, Stdin};
 use super::kubeconfig::AuthProvider;
 use super::selection::Target;
 use super::tls::Identity;
+use super::{Notice, Notices};
+
+/// A plugin that takes longer than this is named: it may wait for a person, or hang.
+const SLOW: Duration = Duration::from_secs(2);
 
 /// A token file is read again after this: service account tokens are replaced while a pod runs.
 const TOKEN_FILE_FRESH: Duration = Duration::from_secs(50);
@@ -39,7 +45,8 @@ impl Credentials {
     pub(super) fn of_user(
         target: &Target,
         identity: &Identity,
-        environment: &Environment,
+        stdin: &Stdin,
+        notices: &Notices,
     ) -> Result<Self, ConnectError> {
         let user = &target.user;
         let owner = || target.user_description.clone().unwrap_or_default();
@@ -73,11 +80,13 @@ impl Credentials {
             Some(exec)
                 if user.client_certificate.is_none() && user.client_certificate_data.is_none() =>
             {
-                let plugin = Plugin::new(exec, &target.cluster, environment.stdin_may_ask)?;
+                let plugin = Plugin::new(exec, &target.cluster, stdin)?;
                 Ok(Self::Plugin(Arc::new(PluginCredentials {
                     plugin,
                     identity: identity.clone(),
-                    current: tokio::sync::Mutex::default(),
+                    notices: Arc::clone(notices),
+                    is_named: AtomicBool::new(false),
+                    last: Mutex::default(),
                 })))
             }
             _ => Ok(Self::None),
@@ -170,13 +179,25 @@ impl TokenFile {
     }
 }
 
-/// What a plugin gave last. One request at a time asks it; the others wait for that answer.
+/// What a plugin gave last, or is about to give.
 pub(super) struct PluginCredentials {
     plugin: Plugin,
     identity: Identity,
-    current: tokio::sync::Mutex<Option<Given>>,
+    notices: Notices,
+    /// The plugin was slow once, and the person was told which one it is.
+    is_named: AtomicBool,
+    last: Mutex<Option<Login>>,
 }
 
+/// One run of the plugin. All requests wait for the same one, and those who give up leave it to the next: a login may
+/// take longer than a request. It ends with the last handle on it, of which the credentials have one.
+#[derive(Clone)]
+struct Login {
+    since: tokio::time::Instant,
+    given: Shared<BoxFuture<'static, Result<Given, PluginError>>>,
+}
+
+#[derive(Clone)]
 struct Given {
     header: Option<HeaderValue>,
     expires: Option<DateTime<Utc>>,
@@ -199,27 +220,64 @@ impl Given {
     }
 }
 
-impl PluginCredentials {
-    async fn header(&self) -> Result<Option<HeaderValue>, PluginError> {
-        let mut current = self.current.lock().await;
-        let is_fresh = |given: &&Given| given.expires.is_none_or(|at| Utc::now() < at);
-        if let Some(given) = current.as_ref().filter(is_fresh) {
-            return Ok(given.header.clone());
+impl Login {
+    fn begin(plugin: Plugin, identity: Identity) -> Self {
+        let given = async move { Given::take_over(&plugin.run().await?, &identity) };
+        Self {
+            since: tokio::time::Instant::now(),
+            given: given.boxed().shared(),
         }
-        let plugin = self.plugin.clone();
-        let credential = match tokio::task::spawn_blocking(move || plugin.run()).await {
-            Ok(credential) => credential?,
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        };
-        let given = Given::take_over(&credential, &self.identity)?;
-        let header = given.header.clone();
-        *current = Some(given);
-        Ok(header)
     }
 
-    /// The server refused what the plugin gave: the next request asks it again.
-    async fn forget(&self) {
-        *self.current.lock().await = None;
+    /// Whether it goes on, or what it gave is good still.
+    fn is_of_use(&self) -> bool {
+        match self.given.peek() {
+            None => true,
+            Some(Ok(given)) => given.expires.is_none_or(|at| Utc::now() < at),
+            Some(Err(_)) => false,
+        }
+    }
+}
+
+impl PluginCredentials {
+    async fn header(&self) -> Result<Option<HeaderValue>, PluginError> {
+        let login = self.login();
+        let is_slow = tokio::time::sleep_until(login.since + SLOW);
+        let given = tokio::select! {
+            biased;
+            given = login.given.clone() => given,
+            () = is_slow => {
+                self.name_plugin();
+                login.given.await
+            }
+        };
+        given.map(|given| given.header)
+    }
+
+    /// The last login, or a new one where that is of no use any more.
+    fn login(&self) -> Login {
+        let mut last = self.last();
+        match last.as_ref().filter(|login| login.is_of_use()) {
+            Some(login) => login.clone(),
+            None => last
+                .insert(Login::begin(self.plugin.clone(), self.identity.clone()))
+                .clone(),
+        }
+    }
+
+    fn name_plugin(&self) {
+        if !self.is_named.swap(true, Ordering::Relaxed) {
+            (self.notices)(Notice::SlowPlugin(self.plugin.command().to_owned()));
+        }
+    }
+
+    /// The server refused what the plugin gave: the next request asks it again, unless another one does already.
+    fn forget(&self) {
+        self.last().take_if(|login| login.given.peek().is_some());
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Login>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -270,9 +328,91 @@ where
             if answer.status() == StatusCode::UNAUTHORIZED
                 && let Credentials::Plugin(plugin) = &credentials
             {
-                plugin.forget().await;
+                plugin.forget();
             }
             Ok(answer)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures::future::{Either, select};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::kubeconfig::{Cluster, Exec, InteractiveMode};
+
+    /// The credentials of a shell script that finds its directory in `$0`.
+    fn credentials(
+        directory: &TempDir,
+        script: &str,
+    ) -> (PluginCredentials, Arc<Mutex<Vec<Notice>>>) {
+        let exec = Exec {
+            api_version: "client.authentication.k8s.io/v1".to_owned(),
+            command: "/bin/sh".to_owned(),
+            args: vec![
+                "-c".to_owned(),
+                script.to_owned(),
+                directory.path().display().to_string(),
+            ],
+            interactive_mode: InteractiveMode::Never,
+            ..Exec::default()
+        };
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let notices = Arc::clone(&told);
+        let credentials = PluginCredentials {
+            plugin: Plugin::new(&exec, &Cluster::default(), &Stdin::default()).expect("a plugin"),
+            identity: Identity::default(),
+            notices: Arc::new(move |notice| notices.lock().expect("no panic").push(notice)),
+            is_named: AtomicBool::new(false),
+            last: Mutex::default(),
+        };
+        (credentials, told)
+    }
+
+    /// Waits until the plugin has made a file.
+    async fn made(path: PathBuf) {
+        while !path.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_login_outlives_the_request_that_began_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |name| directory.path().join(name);
+        let script = r#"echo run >>"$0/runs"; until [ -e "$0/go" ]; do sleep 0.05; done
+            echo '{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {"token": "t"}}'"#;
+        let (credentials, _) = credentials(&directory, script);
+        let begun = pin!(made(file("runs")));
+        match select(pin!(credentials.header()), begun).await {
+            Either::Left(_) => panic!("it was not told to go on"),
+            // This request gives up.
+            Either::Right(_) => {}
+        }
+        fs::write(file("go"), "").expect("a file");
+        let header = credentials.header().await.expect("credentials");
+        assert_eq!(header.expect("a token"), "Bearer t");
+        assert_eq!(fs::read_to_string(file("runs")).expect("a file"), "run\n");
+    }
+
+    #[tokio::test]
+    async fn a_slow_plugin_is_named_once() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let script = r#"until [ -e "$0/go" ]; do sleep 0.05; done; exit 1"#;
+        let (credentials, told) = credentials(&directory, script);
+        let named = async {
+            while told.lock().expect("no panic").is_empty() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            fs::write(directory.path().join("go"), "").expect("a file");
+        };
+        let (one, other, ()) = futures::join!(credentials.header(), credentials.header(), named);
+        assert!(one.is_err() && other.is_err());
+        let told = told.lock().expect("no panic");
+        assert_eq!(*told, [Notice::SlowPlugin("/bin/sh".to_owned())]);
     }
 }

@@ -1,13 +1,20 @@
 //! Credential plugins: programs that the kubeconfig names to get a token or a client certificate from.
 
-use std::fs;
-use std::process::{Command, Stdio};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fs, io};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
+use futures::future::try_join;
+use rustix::process::getpgrp;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, Command};
 
 use super::error::in_words;
 use super::kubeconfig::{Cluster, Exec, InteractiveMode};
@@ -27,8 +34,8 @@ pub(super) enum PluginError {
     ApiVersion { version: String },
     #[error("exec: command must be specified")]
     NoCommand,
-    #[error("exec plugin cannot support interactive mode: standard input is not a terminal")]
-    NotInteractive,
+    #[error("exec plugin cannot support interactive mode: standard input {why}")]
+    NotInteractive { why: &'static str },
     #[error("exec: executable {command} not found")]
     NotFound {
         command: String,
@@ -77,14 +84,45 @@ pub(super) struct Credential {
 pub(super) struct Plugin {
     config: Exec,
     cluster: Option<ClusterInfo>,
-    stdin_may_ask: bool,
+    stdin: Stdin,
+}
+
+/// Whether a plugin may ask on stdin.
+#[derive(Clone, Default)]
+pub(super) struct Stdin {
+    is_terminal: bool,
+    is_taken: Arc<AtomicBool>,
+}
+
+impl Stdin {
+    /// It may, where stdin is a terminal.
+    pub(super) fn new(is_terminal: bool) -> Self {
+        Self {
+            is_terminal,
+            is_taken: Arc::default(),
+        }
+    }
+
+    /// Somebody else reads it from now on.
+    pub(super) fn take(&self) {
+        self.is_taken.store(true, Ordering::Relaxed);
+    }
+
+    fn check(&self) -> Result<(), PluginError> {
+        let why = match (self.is_terminal, self.is_taken.load(Ordering::Relaxed)) {
+            (true, false) => return Ok(()),
+            (true, true) => "is used by the command",
+            (false, _) => "is not a terminal",
+        };
+        Err(PluginError::NotInteractive { why })
+    }
 }
 
 impl Plugin {
     pub(super) fn new(
         config: &Exec,
         cluster: &Cluster,
-        stdin_may_ask: bool,
+        stdin: &Stdin,
     ) -> Result<Self, PluginError> {
         if !API_VERSIONS.contains(&config.api_version.as_str()) {
             return Err(PluginError::ApiVersion {
@@ -100,17 +138,22 @@ impl Plugin {
         Ok(Self {
             config: config.clone(),
             cluster,
-            stdin_may_ask,
+            stdin: stdin.clone(),
         })
     }
 
-    /// Runs the plugin and waits for it. It shares our stderr, and our stdin where it may ask there.
-    pub(super) fn run(&self) -> Result<Credential, PluginError> {
+    /// The program as the kubeconfig names it.
+    pub(super) fn command(&self) -> &str {
+        &self.config.command
+    }
+
+    /// Runs the plugin and waits for it. It shares our stderr, our process group, and our stdin where it may ask there.
+    /// Dropping the future ends it, with all that it started.
+    pub(super) async fn run(&self) -> Result<Credential, PluginError> {
         let interactive = match self.config.interactive_mode {
             InteractiveMode::Never => false,
-            InteractiveMode::IfAvailable => self.stdin_may_ask,
-            InteractiveMode::Always if self.stdin_may_ask => true,
-            InteractiveMode::Always => return Err(PluginError::NotInteractive),
+            InteractiveMode::IfAvailable => self.stdin.check().is_ok(),
+            InteractiveMode::Always => self.stdin.check().map(|()| true)?,
         };
         let request = Exchange {
             kind: "ExecCredential".to_owned(),
@@ -122,7 +165,8 @@ impl Plugin {
             status: None,
         };
         let request = serde_json::to_string(&request).map_err(|_| PluginError::Undecodable)?;
-        let output = Command::new(&self.config.command)
+        let mut command = Command::new(&self.config.command);
+        command
             .args(&self.config.args)
             .envs(
                 self.config
@@ -136,26 +180,27 @@ impl Plugin {
             } else {
                 Stdio::null()
             })
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|err| self.not_started(&err))?;
-        if !output.status.success() {
-            let status = match output.status.code() {
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        let output = async { Process::start(command, interactive).await?.output().await };
+        let (status, stdout) = output.await.map_err(|err| self.not_started(&err))?;
+        if !status.success() {
+            let status = match status.code() {
                 Some(code) => format!("exit code {code}"),
-                None => output.status.to_string(),
+                None => status.to_string(),
             };
             return Err(PluginError::Failed {
                 command: self.config.command.clone(),
                 status,
             });
         }
-        self.decode(&output.stdout)
+        self.decode(&stdout)
     }
 
-    fn not_started(&self, err: &std::io::Error) -> PluginError {
+    fn not_started(&self, err: &io::Error) -> PluginError {
         let command = self.config.command.clone();
         match err.kind() {
-            std::io::ErrorKind::NotFound => PluginError::NotFound {
+            io::ErrorKind::NotFound => PluginError::NotFound {
                 command,
                 install_hint: self.config.install_hint.clone(),
             },
@@ -199,6 +244,56 @@ impl Plugin {
             certificate,
             expires: expires.map(|time| time.to_utc()),
         })
+    }
+}
+
+/// A plugin's process. Dropped before it has ended, it is killed with all that it started: nobody waits for its answer.
+struct Process {
+    child: Child,
+    /// The terminal's modes before it, where it may ask there: killed while it hides what is typed, it can't set them
+    /// back.
+    modes: Option<Termios>,
+}
+
+impl Process {
+    /// Starts it beside the runtime: a file system may hang, and the deadlines of locks must not wait for it.
+    async fn start(mut command: Command, interactive: bool) -> io::Result<Self> {
+        let starting = tokio::task::spawn_blocking(move || {
+            let modes = interactive.then(|| tcgetattr(io::stdin()).ok()).flatten();
+            command.spawn().map(|child| Self { child, modes })
+        });
+        starting.await.map_err(io::Error::other)?
+    }
+
+    /// Waits for its end, and for that of its stdout.
+    async fn output(mut self) -> io::Result<(ExitStatus, Vec<u8>)> {
+        let pipe = self.child.stdout.take();
+        let reading = async {
+            let mut stdout = Vec::new();
+            if let Some(mut pipe) = pipe {
+                pipe.read_to_end(&mut stdout).await?;
+            }
+            Ok(stdout)
+        };
+        try_join(self.child.wait(), reading).await
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Once it was waited for, its number may be somebody else's.
+        let Some(pid) = self.child.id() else { return };
+        supervisor::kill_tree(pid);
+        // It may have ended by now.
+        let _ = self.child.start_kill();
+        let stdin = io::stdin();
+        if let Some(modes) = &self.modes
+            // Who is in the background would be stopped by that.
+            && tcgetpgrp(&stdin).is_ok_and(|foreground| foreground == getpgrp())
+        {
+            // The terminal may be gone.
+            let _ = tcsetattr(&stdin, OptionalActions::Now, modes);
+        }
     }
 }
 

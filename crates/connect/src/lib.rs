@@ -27,6 +27,7 @@ use http::HeaderValue;
 use self::credentials::Credentials;
 pub use self::environment::Environment;
 pub use self::error::{ConnectError, speaks_for_itself};
+use self::exec_plugin::Stdin;
 pub use self::flags::{Flags, Timeout};
 use self::tls::Identity;
 use self::transport::Options;
@@ -43,6 +44,15 @@ pub struct Connection {
     pub user: Option<String>,
     /// The longest time that one request may take; `None` is without limit.
     pub request_timeout: Option<Duration>,
+    stdin: Stdin,
+}
+
+impl Connection {
+    /// Leaves stdin to a command that is run from now on: a credential plugin may not ask there any more. What reads a
+    /// terminal behind the back of the command that has it is stopped, and this process with it.
+    pub fn leave_stdin(&self) {
+        self.stdin.take();
+    }
 }
 
 /// Something to tell the person while requests are under way.
@@ -52,6 +62,8 @@ pub enum Notice {
     ApiWarning(String),
     /// What `-v` asked to see of a request or an answer, without any secret.
     Trace(String),
+    /// The credential plugin of this name has run for two seconds: it may wait for a person, or hang. Told once a connection.
+    SlowPlugin(String),
 }
 
 /// Where notices go.
@@ -64,6 +76,10 @@ pub type Notices = Arc<dyn Fn(Notice) + Send + Sync>;
 /// When the kubeconfig can't be read, names something that doesn't exist, or holds a certificate, key or address that
 /// can't be used; and when the plugin fails.
 ///
+/// # Caveats
+/// There is no time limit for the plugin, which may have a person log in. Dropping the future ends it with all that it
+/// started, and so does dropping the client: not later than with the runtime.
+///
 /// # Panics
 /// Outside a tokio runtime, which the client's background task needs.
 pub async fn connect(
@@ -75,7 +91,8 @@ pub async fn connect(
     let target = selection::select(flags, environment)?;
     let request_timeout = flags.request_timeout.0;
     let identity = Identity::of_user(&target)?;
-    let credentials = Credentials::of_user(&target, &identity, environment)?;
+    let stdin = Stdin::new(environment.stdin_may_ask);
+    let credentials = Credentials::of_user(&target, &identity, &stdin, notices)?;
     credentials.obtain().await?;
     let options = Options {
         user_agent: HeaderValue::from_static(user_agent),
@@ -90,5 +107,6 @@ pub async fn connect(
         server: target.server.to_string().trim_end_matches('/').to_owned(),
         user: target.user_description,
         request_timeout,
+        stdin,
     })
 }

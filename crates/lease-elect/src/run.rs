@@ -88,5 +88,8 @@ fn notices() -> Notices {
     Arc::new(|notice| match notice {
         Notice::ApiWarning(text) => log::line(format_args!("Warning: {text}")),
         Notice::Trace(text) => log::trace(&text),
+        Notice::SlowPlugin(command) => {
+            log::line(format_args!("waiting for credential plugin {command}"));
+        }
     })
 }

@@ -2,6 +2,7 @@
 //! says: in plain HTTP before the in-memory server, under TLS before the real one.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -59,6 +60,7 @@ type Plan = Arc<dyn Fn(&Method, &str) -> Treatment + Send + Sync>;
 /// An open gate. Closes when it is dropped.
 pub(crate) struct Gate {
     pub(crate) kubeconfig: PathBuf,
+    pub(crate) address: SocketAddr,
     kept: Receiver<Kept>,
     accepting: JoinHandle<Infallible>,
 }
@@ -118,6 +120,7 @@ impl Cluster {
         let tls = certificate.map(tls);
         Gate {
             kubeconfig,
+            address,
             kept,
             accepting: RUNTIME.spawn(accept(listener, tls, keeper)),
         }

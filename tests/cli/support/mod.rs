@@ -5,11 +5,13 @@ mod gate;
 #[path = "../../support/inherited.rs"]
 mod inherited;
 mod look;
+mod plugin;
 mod run;
 mod terminal;
 
 pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_real};
 pub(crate) use gate::{Gate, Kept, Treatment};
 pub(crate) use look::{events_of, holder_of, requests};
+pub(crate) use plugin::Plugin;
 pub(crate) use run::{Maint, Run, Running};
 pub(crate) use terminal::{as_text, at_a_terminal};

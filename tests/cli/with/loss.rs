@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::{at_work, briefly, with};
 use crate::support::Treatment::{Keep, Pass};
-use crate::support::{Cluster, Gate, LEASES, Run, holder_of, on_both};
+use crate::support::{Cluster, Gate, LEASES, Plugin, Run, holder_of, on_both};
 
 /// Says when it is at work, and at the end what it was told.
 const CAREFUL: &str = "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; \
@@ -214,5 +214,27 @@ fn also_for_who_does_not_listen() {
         hint: the command is ended before its lease runs out; to see: kubectl maint status worker-1
         -- exit code 5
         "#);
+    });
+}
+
+#[test]
+fn because_its_credential_plugin_hangs() {
+    on_both("lost-login", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let plugin = cluster.plugin(Plugin::NEVER_HANGS);
+        let running = at_work(plugin.of(briefly(cluster, &node, CAREFUL)));
+        plugin.answers(0);
+        let run = running.ends();
+        assert_eq!(
+            (run.stdout.as_str(), run.code),
+            ("asked to end\n", 5),
+            "{run}"
+        );
+        let lost = format!("error: node/{node} could not be renewed in time (");
+        assert!(run.stderr.contains(&lost), "{run}");
+        // It ends with the command, and not when it pleases.
+        assert!(!plugin.has_outlived(), "{run}");
+        assert!(holder_of(cluster, &node).is_some());
     });
 }

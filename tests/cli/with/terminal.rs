@@ -7,21 +7,27 @@ use rexpect::session::{PtySession, spawn_with_options};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::SHORT;
-use crate::support::{Cluster, holder_of, on_real};
+use crate::support::{Cluster, Plugin, holder_of, on_real};
 
 const OUTER: &str = "outer> ";
 const INNER: &str = "inner> ";
 
 /// An interactive shell on a terminal of its own.
 fn outer_shell(cluster: &Cluster) -> PtySession {
+    let plugin = cluster
+        .maint::<&str>([])
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    shell_of(&plugin.command())
+}
+
+/// The same, in the environment of a run of the plugin.
+fn shell_of(plugin: &Command) -> PtySession {
     let mut command = Command::new("bash");
-    let plugin = cluster.maint::<&str>([]).command();
     let variables = plugin.get_envs();
     command
         .args(["--norc", "--noprofile", "--noediting", "-i"])
         .env_clear()
         .envs(variables.filter_map(|(name, value)| Some((name, value?))))
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("TERM", "dumb")
         .env("PS1", OUTER);
     let options = Options::new()
@@ -215,5 +221,59 @@ fn a_loss_is_told_again_when_the_screen_is_given_back() {
             sees(&mut shell, stage);
         }
         sees(&mut shell, OUTER);
+    });
+}
+
+/// A credential plugin that asks who one is, key by key, and takes no notice of Ctrl-C.
+fn interactive(cluster: &Cluster) -> Plugin {
+    let plugin = cluster.plugin(0);
+    plugin.asks(
+        "trap '' INT; stty -icanon; echo who are you >&2; read name; stty icanon; echo you are $name >&2",
+    );
+    plugin
+}
+
+#[test]
+fn its_credential_plugin_asks_there_before_the_command_and_never_beside_it() {
+    on_real("tty-login", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let plugin = interactive(cluster);
+        let mut shell = shell_of(&plugin.of(cluster.maint::<&str>([])).command());
+        // Each answer is good for one request: the plugin has to ask again, also for the renewals.
+        let limits = "--request-timeout 5s --grace 1s --lease-duration 11s";
+        says(
+            &mut shell,
+            &format!("$PLUGIN with -q {node} {limits} -- sleep 1000"),
+        );
+        for name in ["alice", "alice", "alice"] {
+            sees(&mut shell, "who are you");
+            says(&mut shell, name);
+            sees(&mut shell, "you are alice");
+        }
+        sees(&mut shell, "standard input is used by the command");
+        sees(&mut shell, OUTER);
+        says(&mut shell, "echo code $?");
+        sees(&mut shell, "code 5");
+    });
+}
+
+#[test]
+fn its_modes_are_set_back_after_a_credential_plugin_that_had_to_be_killed() {
+    on_real("tty-echo", |cluster| {
+        let node = cluster.node("worker-1");
+        let plugin = interactive(cluster);
+        let mut shell = shell_of(&plugin.of(cluster.maint::<&str>([])).command());
+        says(&mut shell, &format!("$PLUGIN acquire {node}"));
+        sees(&mut shell, "who are you");
+        shell.send_control('c').expect("somebody reads");
+        sees(&mut shell, "error: interrupted");
+        sees(&mut shell, OUTER);
+        says(
+            &mut shell,
+            "stty -a | tr ' ' '\\n' | grep -x -e icanon -e -icanon",
+        );
+        let shown = sees(&mut shell, OUTER);
+        assert_eq!(shown.trim(), "icanon");
     });
 }

@@ -72,10 +72,28 @@ fn who_still_connects_is_alive_and_can_be_asked_to_end(cluster: &Cluster) {
         let mut a = setup.run(&["true"]);
         assert_eq!((get(&a, "/healthz").0, get(&a, "/readyz").0), (200, 503));
         assert_eq!(get(&a, "/metrics").0, 503);
+        a.says("waiting for credential plugin /bin/sh");
         a.signal(signal);
         assert_eq!(a.code(), Some(code));
         a.says("asked to end");
     }
+    let lines = cluster.journal.lines();
+    let numbers: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line.strip_prefix("plugin "))
+        .flat_map(str::split_whitespace)
+        .collect();
+    assert_eq!(numbers.len(), 4, "{lines:?}");
+    for number in numbers {
+        eventually("the end of the plugin", || has_ended(number).then_some(()));
+    }
+}
+
+/// Whether a process is gone, or nobody has waited for it yet.
+fn has_ended(number: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| &rest[..1]);
+    matches!(state, None | Some("Z" | "X"))
 }
 
 /// Asks a candidate; returns the code and the whole answer.

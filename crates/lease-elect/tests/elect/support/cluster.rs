@@ -101,12 +101,12 @@ impl Cluster {
         self.write(namespace, &serde_json::to_string(&file).expect("JSON"))
     }
 
-    /// A kubeconfig whose credential plugin never comes to an end, unless nobody listens to it.
+    /// A kubeconfig whose credential plugin hangs with a process of its own. Both tell their numbers in the journal.
     pub(crate) fn kubeconfig_with_slow_plugin(&self) -> PathBuf {
         let plugin = json!({
             "apiVersion": "client.authentication.k8s.io/v1",
             "command": "/bin/sh",
-            "args": ["-c", "while echo; do sleep 0.1; done"],
+            "args": ["-c", "(trap '' TERM INT; sleep 90) & echo plugin $$ $! >>$JOURNAL; wait"],
             "interactiveMode": "Never",
         });
         let file = json!({

@@ -1,0 +1,111 @@
+//! A credential plugin that hangs: it is named, and ended by whoever interrupts the command.
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use rustix::process::Signal;
+
+use crate::support::{in_memory, on_both};
+
+const NAMED: &str = "waiting for credential plugin login\n";
+
+/// Verbs with their arguments.
+const LINES: [&str; 13] = [
+    "acquire NODE",
+    "renew NODE",
+    "release NODE",
+    "hold NODE -m why",
+    "unhold NODE",
+    "fence NODE --powered-off=unplugged",
+    "with NODE -- true",
+    "status NODE",
+    "status -w NODE",
+    "status --pods NODE",
+    "wait NODE",
+    "leases -A",
+    "version",
+];
+
+#[test]
+fn at_the_first_connection_is_named_once_and_ended_by_any_signal() {
+    for (prefix, signal) in [
+        ("login-int", Signal::INT),
+        ("login-term", Signal::TERM),
+        ("login-hup", Signal::HUP),
+        ("login-quit", Signal::QUIT),
+    ] {
+        on_both(prefix, |cluster| {
+            let node = cluster.node("worker-1");
+            let plugin = cluster.plugin(0);
+            let acquire = cluster.maint(["acquire", &node, "--request-timeout", "1s"]);
+            let run = plugin.of(acquire).until_it_says(NAMED);
+            run.is_sent(signal);
+            assert_snapshot!(run.ends(), @"
+            $ kubectl maint acquire worker-1 --request-timeout 1s
+            -- stderr
+            waiting for credential plugin login
+            error: interrupted
+            -- exit code 130
+            ");
+            assert!(!plugin.has_outlived());
+        });
+    }
+}
+
+#[test]
+fn keeps_no_verb_from_its_end() {
+    in_memory("login-verbs", |cluster| {
+        let node = cluster.node("worker-1");
+        let ends = |line: &str, answers| {
+            let plugin = cluster.plugin(answers);
+            let maint = cluster.maint(line.replace("NODE", &node).split(' '));
+            let run = plugin.of(maint).until_it_says(NAMED);
+            run.is_sent(Signal::TERM);
+            let run = run.ends();
+            assert_eq!(run.code, 130, "after {answers} answers: {run}");
+            assert!(!plugin.has_outlived(), "after {answers} answers: {run}");
+        };
+        std::thread::scope(|scope| {
+            for line in LINES {
+                // At the first connection, and at the first request.
+                scope.spawn(move || [0, 1].map(|answers| ends(line, answers)));
+            }
+        });
+    });
+}
+
+#[test]
+fn is_ended_where_a_request_took_too_long() {
+    on_both("login-late", |cluster| {
+        let node = cluster.node("worker-1");
+        let plugin = cluster.plugin(1);
+        let status = cluster.maint(["status", &node, "--request-timeout", "1s"]);
+        let run = plugin.of(status).run();
+        assert_eq!(run.code, 1, "{run}");
+        assert!(!plugin.has_outlived(), "{run}");
+    });
+}
+
+#[test]
+fn is_ended_by_a_second_ctrl_c_at_once() {
+    on_both("login-twice", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node]).succeeds();
+        // At the third request, which writes: a first Ctrl-C leaves that a moment.
+        let plugin = cluster.plugin(2);
+        let mut run = plugin
+            .of(cluster.maint(["release", &node]))
+            .until_it_says(NAMED);
+        while !run.is_over() {
+            run.interrupt();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint release worker-1
+        -- stderr
+        waiting for credential plugin login
+        -- exit code 130
+        ");
+        assert!(!plugin.has_outlived());
+    });
+}

@@ -1,0 +1,114 @@
+//! A way to a cluster whose credentials come from a plugin.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use control_plane::Authority;
+use serde_json::json;
+
+use super::{Cluster, Gate, Maint, Treatment};
+
+/// Counts its runs. Each answer is good for one request. After as many as it was told to give, it hangs with a process
+/// of its own, which no usual signal ends, and which says so where nobody has ended it.
+const SCRIPT: &str = r#"#!/bin/sh
+directory=${0%/*}
+echo run >>"$directory/runs"
+if [ "$(wc -l <"$directory/runs")" -gt "$(cat "$directory/answers")" ]; then
+    (trap '' INT TERM HUP QUIT; sleep 90; : >"$directory/outlived") &
+    wait
+fi
+cat "$directory/answer"
+"#;
+
+/// A credential plugin, called `login`, and a way to a cluster that asks for its credentials.
+pub(crate) struct Plugin {
+    directory: PathBuf,
+    _gate: Gate,
+}
+
+impl Cluster {
+    /// A plugin that hangs after so many answers.
+    pub(crate) fn plugin(&self, answers: u32) -> Plugin {
+        let authority = Authority::new("gate").expect("an authority");
+        let identity = authority.server(&["127.0.0.1"]).expect("a certificate");
+        // The gate brings whole answers, and a watch has none.
+        let gate = self.gate_as(Some(&identity), |_, path| match path.contains("watch") {
+            true => Treatment::Keep,
+            false => Treatment::Pass,
+        });
+        let version = "client.authentication.k8s.io/v1";
+        let answer = json!({
+            "apiVersion": version,
+            "kind": "ExecCredential",
+            "status": {"token": "any", "expirationTimestamp": "2020-01-01T00:00:00Z"},
+        });
+        let exec =
+            json!({"apiVersion": version, "command": "login", "interactiveMode": "IfAvailable"});
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            "clusters": [{"name": "test", "cluster": {
+                "server": format!("https://{}", gate.address),
+                "certificate-authority": "ca.crt",
+            }}],
+            "users": [{"name": "test", "user": {"exec": exec}}],
+        });
+        let directory = self
+            .directory()
+            .join(format!("login-{}", gate.address.port()));
+        std::fs::create_dir(&directory).expect("a directory of its own");
+        let plugin = Plugin {
+            directory,
+            _gate: gate,
+        };
+        plugin.write("ca.crt", &authority.pem());
+        plugin.write("answer", &answer.to_string());
+        plugin.write("kubeconfig", &kubeconfig.to_string());
+        plugin.write("login", SCRIPT);
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(plugin.directory.join("login"), executable).expect("it is ours");
+        plugin.answers(answers);
+        plugin
+    }
+}
+
+impl Plugin {
+    /// More answers than any run asks for.
+    pub(crate) const NEVER_HANGS: u32 = 1_000_000;
+
+    /// The same run, by credentials of the plugin.
+    pub(crate) fn of(&self, maint: Maint) -> Maint {
+        let path = format!("{}:/usr/bin:/bin", self.directory.display());
+        maint
+            .kubeconfig(self.directory.join("kubeconfig"))
+            .env("PATH", path)
+    }
+
+    /// It runs this script before each answer, and never hangs by itself. It has to have a terminal for that.
+    pub(crate) fn asks(&self, script: &str) {
+        self.write(
+            "login",
+            &format!("#!/bin/sh\n{script}\ncat \"${{0%/*}}/answer\"\n"),
+        );
+        let kubeconfig = self.directory.join("kubeconfig");
+        let text = std::fs::read_to_string(&kubeconfig).expect("a kubeconfig");
+        self.write("kubeconfig", &text.replace("IfAvailable", "Always"));
+    }
+
+    /// From now on it hangs after so many answers, those that it has given included.
+    pub(crate) fn answers(&self, count: u32) {
+        self.write("answers", &count.to_string());
+    }
+
+    /// Whether something of it was not ended, to be asked after the run: that is over only when nobody has its stderr
+    /// any more, which the plugin shares.
+    pub(crate) fn has_outlived(&self) -> bool {
+        self.directory.join("outlived").exists()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.directory.join(name), text).expect("a file");
+    }
+}
