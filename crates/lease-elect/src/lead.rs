@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{Error, HeldLease, Standing};
 use supervisor::{Command, Exit, Signals};
+use tokio::time::timeout;
 use under_lease::{News, Outcome};
 
 use crate::asked::Asked;
@@ -92,9 +94,16 @@ impl Lead {
         Code::of_daemon(outcome, self.release().await)
     }
 
-    /// Lets another lead at once. Returns whether the lead turned out to be lost.
+    /// Lets another lead at once, if that comes about before the lease has run out. Returns whether the lead turned out
+    /// to be lost.
     async fn release(self) -> bool {
-        match self.held.release().await {
+        let standing = self.held.standing();
+        let left = standing.deadline.since(Machine.boot()).to_duration();
+        let Ok(released) = timeout(left, self.held.release()).await else {
+            log::line("the lease could not be released before it ran out");
+            return false;
+        };
+        match released {
             Ok(_) => {
                 log::line("released the lease");
                 false

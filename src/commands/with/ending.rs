@@ -1,8 +1,10 @@
 //! After the command: its locks are given back, unless something of it may still run.
 
 use futures::future::join_all;
+use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{Instant, Span};
 use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, NodeLease, Subject};
+use tokio::time::timeout;
 use under_lease::{Outcome, Stage};
 
 use crate::commands::interruption::Interruption;
@@ -81,12 +83,19 @@ enum Fate {
     Lost,
 }
 
-/// Releases one, and tells what kept it from being released.
+/// Releases one, if that comes about before its lease has run out, and tells what kept it from being released.
 async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> Fate {
     let node = held.node().to_owned();
     let token = held.token();
     let lease = held.standing().lease;
-    let lost = match held.release().await {
+    let left = held.standing().deadline.since(Machine.boot()).to_duration();
+    let Ok(released) = timeout(left, held.release()).await else {
+        session.terminal.warn(format!(
+            "node/{node} could not be released before its lease ran out"
+        ));
+        return Fate::Left;
+    };
+    let lost = match released {
         Ok(None) => return Fate::Left,
         Ok(Some(change)) if change.done == Done::Released => return Fate::Released,
         Ok(Some(change)) => Lost {

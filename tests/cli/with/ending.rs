@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::{briefly, with};
-use crate::support::{Cluster, Running, holder_of, on_both};
+use crate::support::{Cluster, LEASES, Plugin, Running, holder_of, in_memory, on_both};
 
 /// A command that says its process id, with a child in a session of its own that says its own: both
 /// are deaf to TERM.
@@ -174,5 +174,40 @@ fn it_dies_with_a_killed_supervisor() {
         -- exit code 137
         "#);
         assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn without_a_release_where_its_credential_plugin_hangs() {
+    in_memory("end-login", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        // With and without a limit for requests, which ends the release; a lease that has run out does, too.
+        for (limits, why) in [
+            (
+                "--request-timeout 1s",
+                "could not be released: unknown whether",
+            ),
+            (
+                "--request-timeout 0 --grace 1s --lease-duration 18s",
+                "could not be released before its lease ran out",
+            ),
+        ] {
+            let plugin = cluster.plugin(Plugin::NEVER_HANGS);
+            let go = cluster.directory().join("go");
+            let script = format!("echo at work; until [ -e {go:?} ]; do sleep 0.1; done; exit 7");
+            let with = cluster.maint(["with", &node]).args(limits.split(' '));
+            let with = with.args(["--", "/bin/sh", "-c", &script]);
+            let mut running = plugin.of(with).start();
+            assert_eq!(running.line(), "at work");
+            plugin.answers(0);
+            std::fs::write(&go, "").expect("a file");
+            let run = running.ends();
+            assert_eq!(run.code, 7, "{run}");
+            assert!(run.stderr.contains(why), "{run}");
+            assert!(!plugin.has_outlived(), "{run}");
+            std::fs::remove_file(&go).expect("a file");
+            cluster.delete(&format!("{LEASES}/{node}"));
+        }
     });
 }
