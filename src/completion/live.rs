@@ -12,6 +12,7 @@ use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Maintenance, NodeLease, RowDetail};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::is_of_fencing;
+use tokio::time::timeout;
 
 use crate::cli::Cli;
 use crate::cli::connection::{ConnectionArgs, USER_AGENT};
@@ -20,7 +21,10 @@ use crate::report::holder::of_node;
 use connect::{Environment, Notices, connect};
 
 /// How long a person waits for names; the rest of two seconds is for the shell and kubectl.
-const LIMIT: Duration = Duration::from_millis(1500);
+const LIMIT: Duration = Duration::from_millis(1400);
+
+/// How long the end of what took too long may take.
+const END: Duration = Duration::from_millis(100);
 
 /// A name, and what to say about it.
 type Named = (String, String);
@@ -91,14 +95,13 @@ pub(super) fn targets(words: Vec<OsString>, typed: &str) -> Option<Vec<Completio
 /// The kinds of what is deleted by force.
 const KINDS: [(&str, &str); 2] = [("pod/", "A pod"), ("node/", "A Node with all its pods")];
 
-/// What `ask` returns, unless that takes too long: whatever hangs, a disk, a credential plugin or a
-/// server, ends with the process.
+/// What `ask` returns, unless even its end takes too long: a disk that hangs is left behind with the process.
 fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (done, answer) = mpsc::sync_channel(1);
     thread::Builder::new()
         .spawn(move || done.send(ask()))
         .ok()?;
-    answer.recv_timeout(LIMIT).ok()
+    answer.recv_timeout(LIMIT + END).ok()
 }
 
 /// What a half-typed command line says.
@@ -143,7 +146,7 @@ impl Line {
 
     /// The nodes that make sense for the verb, else all that it is not refused for.
     fn ask(&self) -> Option<Vec<Named>> {
-        runtime()?.block_on(async {
+        in_a_runtime(async {
             let (locks, _) = self.locks().await?;
             let mut refused = Vec::new();
             if self.is_for_locked_nodes() {
@@ -164,7 +167,7 @@ impl Line {
 
     /// The pods of the namespace that hang, else all.
     fn ask_for_pods(&self) -> Option<Vec<Named>> {
-        runtime()?.block_on(async {
+        in_a_runtime(async {
             let (locks, namespace) = self.locks().await?;
             let reader = Reader::new(locks.requests().clone());
             let rows = reader.pod_rows(&namespace).await.ok()?;
@@ -219,11 +222,15 @@ impl Line {
     }
 }
 
-fn runtime() -> Option<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
+/// What `asking` finds in time. A credential plugin that is not ready by then is ended.
+fn in_a_runtime<T>(asking: impl Future<Output = Option<T>>) -> Option<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .ok()
+        .ok()?;
+    let answer = runtime.block_on(async { timeout(LIMIT, asking).await.ok()? });
+    runtime.shutdown_background();
+    answer
 }
 
 fn is_typed(matches: &ArgMatches, flag: &str) -> bool {

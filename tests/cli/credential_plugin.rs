@@ -1,5 +1,6 @@
 //! A credential plugin that hangs: it is named, and ended by whoever interrupts the command.
 
+use std::os::unix::process::CommandExt as _;
 use std::time::Duration;
 
 use insta::assert_snapshot;
@@ -107,5 +108,18 @@ fn is_ended_by_a_second_ctrl_c_at_once() {
         -- exit code 130
         ");
         assert!(!plugin.has_outlived());
+    });
+}
+
+#[test]
+fn is_ended_with_a_completion_that_took_too_long() {
+    in_memory("login-tab", |cluster| {
+        let plugin = cluster.plugin(0);
+        let maint = plugin.of(cluster.maint(["release", ""]));
+        // It comes back when nobody has its stderr any more.
+        let output = maint.command().arg0("kubectl_complete-maint").output();
+        let output = output.expect("the plugin was built");
+        assert!(output.status.success(), "{output:?}");
+        assert!(!plugin.has_outlived(), "{output:?}");
     });
 }
