@@ -12,7 +12,8 @@
 //! supervisor, so that the tree below it, as `/proc` shows it, is all that came of the command,
 //! whatever groups and sessions it made. Where the supervisor is killed, the kernel kills the
 //! command and the caller adopts and ends the rest. Where *both* are killed at once the command
-//! itself still dies, but not what it started.
+//! itself still dies, but not what it started; nor the command, if it runs with other rights
+//! (`sudo`). Where both are stopped, nobody ends it by the deadline, but whichever goes on first.
 //!
 //! What another user owns (`sudo`) can't be signalled by either: it is counted and reported, also
 //! where `/proc` hides it (`hidepid`).

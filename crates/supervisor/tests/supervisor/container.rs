@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use libtest_mimic::{Completion, Trial};
+use rustix::process::Signal;
 
 use crate::harness::{FAR, Setup, unlimited};
 
@@ -39,6 +40,20 @@ pub(crate) fn tests() -> Vec<Trial> {
                     let events = caller.events();
                     assert!(events.starts_with("SupervisorLost, "), "{events}");
                     assert!(events.ends_with("unkillable: 0 })"), "{events}");
+                    assert_eq!(caller.rest(), b"");
+                }))
+            },
+        ),
+        Trial::ignorable_test(
+            "container::with_its_first_process_everything_dies_at_once",
+            || {
+                Ok(in_a_container(|setup| {
+                    // Longer than the test waits: it is the kernel that ends them.
+                    let mut caller = setup
+                        .grace(FAR)
+                        .sh("trap '' TERM; setsid sleep 1000 & echo ready; sleep 1000");
+                    assert_eq!(caller.line(), "ready");
+                    caller.signal(Signal::KILL);
                     assert_eq!(caller.rest(), b"");
                 }))
             },

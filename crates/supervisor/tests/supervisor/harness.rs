@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Failed, Trial};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -287,6 +287,20 @@ impl Process {
     /// Waits until it has ended.
     pub(crate) fn is_gone(&self) {
         readable(&self.descriptor);
+    }
+
+    /// Whether it has not.
+    pub(crate) fn lives(&self) -> bool {
+        let mut files = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        poll(&mut files, Some(&Timespec::default())).expect("a poll") == 0
+    }
+}
+
+/// Waits until a limit has passed that was set by now, so many milliseconds from then.
+pub(crate) fn is_past(limit: u64) {
+    let set = Instant::now();
+    while set.elapsed() <= Duration::from_millis(limit) {
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

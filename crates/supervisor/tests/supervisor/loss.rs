@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::harness::{FAR, Process, Result, send, tests, unlimited};
+use crate::harness::{Caller, FAR, Process, Result, is_past, send, tests, unlimited};
 
 tests![
     with_a_killed_caller_everything_ends,
@@ -12,6 +12,8 @@ tests![
     with_a_killed_supervisor_the_caller_ends_the_rest,
     with_a_killed_supervisor_what_has_ended_is_told,
     with_both_killed_the_command_itself_dies,
+    with_both_stopped_everything_ends_when_the_supervisor_goes_on,
+    with_both_stopped_everything_ends_when_the_caller_goes_on,
     terminal_signals_and_term_do_not_end_the_supervisor,
 ];
 
@@ -106,6 +108,42 @@ fn with_both_killed_the_command_itself_dies() -> Result {
     caller.signal(Signal::KILL);
     command.is_gone();
     assert_eq!(caller.rest(), b"");
+    Ok(())
+}
+
+/// A family whose caller and supervisor stand still, and whose time is over: nobody is left to end it.
+fn with_both_stopped() -> (Caller, [Process; 2], i32) {
+    let mut caller = unlimited().grace(300).sh(FAMILY);
+    let family = [caller.process(), caller.process()];
+    let supervisor = caller.supervisor();
+    caller.limits(1_000, 1_300);
+    // It would continue a supervisor that has stopped.
+    caller.signal(Signal::STOP);
+    caller.has_stopped();
+    send(supervisor, Signal::STOP);
+    is_past(1_300);
+    assert!(family.iter().all(Process::lives));
+    (caller, family, supervisor)
+}
+
+fn with_both_stopped_everything_ends_when_the_supervisor_goes_on() -> Result {
+    let (mut caller, family, supervisor) = with_both_stopped();
+    send(supervisor, Signal::CONT);
+    family.iter().for_each(Process::is_gone);
+    caller.signal(Signal::CONT);
+    let events = caller.events();
+    assert!(events.starts_with("OutOfTime, Exited("), "{events}");
+    assert!(events.ends_with("unkillable: 0 })"), "{events}");
+    Ok(())
+}
+
+fn with_both_stopped_everything_ends_when_the_caller_goes_on() -> Result {
+    let (mut caller, family, _) = with_both_stopped();
+    caller.signal(Signal::CONT);
+    family.iter().for_each(Process::is_gone);
+    let events = caller.events();
+    assert!(events.starts_with("OutOfTime, Exited("), "{events}");
+    assert!(events.ends_with("unkillable: 0 })"), "{events}");
     Ok(())
 }
 
