@@ -12,7 +12,7 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta};
 use control_plane::{ControlPlane, Identity, Kubeconfig};
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -24,6 +24,7 @@ use kube::client::Body;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot};
@@ -45,13 +46,21 @@ pub(crate) enum Treatment {
     LoseAnswer,
     /// It goes to the server, whose clock is ahead by so many seconds when the answer comes back.
     Ahead(i64),
+    /// It goes to the server, and only the beginning of the answer comes back: as much as looks like whole
+    /// elements of a list.
+    CutAnswer,
     /// It waits until the test lets it go, also when nobody waits for the answer any more.
     Keep,
     /// The server never sees it; this is the answer: a status code, and a `Retry-After` in seconds.
     Answer(u16, Option<u32>),
+    /// The server never sees it; something on the way answers with this status code, in plain text.
+    Foreign(u16),
     /// The server never sees it; the answer is a page at which somebody should log in, with status 200.
     Page,
 }
+
+/// What the gate's own answers say.
+const SAID: &str = "the gate says so";
 
 type Answer = UnsyncBoxBody<Bytes, kube::Error>;
 
@@ -268,12 +277,14 @@ impl Keeper {
                 move_date(&mut answer, seconds);
                 answer
             }
+            Treatment::CutAnswer => cut_short(forward(self.client.clone(), onwards).await).await,
             Treatment::LoseAnswer => {
                 forward(self.client.clone(), onwards).await;
                 cut.notify_one();
                 std::future::pending().await
             }
             Treatment::Answer(code, retry_after) => answer(code, retry_after),
+            Treatment::Foreign(code) => plain_text(code, None),
             Treatment::Page => login_page(),
             Treatment::Keep => {
                 let (go, gone) = oneshot::channel();
@@ -312,6 +323,19 @@ async fn forward(client: Client, request: Request<Body>) -> Response<Answer> {
         .expect("an answer that came in")
 }
 
+/// The answer up to the last comma between two objects, or to where its last object ends.
+async fn cut_short(answer: Response<Answer>) -> Response<Answer> {
+    let (parts, body) = answer.into_parts();
+    let body = body.collect().await.expect("an answer").to_bytes();
+    let last = |wanted: &[u8]| {
+        let mut windows = body.windows(wanted.len());
+        windows.rposition(|window| window == wanted)
+    };
+    let end = last(b"},{").or_else(|| last(b"}]")).expect("a list") + 1;
+    let begun = Full::new(body.slice(..end));
+    Response::from_parts(parts, begun.map_err(|never| match never {}).boxed_unsync())
+}
+
 fn move_date(answer: &mut Response<Answer>, seconds: i64) {
     let date = answer.headers()[DATE].to_str().expect("a date");
     let date = DateTime::parse_from_rfc2822(date).expect("a date") + TimeDelta::seconds(seconds);
@@ -331,14 +355,39 @@ fn login_page() -> Response<Answer> {
         .expect("an answer")
 }
 
-/// What an overloaded or ill server says by itself.
+/// What a server says by itself: a refusal in a `Status`, and in plain text that it has too much to do, or
+/// is ill.
 fn answer(code: u16, retry_after: Option<u32>) -> Response<Answer> {
-    let said = Full::new(Bytes::from_static(b"the gate says so\n"));
+    let status = StatusCode::from_u16(code).expect("a status code of the test");
+    if status == StatusCode::TOO_MANY_REQUESTS || !status.is_client_error() {
+        return plain_text(code, retry_after);
+    }
+    let refusal = json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": SAID,
+        "reason": status.canonical_reason().unwrap_or_default().replace(' ', ""),
+        "code": code,
+    });
+    said(code, retry_after, refusal.to_string())
+}
+
+fn plain_text(code: u16, retry_after: Option<u32>) -> Response<Answer> {
+    said(code, retry_after, format!("{SAID}\n"))
+}
+
+fn said(code: u16, retry_after: Option<u32>, body: String) -> Response<Answer> {
     let mut response = Response::builder().status(code);
     if let Some(seconds) = retry_after {
         response = response.header(RETRY_AFTER, seconds);
     }
     response
-        .body(said.map_err(|never| match never {}).boxed_unsync())
+        .body(
+            Full::from(body)
+                .map_err(|never| match never {})
+                .boxed_unsync(),
+        )
         .expect("a status code of the test")
 }

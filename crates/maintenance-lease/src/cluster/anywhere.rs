@@ -46,7 +46,7 @@ impl Api {
     ) -> Result<Vec<Candidate>, ApiError> {
         let path = path("v1beta1", "leasecandidates", namespace);
         match self.pages(&path, "", Candidate::from_json).await {
-            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            Err(error) if error.is_not_installed() => Ok(Vec::new()),
             listed => listed,
         }
     }

@@ -28,15 +28,24 @@ pub enum ApiError {
     /// The answer is not what an API server sends.
     #[error("error: the server's answer could not be read: {0}")]
     Unreadable(String),
-    /// Something else answered in the API server's place, such as a proxy's login page.
+    /// The answer ended before it was complete: a list lacks some of its elements.
+    #[error("the answer to {asked} was cut short on its way; try again")]
+    CutShort {
+        /// Method and path.
+        asked: String,
+    },
+    /// Something else answered in the API server's place, such as a proxy's login page; or a server that
+    /// does not have the API that was asked for.
     #[error(
-        "the server's answer to {asked} is not Kubernetes': it {what}; a proxy or a login page may be \
-         in the way"
+        "no Kubernetes API server answered {asked}: the answer {what}; check the server address and any \
+         proxy or login page in between"
     )]
     NotKubernetes {
         /// Method and path.
         asked: String,
-        /// What it does instead: a verb, and what begins it or what type it has.
+        /// The HTTP status code.
+        code: u16,
+        /// What the answer is instead, and how it begins.
         what: String,
     },
     /// Nothing was sent: there is no tokio runtime here.
@@ -47,6 +56,8 @@ pub enum ApiError {
 /// The fields of a `Status` that decisions and messages need, read leniently.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Status {
+    #[serde(default)]
+    kind: String,
     /// The HTTP status code.
     #[serde(default)]
     pub code: u16,
@@ -66,6 +77,11 @@ pub struct Status {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 struct Details {
+    /// The plural of the objects that it is about.
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    name: String,
     #[serde(default)]
     causes: Vec<Cause>,
 }
@@ -95,6 +111,20 @@ impl Status {
                 .replace(' ', "");
         }
         status
+    }
+
+    /// The body was a `Status`, as an API server's refusals are.
+    pub(crate) fn is_genuine(&self) -> bool {
+        self.kind == "Status"
+    }
+
+    /// It is about the object of this name among `plural`.
+    pub(crate) fn is_about(&self, plural: &str, name: &str) -> bool {
+        self.is_genuine()
+            && self
+                .details
+                .as_ref()
+                .is_some_and(|details| details.kind == plural && details.name == name)
     }
 
     /// One of the causes in the details is `reason`.
@@ -140,13 +170,29 @@ impl ApiError {
             .is_some_and(|status| status.code == code.as_u16())
     }
 
-    /// The object, or what contains it, is not there.
+    /// The API server says that the object that was asked for is not there, or the namespace in its path.
+    /// No other 404 counts: anything on the way can answer with one.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.is(StatusCode::NOT_FOUND)
     }
 
-    /// The user lacks the right.
+    /// The API server says that `namespace`, in which the object would be, is not there. It says so to a
+    /// create only: to all else, such an object is not found.
+    #[must_use]
+    pub fn is_missing_namespace(&self, namespace: &str) -> bool {
+        let is_named = |status: &Status| status.is_about("namespaces", namespace);
+        self.is_not_found() && self.status().is_some_and(is_named)
+    }
+
+    /// The server does not have the API that was asked for: a 404 that is about no object. A proxy's page
+    /// looks the same, so this decides nothing but whether to go without an optional API.
+    #[must_use]
+    pub fn is_not_installed(&self) -> bool {
+        matches!(self, Self::NotKubernetes { code: 404, .. })
+    }
+
+    /// The API server says that the user lacks the right.
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.is(StatusCode::FORBIDDEN)
@@ -177,6 +223,7 @@ impl ApiError {
             Self::Status(status) => status.code >= 500,
             Self::TimedOut(_)
             | Self::Transport(_)
+            | Self::CutShort { .. }
             | Self::Unreadable(_)
             | Self::NotKubernetes { .. } => true,
             Self::NoRuntime(_) => false,
@@ -235,7 +282,7 @@ mod tests {
 
     #[test]
     fn causes_are_found() {
-        let body = br#"{"details":{"causes":[{"reason":"NamespaceTerminating"}]}}"#;
+        let body = br#"{"kind":"Status","details":{"causes":[{"reason":"NamespaceTerminating"}]}}"#;
         let status = Status::read(StatusCode::FORBIDDEN, None, body);
         assert!(status.has_cause("NamespaceTerminating"));
         assert!(!status.has_cause("Other"));

@@ -69,7 +69,8 @@ impl Items {
         Ok(())
     }
 
-    /// Everything but the elements: the object with an empty array.
+    /// Everything but the elements: the object with an empty array. It is valid JSON only once the object
+    /// is complete.
     pub(crate) fn envelope(&self) -> &[u8] {
         &self.envelope
     }
@@ -136,6 +137,16 @@ mod tests {
                 serde_json::from_str(&envelope).expect("the envelope is JSON");
             assert_eq!(envelope["items"], serde_json::json!([]));
             assert_eq!(envelope["other"], serde_json::json!({"items": [9]}));
+        }
+    }
+
+    #[test]
+    fn the_envelope_is_complete_only_with_the_object() {
+        let body = r#"{"kind":"List","items":[{"a":"}]}"},{"b":[]}],"end":"]}"}"#;
+        for end in 0..body.len() {
+            let (_, envelope) = cut(&body[..end], 5);
+            let read = serde_json::from_str::<serde_json::Value>(&envelope);
+            assert!(read.is_err_and(|error| error.is_eof()), "{envelope}");
         }
     }
 

@@ -1,11 +1,16 @@
-//! Whether an answer is an API server's at all: what stands in the way to it, such as a proxy with a login
-//! page, answers in its place, and calls that a success.
+//! Whether an answer is the API server's, and to what was asked. What stands in the way to the server,
+//! such as a proxy with a login page, also answers: with pages, with status codes of its own, or with the
+//! beginning of the server's answer. Nothing may follow from those.
 
-use http::{HeaderValue, Response, header};
+use std::borrow::Cow;
+
+use http::{HeaderValue, Method, Response, StatusCode, header};
 use kube::client::Body;
+use percent_encoding::percent_decode_str;
+use serde::Deserialize;
 
-use super::error::ApiError;
-use super::requests::Call;
+use super::error::{ApiError, Status};
+use super::requests::{Accept, Call};
 
 /// As many characters of a body are told.
 const SHOWN: usize = 60;
@@ -13,32 +18,172 @@ const SHOWN: usize = 60;
 /// Where an answer comes from: what it is to, and what it says that it is.
 pub(crate) struct Origin<'c> {
     call: &'c Call,
+    code: StatusCode,
     content_type: Option<HeaderValue>,
+    retry_after: Option<u64>,
+}
+
+/// The object or the collection that a request is to, as its path says.
+struct Target<'c> {
+    /// As objects have it: `v1`, or `GROUP/VERSION`.
+    api_version: &'c str,
+    namespace: Option<Cow<'c, str>>,
+    plural: &'c str,
+    name: Option<Cow<'c, str>>,
+    /// It is to a part of the object, such as `status`.
+    in_part: bool,
+}
+
+/// What every object says of itself.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Object<'a> {
+    #[serde(borrow)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+impl<'c> Target<'c> {
+    /// `None` where the path is to no object of an API, such as `/version`.
+    fn of(path: &'c str) -> Option<Self> {
+        let path = path.split('?').next()?;
+        let (api_version, rest) = if let Some(path) = path.strip_prefix("/api/") {
+            path.split_once('/')?
+        } else {
+            let path = path.strip_prefix("/apis/")?;
+            let (group, rest) = path.split_once('/')?;
+            let version = rest.split('/').next()?;
+            let (api_version, rest) = path.split_at(group.len() + 1 + version.len());
+            (api_version, rest.strip_prefix('/')?)
+        };
+        let decoded = |text: &'c str| percent_decode_str(text).decode_utf8_lossy();
+        let segments: Vec<&str> = rest.split('/').collect();
+        let (namespace, rest) = match segments[..] {
+            ["namespaces", namespace, _, ..] => (Some(decoded(namespace)), &segments[2..]),
+            _ => (None, &segments[..]),
+        };
+        let (&plural, rest) = rest.split_first()?;
+        Some(Self {
+            api_version,
+            namespace,
+            plural,
+            name: rest.first().map(|name| decoded(name)),
+            in_part: rest.len() > 1,
+        })
+    }
+
+    /// `status` says that this object is not there, or the namespace that it would be in.
+    fn is_missing(&self, status: &Status) -> bool {
+        let is = |plural, name: &Option<Cow<'_, str>>| {
+            name.as_ref()
+                .is_some_and(|name| status.is_about(plural, name))
+        };
+        is(self.plural, &self.name) || is("namespaces", &self.namespace)
+    }
+
+    /// `object` answers `call`, which is to this.
+    fn is_answered_by(&self, object: &Object<'_>, call: &Call) -> bool {
+        if call.accept == Accept::Table {
+            return object.kind == "Table";
+        }
+        let is_of_its_api = object.api_version == self.api_version;
+        match (&call.method, &self.name) {
+            _ if self.in_part => true,
+            (&Method::DELETE, _) if object.kind == "Status" => true,
+            (&Method::POST, _) => {
+                let sent = call.body.as_ref().map(|(_, body)| &body[..]);
+                let sent: Object<'_> = sent
+                    .and_then(|sent| serde_json::from_slice(sent).ok())
+                    .unwrap_or_default();
+                is_of_its_api && object.kind == sent.kind
+            }
+            (_, Some(name)) => is_of_its_api && object.metadata.name == *name,
+            (_, None) => is_of_its_api && object.kind.ends_with("List"),
+        }
+    }
 }
 
 impl<'c> Origin<'c> {
     pub(crate) fn of(call: &'c Call, answer: &Response<Body>) -> Self {
+        let header = |name| answer.headers().get(name);
         Self {
             call,
-            content_type: answer.headers().get(header::CONTENT_TYPE).cloned(),
+            code: answer.status(),
+            content_type: header(header::CONTENT_TYPE).cloned(),
+            retry_after: header(header::RETRY_AFTER)
+                .and_then(|value| value.to_str().ok()?.parse().ok()),
         }
+    }
+
+    /// The error that this answer with `body` is, where its code is not one of success.
+    ///
+    /// A refusal is a `Status`, and one for what is missing names what was asked for. Too many requests
+    /// and failures of the server count whoever says so: they promise nothing.
+    pub(crate) fn refusal(&self, body: &[u8]) -> ApiError {
+        let status = Status::read(self.code, self.retry_after, body);
+        let is_servers = match self.code {
+            StatusCode::TOO_MANY_REQUESTS => true,
+            code if code.is_server_error() => true,
+            StatusCode::NOT_FOUND => {
+                let target = Target::of(&self.call.path);
+                target.is_some_and(|target| target.is_missing(&status))
+            }
+            code => code.is_client_error() && status.is_genuine(),
+        };
+        if is_servers {
+            return ApiError::Status(Box::new(status));
+        }
+        self.not_kubernetes(match status.is_genuine() {
+            true => format!("has status {} and says {:?}", status.code, status.message),
+            false => self.shown(body),
+        })
+    }
+
+    /// Expects the whole of what was asked for, in JSON: the object, or what surrounds the elements of a
+    /// list.
+    ///
+    /// # Errors
+    /// [`ApiError::NotKubernetes`], where it is something else; [`ApiError::CutShort`], where it is only
+    /// the beginning.
+    pub(crate) fn expect_answer(&self, body: &[u8]) -> Result<(), ApiError> {
+        self.expect_json(body)?;
+        let object: Object<'_> = serde_json::from_slice(body).map_err(|error| {
+            if error.is_eof() {
+                ApiError::CutShort {
+                    asked: self.asked(),
+                }
+            } else {
+                ApiError::Unreadable(error.to_string())
+            }
+        })?;
+        let target = Target::of(&self.call.path);
+        if target.is_none_or(|target| target.is_answered_by(&object, self.call)) {
+            return Ok(());
+        }
+        Err(self.not_kubernetes(format!(
+            "is an object of kind {:?} ({:?}) with the name {:?}",
+            object.kind, object.api_version, object.metadata.name
+        )))
     }
 
     /// Expects an object in JSON, as all answers of an API server are, in a body that begins like this.
     ///
     /// # Errors
     /// [`ApiError::NotKubernetes`], where it is something else.
-    pub(crate) fn expect_object(&self, beginning: &[u8]) -> Result<(), ApiError> {
+    pub(crate) fn expect_json(&self, beginning: &[u8]) -> Result<(), ApiError> {
         match beginning.trim_ascii_start().first() {
             Some(b'{') => Ok(()),
-            Some(_) => {
-                let shown = format!("begins with {:?}", one_line(beginning, SHOWN));
-                Err(self.not_kubernetes(match self.media_type() {
-                    Some(media_type) => format!("is {media_type} and {shown}"),
-                    None => shown,
-                }))
-            }
-            None => Err(self.not_kubernetes("is empty".to_owned())),
+            _ => Err(self.not_kubernetes(self.shown(beginning))),
         }
     }
 
@@ -46,7 +191,7 @@ impl<'c> Origin<'c> {
     /// told before something comes.
     ///
     /// # Errors
-    /// As [`expect_object`](Self::expect_object).
+    /// As [`expect_json`](Self::expect_json).
     pub(crate) fn expect_no_page(&self) -> Result<(), ApiError> {
         match self.media_type() {
             Some("text/html") => Err(self.not_kubernetes("is text/html".to_owned())),
@@ -55,10 +200,34 @@ impl<'c> Origin<'c> {
     }
 
     fn not_kubernetes(&self, what: String) -> ApiError {
-        let path = self.call.path.split('?').next().unwrap_or_default();
         ApiError::NotKubernetes {
-            asked: format!("{} {path}", self.call.method),
+            asked: self.asked(),
+            code: self.code.as_u16(),
             what,
+        }
+    }
+
+    /// Method and path.
+    fn asked(&self) -> String {
+        let path = self.call.path.split('?').next().unwrap_or_default();
+        format!("{} {path}", self.call.method)
+    }
+
+    /// An answer with a body that is none of an API server's: its status code, unless that is one of success,
+    /// its type, and how it begins.
+    fn shown(&self, body: &[u8]) -> String {
+        let line = one_line(body, SHOWN);
+        let last = match line.is_empty() {
+            true => "is empty".to_owned(),
+            false => format!("begins with {line:?}"),
+        };
+        let code = (!self.code.is_success()).then(|| format!("has status {}", self.code.as_u16()));
+        let media_type = self.media_type().filter(|_| !line.is_empty());
+        let media_type = media_type.map(|media_type| format!("is {media_type}"));
+        let first: Vec<String> = code.into_iter().chain(media_type).collect();
+        match first.is_empty() {
+            true => last,
+            false => format!("{} and {last}", first.join(", ")),
         }
     }
 
@@ -91,18 +260,24 @@ pub(crate) fn one_line(body: &[u8], most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::requests::Accept;
 
+    fn origin<'c>(call: &'c Call, code: u16, content_type: Option<&'static str>) -> Origin<'c> {
+        let mut answer = Response::new(Body::empty());
+        *answer.status_mut() = StatusCode::from_u16(code).expect("a code");
+        if let Some(content_type) = content_type {
+            let content_type = HeaderValue::from_static(content_type);
+            answer
+                .headers_mut()
+                .insert(header::CONTENT_TYPE, content_type);
+        }
+        Origin::of(call, &answer)
+    }
+
+    /// What is said of an answer to the reading of a list.
     fn said(content_type: Option<&'static str>, body: &[u8]) -> Option<String> {
-        let call = Call::get("/api/v1/nodes?watch=true".to_owned(), Accept::Json);
-        let origin = Origin {
-            call: &call,
-            content_type: content_type.map(HeaderValue::from_static),
-        };
-        origin
-            .expect_object(body)
-            .err()
-            .map(|error| error.to_string())
+        let call = Call::get("/api/v1/nodes?limit=5".to_owned(), Accept::Json);
+        let answer = origin(&call, 200, content_type).expect_answer(body);
+        answer.err().map(|error| error.to_string())
     }
 
     #[test]
@@ -112,7 +287,7 @@ mod tests {
         assert_eq!(
             said(Some("text/html; charset=utf-8"), page).as_deref(),
             Some(
-                r#"the server's answer to GET /api/v1/nodes is not Kubernetes': it is text/html and begins with "<!DOCTYPE html> <html> <head><title>Log \"in\"\u{1b}[31m</title></h…"; a proxy or a login page may be in the way"#
+                r#"no Kubernetes API server answered GET /api/v1/nodes: the answer is text/html and begins with "<!DOCTYPE html> <html> <head><title>Log \"in\"\u{1b}[31m</title></h…"; check the server address and any proxy or login page in between"#
             )
         );
     }
@@ -121,16 +296,138 @@ mod tests {
     fn what_has_no_readable_type_is_told_by_its_beginning() {
         for content_type in [None, Some(""), Some("; charset=utf-8")] {
             let said = said(content_type, b"OK").expect("an error");
-            assert!(said.contains("': it begins with \"OK\"; "), "{said}");
+            assert!(said.contains(": the answer begins with \"OK\"; "), "{said}");
         }
         let said = said(None, b" \n").expect("an error");
-        assert!(said.contains("': it is empty; "), "{said}");
+        assert!(said.contains(": the answer is empty; "), "{said}");
     }
 
     #[test]
-    fn an_object_is_taken_whatever_it_is_called() {
+    fn what_has_a_status_of_its_own_is_told_with_it() {
+        let call = Call::get("/api/v1/nodes".to_owned(), Accept::Json);
+        for (content_type, body, expected) in [
+            (
+                Some("text/plain"),
+                "no\n",
+                r#": the answer has status 404, is text/plain and begins with "no"; "#,
+            ),
+            (
+                None,
+                "no",
+                r#": the answer has status 404 and begins with "no"; "#,
+            ),
+            (
+                Some("text/plain"),
+                "",
+                ": the answer has status 404 and is empty; ",
+            ),
+            (
+                Some("application/json"),
+                r#"{"kind":"Status","reason":"NotFound","message":"no such \u001bAPI","details":{}}"#,
+                r#": the answer has status 404 and says "no such \u{1b}API"; "#,
+            ),
+        ] {
+            let said = origin(&call, 404, content_type).refusal(body.as_bytes());
+            assert!(said.is_not_installed() && !said.is_not_found());
+            let said = said.to_string();
+            assert!(said.contains(expected), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_taken_whatever_its_type_is_called() {
+        let list = br#" {"kind":"NodeList","apiVersion":"v1","metadata":{},"items":[]}"#;
         for content_type in [None, Some("application/json"), Some("text/plain")] {
-            assert_eq!(said(content_type, b" {\"kind\":\"Node\"}"), None);
+            assert_eq!(said(content_type, list), None);
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_an_answer_is_no_answer() {
+        let list = br#"{"kind":"NodeList","apiVersion":"v1","metadata":{},"items":[]}"#;
+        for end in 1..list.len() {
+            let said = said(None, &list[..end]).expect("an error");
+            assert_eq!(
+                said, "the answer to GET /api/v1/nodes was cut short on its way; try again",
+                "{end}"
+            );
+        }
+        let twice = [&list[..], &list[..]].concat();
+        assert!(said(None, &twice).is_some_and(|said| said.contains("could not be read")));
+    }
+
+    #[test]
+    fn an_answer_has_the_name_and_the_kind_that_were_asked_for() {
+        let read = "/apis/coordination.k8s.io/v1/namespaces/a/leases/n.1?timeout=5s";
+        let create = "/apis/coordination.k8s.io/v1/namespaces/a/leases";
+        let lease = "coordination.k8s.io/v1 Lease n.1";
+        let call = |method, path: &str, accept| Call {
+            method,
+            path: path.to_owned(),
+            accept,
+            body: Some(("application/json", br#"{"kind":"Lease"}"#.to_vec())),
+        };
+        for (method, path, accept, answer, fits) in [
+            (Method::GET, read, Accept::Json, lease, true),
+            (Method::PATCH, read, Accept::Json, lease, true),
+            (Method::DELETE, read, Accept::Json, lease, true),
+            (Method::DELETE, read, Accept::Json, "v1 Status ", true),
+            (Method::POST, create, Accept::Json, lease, true),
+            (
+                Method::GET,
+                read,
+                Accept::Table,
+                "meta.k8s.io/v1 Table ",
+                true,
+            ),
+            (Method::GET, "/version", Accept::Json, "  ", true),
+            (
+                Method::PATCH,
+                "/api/v1/nodes/n.1/status",
+                Accept::Json,
+                "v1 Node n.1",
+                true,
+            ),
+            (
+                Method::GET,
+                "/api/v1/namespaces/n.1",
+                Accept::Json,
+                "v1 Namespace n.1",
+                true,
+            ),
+            (
+                Method::GET,
+                "/api/v1/nodes/a%2Fb",
+                Accept::Json,
+                "v1 Node a/b",
+                true,
+            ),
+            (
+                Method::GET,
+                read,
+                Accept::Json,
+                "coordination.k8s.io/v1 Lease n.2",
+                false,
+            ),
+            (Method::GET, read, Accept::Json, "v1 Node n.1", false),
+            (Method::GET, read, Accept::Table, lease, false),
+            (Method::GET, create, Accept::Json, lease, false),
+            (
+                Method::POST,
+                create,
+                Accept::Json,
+                "coordination.k8s.io/v1 LeaseList ",
+                false,
+            ),
+            (Method::PATCH, read, Accept::Json, "v1 Status ", false),
+        ] {
+            let call = call(method, path, accept);
+            let words: Vec<&str> = answer.split(' ').collect();
+            let body = serde_json::json!({
+                "apiVersion": words[0], "kind": words[1], "metadata": {"name": words[2]},
+            });
+            let taken = origin(&call, 200, None).expect_answer(body.to_string().as_bytes());
+            assert_eq!(taken.is_ok(), fits, "{} {path}: {answer}", call.method);
         }
     }
 

@@ -110,7 +110,7 @@ impl Api {
             .map_err(|error| ApiError::Unreadable(error.to_string()))
     }
 
-    /// The node's Lease; `None` where there is none, or no namespace for it.
+    /// The node's Lease; `None` only where the server says that there is none.
     pub(crate) async fn lease(&self, node: &str) -> Result<Option<NodeLease>, ApiError> {
         self.lease_of(&self.repository, node).await
     }
@@ -139,7 +139,12 @@ impl Api {
         );
         let mut rows = Vec::new();
         match self.rows(path, |row| rows.push(row)).await {
-            Ok(()) => Ok(rows.pop().map_or(Sight::Missing, Sight::Row)),
+            Ok(()) => match rows.pop() {
+                Some(row) if row.name == node && rows.is_empty() => Ok(Sight::Row(row)),
+                _ => Err(ApiError::Unreadable(format!(
+                    "the table of node {node} has not exactly its row"
+                ))),
+            },
             Err(error) if error.is_not_found() => Ok(Sight::Missing),
             Err(error) if error.is_forbidden() => Ok(Sight::Forbidden),
             Err(error) => Err(error),

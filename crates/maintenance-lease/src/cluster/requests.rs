@@ -13,14 +13,14 @@ use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tower::{Service as _, ServiceBuilder};
 
-use super::error::{ApiError, Status};
+use super::error::ApiError;
 use super::items::Items;
 use super::origin::Origin;
 use super::server_time::ServerTime;
 use crate::env::{Env, Machine};
 
 /// What a request asks for in its answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accept {
     /// The object.
     Json,
@@ -119,7 +119,8 @@ impl Requests {
     /// ```
     ///
     /// # Errors
-    /// Where the server refuses or fails, something else answers in its place, or nothing comes in time.
+    /// Where the server refuses or fails, something else answers in its place, or nothing comes in time; also
+    /// where the answer is not of the kind and name that the path and the body ask for.
     ///
     /// # Caveats
     /// Dropping this future gives up on the answer: a write may take effect all the same.
@@ -132,7 +133,7 @@ impl Requests {
                 .collect_bytes()
                 .await
                 .map_err(|error| ApiError::Transport(Box::new(error)))?;
-            origin.expect_object(&body)?;
+            origin.expect_answer(&body)?;
             Ok(body)
         })
         .await
@@ -163,7 +164,8 @@ impl Requests {
     /// ```
     ///
     /// # Errors
-    /// As [`call`](Self::call), and the first that `each` returns.
+    /// As [`call`](Self::call), and the first that `each` returns. Only at the end is it known that the list
+    /// is complete: where this is an error, what `each` was given is not all there is.
     ///
     /// # Caveats
     /// Dropping this future gives up on the rest, and changes nothing.
@@ -183,13 +185,14 @@ impl Requests {
                 let frame = frame.map_err(|error| ApiError::Transport(Box::new(error)))?;
                 if let Some(piece) = frame.data_ref() {
                     if !begun && !piece.trim_ascii().is_empty() {
-                        origin.expect_object(piece)?;
+                        origin.expect_json(piece)?;
                         begun = true;
                     }
                     items.feed(piece, &mut each)?;
                 }
             }
-            origin.expect_object(items.envelope())?;
+            // Where the answer ended too early, the envelope is open.
+            origin.expect_answer(items.envelope())?;
             Ok(items.envelope().to_vec())
         })
         .await
@@ -232,21 +235,13 @@ impl Requests {
         if answer.status().is_success() {
             return Ok(answer);
         }
-        let code = answer.status();
-        let retry_after = answer
-            .headers()
-            .get(header::RETRY_AFTER)
-            .and_then(|value| value.to_str().ok()?.parse().ok());
+        let origin = Origin::of(call, &answer);
         let body = answer
             .into_body()
             .collect_bytes()
             .await
             .map_err(|error| ApiError::Transport(Box::new(error)))?;
-        Err(ApiError::Status(Box::new(Status::read(
-            code,
-            retry_after,
-            &body,
-        ))))
+        Err(origin.refusal(&body))
     }
 
     /// Ends `work` at the limit. Where nothing can wait, it does not begin: the client would panic.

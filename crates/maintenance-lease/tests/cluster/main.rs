@@ -4,6 +4,7 @@ mod support;
 
 mod elections;
 mod example;
+mod foreign_answers;
 mod keepers;
 mod keeping;
 mod lost_answers;

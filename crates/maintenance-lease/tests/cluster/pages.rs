@@ -76,7 +76,9 @@ async fn an_event_that_met_a_page_was_not_posted(cluster: Cluster) {
     let failure = alice.post_events(&[event], Duration::from_secs(60)).await;
     let said = failure.map(|error| error.to_string()).unwrap_or_default();
     assert!(
-        said.contains(r#"': it is text/html and begins with "<!DOCTYPE html> <title>Log in"#),
+        said.contains(
+            r#": the answer is text/html and begins with "<!DOCTYPE html> <title>Log in"#
+        ),
         "{said}"
     );
 }

@@ -72,6 +72,12 @@ pub(crate) enum Fate {
     AnsweredByPage,
     /// It doesn't get there: a page for people comes back, as a success.
     MetByPage,
+    /// It doesn't get there: something on the way answers this.
+    MetBy(Response<Body>),
+    /// The server carries it out, but something on the way answers this.
+    AnsweredBy(Response<Body>),
+    /// The server answers, and the body ends after as many bytes as this says of it.
+    CutShort(fn(&[u8]) -> usize),
     /// It doesn't get there: something on the way refuses it, perhaps with a `Retry-After`.
     Refused(StatusCode, Option<u32>),
     /// It doesn't get there: the connection breaks.
@@ -244,6 +250,18 @@ impl Wire {
                 return Ok(boxed(login_page()));
             }
             Fate::MetByPage => return Ok(boxed(login_page())),
+            Fate::MetBy(answer) => return Ok(boxed(answer)),
+            Fate::AnsweredBy(answer) => {
+                server.send(request).await?;
+                return Ok(boxed(answer));
+            }
+            Fate::CutShort(end) => {
+                let (mut parts, body) = server.send(request).await?.into_parts();
+                parts.headers.remove(header::CONTENT_LENGTH);
+                let body = body.collect_bytes().await?;
+                let begun = Body::from(body.slice(..end(&body)));
+                return Ok(boxed(Response::from_parts(parts, begun)));
+            }
             Fate::Refused(code, retry_after) => return Ok(boxed(answer(code, retry_after))),
             Fate::Reset => return Err(reset()),
             Fate::Swallowed => return pending().await,
