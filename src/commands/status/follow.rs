@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream::BoxStream;
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{ApiError, Error, LeaseEvent, NodeRowEvent, Sight, WatchEvent};
+use maintenance_lease::{Error, LeaseEvent, NodeRowEvent, Sight, WatchEvent};
 
 use super::picture::{Picture, Wanted};
 use super::read::{heartbeats, look_closer};
@@ -255,13 +255,7 @@ async fn next_of(rows: &mut Option<Rows>) -> Result<NodeRowEvent, Error> {
 
 /// It may be over after a while.
 fn passes_over(error: &Error) -> bool {
-    match error {
-        Error::Api(ApiError::Transport(_) | ApiError::TimedOut(_)) => true,
-        Error::Api(error) => {
-            error.is_throttled() || error.status().is_some_and(|status| status.code >= 500)
-        }
-        _ => false,
-    }
+    matches!(error, Error::Api(error) if error.may_pass())
 }
 
 impl Picture {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Reader;
 use super::pods::pod_path;
+use super::reader::read;
 
 /// What became of a request to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl Reader {
             )),
         };
         match self.requests().call(&call).await {
-            Ok(answer) => Ok(accepted(&answer)),
+            Ok(answer) => accepted(&answer),
             Err(error) if error.is_not_found() => Ok(Deletion::AlreadyGone),
             Err(error) if error.is(StatusCode::CONFLICT) => Ok(Deletion::Changed),
             Err(error) => Err(error),
@@ -87,10 +88,10 @@ impl Reader {
 
 /// What an accepted deletion did: the answer has the object as it is now, or, where nothing is left of it,
 /// as it was at last or not at all.
-fn accepted(answer: &[u8]) -> Deletion {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
+fn accepted(answer: &[u8]) -> Result<Deletion, ApiError> {
+    #[derive(Deserialize)]
     struct Answer {
+        #[serde(default)]
         metadata: Metadata,
     }
     #[derive(Default, Deserialize)]
@@ -98,11 +99,11 @@ fn accepted(answer: &[u8]) -> Deletion {
     struct Metadata {
         finalizers: Vec<String>,
     }
-    let answer: Answer = serde_json::from_slice(answer).unwrap_or_default();
-    match answer.metadata.finalizers {
+    let answer: Answer = read(answer)?;
+    Ok(match answer.metadata.finalizers {
         none if none.is_empty() => Deletion::Done,
         finalizers => Deletion::Held { finalizers },
-    }
+    })
 }
 
 /// The body of a deletion. Everything is said here: beside a body the server ignores the query, and a
@@ -132,6 +133,7 @@ mod tests {
 
     #[test]
     fn what_has_finalizers_left_is_held() {
+        let accepted = |answer: &[u8]| accepted(answer).expect("an answer");
         let held = br#"{"kind": "Node", "metadata": {"name": "a", "finalizers": ["x/y"]}}"#;
         let finalizers = vec!["x/y".to_owned()];
         assert_eq!(accepted(held), Deletion::Held { finalizers });

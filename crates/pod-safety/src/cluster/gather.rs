@@ -208,7 +208,7 @@ impl Reader {
     }
 
     /// All objects of a kind in a namespace, where they are `needed`.
-    async fn all<T: DeserializeOwned>(
+    async fn all<T: DeserializeOwned + Send>(
         &self,
         needed: bool,
         group: &str,

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Reader;
+use super::reader::read;
 
 impl Reader {
     /// The pod; `None` where there is none.
@@ -35,23 +36,21 @@ impl Reader {
     /// Where they can't be read.
     pub async fn pod_rows(&self, namespace: &str) -> Result<Vec<(String, String)>, ApiError> {
         #[derive(Deserialize)]
-        struct Table {
-            #[serde(default)]
-            rows: Vec<Row>,
-        }
-        #[derive(Deserialize)]
         struct Row {
             /// Name, readiness, status and more.
             cells: Vec<Value>,
         }
         let path = format!("/api/v1/namespaces/{}/pods", escape(namespace));
         let call = Call::get(format!("{path}?includeObject=None"), Accept::Table);
-        let table: Table = self.send(&call).await?;
-        let named = table.rows.iter().filter_map(|row| {
+        let mut named = Vec::new();
+        let each = |row: &[u8], _: &[u8]| {
+            let row: Row = read(row)?;
             let cell = |index: usize| Some(row.cells.get(index)?.as_str()?.to_owned());
-            Some((cell(0)?, cell(2)?))
-        });
-        Ok(named.collect())
+            named.extend(cell(0).zip(cell(2)));
+            Ok(())
+        };
+        self.requests().list(&call, "rows", each).await?;
+        Ok(named)
     }
 
     /// The pods of a node, in all namespaces.

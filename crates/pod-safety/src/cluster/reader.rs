@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Accept, ApiError, Call, Requests, escape};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 
 use crate::constants::HEARTBEATS;
 use crate::wire::micro_instant;
@@ -21,12 +21,11 @@ pub struct Reader {
     requests: Requests,
 }
 
-/// A page of a list.
+/// A page of a list, less its items.
 #[derive(Deserialize)]
-struct Page<T> {
+struct Page {
     #[serde(default)]
     metadata: PageMetadata,
-    items: Vec<T>,
 }
 
 #[derive(Default, Deserialize)]
@@ -78,7 +77,7 @@ impl Reader {
         read(&self.requests.call(call).await?)
     }
 
-    /// The object at `path`; `None` where there is none.
+    /// The object at `path`; `None` only where the server says that there is none.
     ///
     /// # Errors
     /// Where the server refuses or fails, nothing comes in time, or it is no `T`.
@@ -96,24 +95,15 @@ impl Reader {
     ///
     /// # Errors
     /// As [`get`](Self::get); also where a list took so long that its continuation expired (410).
-    pub async fn list<T: DeserializeOwned>(
+    pub async fn list<T: DeserializeOwned + Send>(
         &self,
         path: &str,
         query: &str,
     ) -> Result<Vec<T>, ApiError> {
-        let joint = if query.is_empty() { "" } else { "&" };
-        let first = format!("{path}?limit={PAGE}{joint}{query}");
-        let mut next = String::new();
         let mut objects = Vec::new();
-        loop {
-            let call = Call::get(format!("{first}{next}"), Accept::Json);
-            let page: Page<T> = self.send(&call).await?;
-            objects.extend(page.items);
-            if page.metadata.next.is_empty() {
-                return Ok(objects);
-            }
-            next = format!("&continue={}", escape(&page.metadata.next));
-        }
+        self.each(path, query, |object| objects.push(object))
+            .await?;
+        Ok(objects)
     }
 
     /// Hands every object of the collection at `path` that `query` selects to `each`, as the pages come
@@ -136,11 +126,11 @@ impl Reader {
                 each(read(object)?);
                 Ok(())
             });
-            let around: Page<IgnoredAny> = read(&listed.await?)?;
-            if around.metadata.next.is_empty() {
+            let page: Page = read(&listed.await?)?;
+            if page.metadata.next.is_empty() {
                 return Ok(());
             }
-            next = format!("&continue={}", escape(&around.metadata.next));
+            next = format!("&continue={}", escape(&page.metadata.next));
         }
     }
 
@@ -187,6 +177,6 @@ impl Reader {
     }
 }
 
-fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, ApiError> {
+pub(super) fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(answer).map_err(|error| ApiError::Unreadable(error.to_string()))
 }
