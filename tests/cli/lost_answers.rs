@@ -1,4 +1,5 @@
 //! Answers that get lost, come late, or are not what was hoped for.
 
+mod foreign;
 mod overloaded;
 mod writes;

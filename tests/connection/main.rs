@@ -6,6 +6,7 @@ mod acting_as;
 mod arguments;
 mod configuration;
 mod credentials;
+mod cut_short;
 mod limits;
 mod observing;
 mod proxies;

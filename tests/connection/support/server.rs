@@ -1,7 +1,7 @@
 //! An API server that only knows its version, or nothing at all: for certificates, answers and silences that the real
 //! one doesn't offer.
 
-use std::io::{BufRead as _, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -55,6 +55,17 @@ impl Server {
         })
     }
 
+    /// Answers each connection's first request like this, and hangs up.
+    pub(crate) fn hanging_up(answer: String) -> Self {
+        Self::start(move |stream, requests| {
+            let mut stream = BufReader::new(stream);
+            if let Some(head) = head(&mut stream) {
+                let _ = requests.send(head);
+                let _ = stream.get_mut().write_all(answer.as_bytes());
+            }
+        })
+    }
+
     fn start(handle: impl Fn(TcpStream, &Sender<String>) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -84,12 +95,9 @@ impl Server {
 fn serve(stream: impl Read + Write, headers: &str, requests: &Sender<String>) {
     let mut stream = BufReader::new(stream);
     loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if !matches!(stream.read_line(&mut head), Ok(1..)) {
-                return;
-            }
-        }
+        let Some(head) = head(&mut stream) else {
+            return;
+        };
         let _ = requests.send(head);
         let answer = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n{VERSION}",
@@ -104,6 +112,17 @@ fn serve(stream: impl Read + Write, headers: &str, requests: &Sender<String>) {
             return;
         }
     }
+}
+
+/// Line and headers of the next request; `None` where the client has hung up.
+fn head(stream: &mut impl BufRead) -> Option<String> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if !matches!(stream.read_line(&mut head), Ok(1..)) {
+            return None;
+        }
+    }
+    Some(head)
 }
 
 fn tls_config(identity: &Identity, protocols: &[&str]) -> Arc<ServerConfig> {

@@ -1,0 +1,130 @@
+//! Answers that come from something on the way to the server, or only in part.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::Method;
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::support::Treatment::{Answer, CutAnswer, Foreign, Pass};
+use crate::support::on_both;
+
+#[test]
+fn a_release_that_was_lost_is_not_done_because_of_a_404_page() {
+    on_both("foreign-release", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node]).succeeds();
+        let seen = AtomicUsize::new(0);
+        // The write never arrives, and the next read meets a page of the proxy.
+        let gate = cluster.gate(move |method, path| {
+            let is_release = *method == Method::PATCH;
+            if !path.contains("/leases") {
+                return Pass;
+            }
+            match (seen.load(Ordering::SeqCst), is_release) {
+                (0, true) => {
+                    seen.store(1, Ordering::SeqCst);
+                    Answer(502, None)
+                }
+                (1, false) => {
+                    seen.store(2, Ordering::SeqCst);
+                    Foreign(404)
+                }
+                _ => Pass,
+            }
+        });
+        let release = cluster.maint(["release", &node]);
+        assert_snapshot!(release.kubeconfig(&gate.kubeconfig).run(), @"
+        $ kubectl maint release worker-1
+        node/worker-1 released
+        -- exit code 0
+        ");
+        assert_eq!(cluster.lease_of(&node)["spec"]["holderIdentity"], "");
+    });
+}
+
+#[test]
+fn a_404_page_is_not_a_free_node() {
+    on_both("foreign-read", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node]).succeeds();
+        let gate = cluster.gate_for(Foreign(404), |_, path| path.contains("/leases"));
+        let through = |words: &[&str]| cluster.maint(words).kubeconfig(&gate.kubeconfig).run();
+        assert_snapshot!(through(&["release", &node]), @r#"
+        $ kubectl maint release worker-1
+        -- stderr
+        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the gate says so"; check the server address and any proxy or login page in between
+        -- exit code 1
+        "#);
+        assert_snapshot!(through(&["status", &node]), @r#"
+        $ kubectl maint status worker-1
+        -- stderr
+        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the gate says so"; check the server address and any proxy or login page in between
+        -- exit code 1
+        "#);
+        assert_snapshot!(through(&["acquire", &node]), @r#"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the gate says so"; check the server address and any proxy or login page in between
+        -- exit code 1
+        "#);
+        let gate = cluster.gate_for(Foreign(404), |_, path| path.contains("/pods/"));
+        let through = |words: &[&str]| cluster.maint(words).kubeconfig(&gate.kubeconfig).run();
+        assert_snapshot!(through(&["force-delete", "pod/web-0", "-m", "it hangs"]), @r#"
+        $ kubectl maint force-delete pod/web-0 -m "it hangs"
+        -- stderr
+        error: no Kubernetes API server answered GET /api/v1/namespaces/default/pods/web-0: the answer has status 404 and begins with "the gate says so"; check the server address and any proxy or login page in between
+        -- exit code 1
+        "#);
+    });
+}
+
+#[test]
+fn a_list_that_was_cut_short_is_an_error() {
+    on_both("foreign-cut", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        cluster.maint(["acquire"]).args(&nodes).succeeds();
+        let gate = cluster.gate_for(CutAnswer, |_, path| {
+            path.contains("kube-node-maintenance/leases?")
+        });
+        let through = |words: &[&str]| cluster.maint(words).kubeconfig(&gate.kubeconfig).run();
+        // Not a Free node.
+        assert_snapshot!(through(&["status"]), @"
+        $ kubectl maint status
+        -- stderr
+        error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short on its way; try again
+        -- exit code 1
+        ");
+        // Not one node less.
+        assert_snapshot!(through(&["release", "--mine"]), @"
+        $ kubectl maint release --mine
+        -- stderr
+        error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short on its way; try again
+        -- exit code 1
+        ");
+        for node in &nodes {
+            let holder: Value = cluster.lease_of(node)["spec"]["holderIdentity"].clone();
+            assert_eq!(holder, "alice@bastion");
+        }
+        let gate = cluster.gate_for(CutAnswer, |_, path| path.contains("/api/v1/nodes?"));
+        let through = |words: &[&str]| cluster.maint(words).kubeconfig(&gate.kubeconfig).run();
+        assert_snapshot!(through(&["acquire", "--all"]), @"
+        $ kubectl maint acquire --all
+        -- stderr
+        error: the answer to GET /api/v1/nodes was cut short on its way; try again
+        -- exit code 1
+        ");
+        assert_snapshot!(through(&["status"]), @"
+        $ kubectl maint status
+        -- stderr
+        error: the answer to GET /api/v1/nodes was cut short on its way; try again
+        -- exit code 1
+        ");
+        assert_snapshot!(through(&["status", "--pods"]), @"
+        $ kubectl maint status --pods
+        -- stderr
+        error: the answer to GET /api/v1/nodes was cut short on its way; try again
+        -- exit code 1
+        ");
+    });
+}

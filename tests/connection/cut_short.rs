@@ -1,0 +1,25 @@
+//! Answers whose end only the end of the connection tells.
+
+use crate::support::maint::Maint;
+use crate::support::server::Server;
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n";
+const BEGUN: &str = r#"{"kind":"LeaseList","apiVersion":"coordination.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a","namespace":"kube-node-maintenance","resourceVersion":"5"},"spec":{"holderIdentity":"alice"}}"#;
+
+/// Whoever hangs up early has not said all: neither behind an element of a list, nor behind the last.
+#[test]
+fn a_list_ends_with_its_last_bracket() {
+    let cut_short = "the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases \
+                     was cut short on its way; try again";
+    for (end, expected) in [
+        ("", cut_short),
+        (",", cut_short),
+        ("]", cut_short),
+        ("]}", "no matching resources found: you (bob) hold no lease"),
+    ] {
+        let server = Server::hanging_up(format!("{HEAD}{BEGUN}{end}"));
+        let address = server.address.to_string();
+        let release = Maint::verb("release").args(["--mine", "--holder=bob", "-s", &address]);
+        release.fails(&format!("error: {expected}"));
+    }
+}
