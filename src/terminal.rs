@@ -248,7 +248,7 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 /// Control characters, and the invisible ones that reorder or hide text.
-fn is_unprintable(c: char) -> bool {
+pub(crate) fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(
             c,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::report::print;
 use crate::session::Start;
 
 /// Print the versions of this plugin and of the API server
@@ -59,20 +60,21 @@ impl Versions {
         }
     }
 
-    /// The text for stdout, with its last newline.
-    pub(crate) fn render(&self, format: Option<VersionFormat>) -> String {
+    /// The text for stdout, without its last newline.
+    ///
+    /// # Errors
+    /// Where it can't be written in that form.
+    pub(crate) fn render(&self, format: Option<VersionFormat>) -> Result<String, Failure> {
         match format {
             None => {
-                let mut text = format!("Client Version: {}\n", self.client_version.git_version);
+                let mut text = format!("Client Version: {}", self.client_version.git_version);
                 if let Some(server) = &self.server_version {
-                    text.push_str(&format!("Server Version: {}\n", server.git_version));
+                    text.push_str(&format!("\nServer Version: {}", server.git_version));
                 }
-                text
+                Ok(text)
             }
-            Some(VersionFormat::Json) => {
-                serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
-            }
-            Some(VersionFormat::Yaml) => serde_saphyr::to_string(self).unwrap_or_default(),
+            Some(VersionFormat::Json) => print::json(self),
+            Some(VersionFormat::Yaml) => print::yaml(self),
         }
     }
 }
@@ -97,8 +99,9 @@ pub(crate) async fn run(args: &VersionArgs, start: &Start<'_>) -> Result<Code, F
         Ok(server) => (server, None),
         Err(failure) => (None, Some(failure)),
     };
-    let versions = Versions::new(server).render(args.output);
-    start.terminal.data(versions.trim_end());
+    start
+        .terminal
+        .data(&Versions::new(server).render(args.output)?);
     failure.map_or(Ok(Code::DONE), Err)
 }
 
@@ -111,32 +114,34 @@ async fn server_version(start: &Start<'_>) -> Result<Info, Failure> {
 mod tests {
     use super::*;
 
-    fn both() -> Versions {
-        Versions::new(Some(Info {
+    fn rendered(server: bool, format: Option<VersionFormat>) -> String {
+        let server = server.then(|| Info {
             git_version: "v1.36.3".to_owned(),
             ..Info::default()
-        }))
+        });
+        let rendered = Versions::new(server).render(format);
+        rendered.expect("it can be printed")
     }
 
     #[test]
     fn text_names_client_and_server() {
-        let client = concat!("Client Version: v", env!("CARGO_PKG_VERSION"), "\n");
+        let client = concat!("Client Version: v", env!("CARGO_PKG_VERSION"));
         assert_eq!(
-            both().render(None),
-            format!("{client}Server Version: v1.36.3\n")
+            rendered(true, None),
+            format!("{client}\nServer Version: v1.36.3")
         );
-        assert_eq!(Versions::new(None).render(None), client);
+        assert_eq!(rendered(false, None), client);
     }
 
     #[test]
     fn json_and_yaml_use_kubectls_field_names() {
         let json: serde_json::Value =
-            serde_json::from_str(&both().render(Some(VersionFormat::Json))).unwrap();
+            serde_json::from_str(&rendered(true, Some(VersionFormat::Json))).unwrap();
         assert_eq!(json["serverVersion"]["gitVersion"], "v1.36.3");
         let yaml: serde_json::Value =
-            serde_saphyr::from_str(&both().render(Some(VersionFormat::Yaml))).unwrap();
+            serde_saphyr::from_str(&rendered(true, Some(VersionFormat::Yaml))).unwrap();
         assert_eq!(yaml, json);
-        let alone = Versions::new(None).render(Some(VersionFormat::Json));
+        let alone = rendered(false, Some(VersionFormat::Json));
         assert!(!alone.contains("serverVersion"), "{alone}");
     }
 }

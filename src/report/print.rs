@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::item::{Item, List};
 use crate::cli::output::Format;
 use crate::failure::Failure;
+use crate::terminal::is_unprintable;
 
 /// One node as itself, several as a list.
 #[derive(Serialize)]
@@ -55,23 +56,67 @@ pub(crate) fn items(
     })
 }
 
-/// `data` as JSON.
+/// `data` as JSON, harmless on a terminal: reasons and holders are anyone's text.
 ///
 /// # Errors
 /// Where it can't be written so.
 pub(crate) fn json(data: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(data).map_err(|error| unprintable(&error))
+    let text = serde_json::to_string_pretty(data).map_err(|error| unprintable(&error))?;
+    // Outside strings, JSON has no such characters but the line breaks of its layout.
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if acts_on_a_terminal(c) {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            escaped.push(c);
+        }
+    }
+    Ok(escaped)
 }
 
-/// `data` as YAML.
+/// `data` as YAML, harmless on a terminal. In plain style YAML has no escapes: where one is needed, it is
+/// written in the style of JSON, which is YAML too.
 ///
 /// # Errors
 /// Where it can't be written so.
 pub(crate) fn yaml(data: &impl Serialize) -> Result<String, Failure> {
     let text = serde_saphyr::to_string(data).map_err(|error| unprintable(&error))?;
+    if text.chars().any(acts_on_a_terminal) {
+        return json(data);
+    }
     Ok(text.trim_end().to_owned())
+}
+
+fn acts_on_a_terminal(c: char) -> bool {
+    c != '\n' && is_unprintable(c)
 }
 
 fn unprintable(error: &dyn std::fmt::Display) -> Failure {
     Failure::input(format!("the result can't be printed: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_data_acts_on_a_terminal_and_nothing_of_it_is_lost() {
+        let text =
+            "a\x1b[2Jb\r\nc\u{7f}\u{85}\u{9b}31me\u{202e}f\u{2066}\u{feff}g\u{fffb} grün ✓ 🛠";
+        let data = serde_json::json!({text: [text, {"plain": "text"}]});
+        for printed in [json(&data), yaml(&data)] {
+            let printed = printed.expect("it can be printed");
+            assert!(!printed.chars().any(acts_on_a_terminal), "{printed:?}");
+            assert!(printed.contains("grün ✓ 🛠"), "{printed}");
+            let read: serde_json::Value = serde_saphyr::from_str(&printed).expect("YAML");
+            assert_eq!(read, data);
+        }
+        let printed = json(&data).expect("it can be printed");
+        let read: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+        assert_eq!(read, data);
+        assert_eq!(
+            yaml(&serde_json::json!({"plain": "text"})).expect("it can be printed"),
+            "plain: text"
+        );
+    }
 }

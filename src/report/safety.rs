@@ -7,6 +7,7 @@ use pod_safety::words::few;
 use serde::Serialize;
 
 use super::item::API_VERSION;
+use super::print;
 use super::time::length;
 use super::wrap::hanging;
 use crate::cli::output::Format;
@@ -227,17 +228,9 @@ pub(crate) fn data(
             })
             .collect(),
     };
-    let unprintable = |error: &dyn std::fmt::Display| {
-        Failure::input(format!("the report can't be printed: {error}"))
-    };
     Ok(match format {
-        Format::Json => {
-            Some(serde_json::to_string_pretty(&data).map_err(|error| unprintable(&error))?)
-        }
-        Format::Yaml => {
-            let text = serde_saphyr::to_string(&data).map_err(|error| unprintable(&error))?;
-            Some(text.trim_end().to_owned())
-        }
+        Format::Json => Some(print::json(&data)?),
+        Format::Yaml => Some(print::yaml(&data)?),
         Format::Text | Format::Wide | Format::Name | Format::Token => None,
     })
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::cli::output::Format;
 use crate::failure::Failure;
 use crate::report::item::API_VERSION;
+use crate::report::print;
 
 /// A node that was fenced or unfenced.
 #[derive(Debug, Serialize)]
@@ -84,19 +85,11 @@ impl<'a> Fencing<'a> {
     /// # Errors
     /// Where it can't be written in that form.
     pub(crate) fn print(&self, format: Format) -> Result<Option<String>, Failure> {
-        let unprintable = |error: &dyn std::fmt::Display| {
-            Failure::input(format!("the result can't be printed: {error}"))
-        };
         Ok(match format {
             Format::Text | Format::Wide | Format::Token => None,
             Format::Name => Some(format!("node/{}", self.node)),
-            Format::Json => {
-                Some(serde_json::to_string_pretty(self).map_err(|error| unprintable(&error))?)
-            }
-            Format::Yaml => {
-                let text = serde_saphyr::to_string(self).map_err(|error| unprintable(&error))?;
-                Some(text.trim_end().to_owned())
-            }
+            Format::Json => Some(print::json(self)?),
+            Format::Yaml => Some(print::yaml(self)?),
         })
     }
 }
