@@ -28,7 +28,18 @@ fn verbosity_is_typed_as_for_kubectl() {
 /// A bad time limit is refused in kubectl's words, as a usage error.
 #[test]
 fn bad_request_timeout_is_a_usage_error() {
-    for time in ["", "x", "0.5", "-5s", "1d", "1 s"] {
+    // The last ones are longer than a duration of Go's can be.
+    for time in [
+        "",
+        "x",
+        "0.5",
+        "-5s",
+        "1d",
+        "1 s",
+        "9223372037",
+        "18446744073709551615",
+        "2562048h",
+    ] {
         let run = Maint::version()
             .args([format!("--request-timeout={time}")])
             .run();

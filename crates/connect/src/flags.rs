@@ -172,10 +172,13 @@ impl Default for Timeout {
     }
 }
 
-/// Reads `--request-timeout`: whole seconds, or a duration as Go writes it.
+/// Reads `--request-timeout`: whole seconds, or a duration as Go writes it. The server, which is told, reads none
+/// that is longer than Go's.
 fn request_timeout(typed: &str) -> Result<Timeout, String> {
     let time = match typed.parse::<u64>() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Ok(seconds) => {
+            Some(Duration::from_secs(seconds)).filter(|time| *time <= go_duration::LONGEST)
+        }
         Err(_) => go_duration::parse(typed),
     };
     time.map(|time| Timeout((!time.is_zero()).then_some(time))).ok_or_else(|| {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-/// Reads a duration in Go's notation. Negative ones, and whatever overflows, are `None`.
+/// The longest duration that Go has: about 292 years.
+pub(crate) const LONGEST: Duration = Duration::from_nanos(i64::MAX as u64);
+
+/// Reads a duration in Go's notation. Negative ones, and those that are longer than [`LONGEST`], are `None`.
 pub(crate) fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);
     if rest == "0" {
@@ -22,7 +25,7 @@ pub(crate) fn parse(text: &str) -> Option<Duration> {
         total = total.checked_add(quantity(number, unit)?)?;
         rest = tail;
     }
-    Some(total)
+    (total <= LONGEST).then_some(total)
 }
 
 fn quantity(number: &str, unit: &str) -> Option<Duration> {
@@ -61,6 +64,7 @@ mod tests {
             ("300ms", 300),
             ("1m0.5s", 60_500),
             ("2000µs", 2),
+            ("2562047h", 2_562_047 * 3_600_000),
         ] {
             assert_eq!(
                 parse(text),
@@ -84,6 +88,7 @@ mod tests {
             "-1s",
             "1s2",
             "99999999999999999999h",
+            "2562048h",
         ] {
             assert_eq!(parse(text), None, "{text:?}");
         }

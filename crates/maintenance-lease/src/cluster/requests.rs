@@ -265,6 +265,7 @@ impl Requests {
     fn with_timeout(&self, path: &str) -> String {
         match self.limit {
             Some(limit) if !path.contains("watch=") => {
+                let limit = limit.min(LONGEST_TIMEOUT);
                 let joint = if path.contains('?') { '&' } else { '?' };
                 if limit.subsec_nanos() == 0 {
                     format!("{path}{joint}timeout={}s", limit.as_secs())
@@ -276,6 +277,9 @@ impl Requests {
         }
     }
 }
+
+/// The longest time that the server reads: as many nanoseconds as a signed 64-bit number counts.
+const LONGEST_TIMEOUT: Duration = Duration::from_nanos(i64::MAX as u64);
 
 /// What needs no escaping anywhere in a URL (RFC 3986, section 2.3) stays as it is.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC

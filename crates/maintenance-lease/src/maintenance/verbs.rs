@@ -513,7 +513,7 @@ impl Maintenance {
         seen: Option<Seen>,
     ) -> Result<Change, Error> {
         let caller = self.caller(&mut plan.names);
-        let patience = self.api.limit.map(|limit| limit * PATIENCE);
+        let patience = self.api.limit.map(|limit| limit.saturating_mul(PATIENCE));
         self.api
             .change(Task {
                 node,

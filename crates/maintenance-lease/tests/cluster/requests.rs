@@ -1,5 +1,7 @@
 //! What each verb asks of the server, to the request.
 
+use std::time::Duration;
+
 use maintenance_lease::{Acquire, DryRun, Hold, RowDetail};
 use maintenance_lease::{Maintenance, Release, Renew};
 use serde_json::{Value, json};
@@ -178,6 +180,11 @@ async fn every_request_tells_the_server_when_to_give_up(cluster: Cluster) {
     for passing in wire.passed() {
         assert!(!passing.query.contains("timeout"), "{}", passing.query);
     }
+    // The server takes no longer one than it can count in nanoseconds.
+    let endless = cluster
+        .builder("alice")
+        .request_timeout(Some(Duration::MAX));
+    all_verbs(&endless.build().unwrap(), &node).await;
 }
 
 async fn a_dry_run_writes_nothing(cluster: Cluster) {
