@@ -113,6 +113,7 @@ impl Code {
                 Refusal::OwnHold if matches!(verb, Some(Verb::Acquire | Verb::With)) => Self::HELD,
                 // Another purpose than the caller's keeps it: that of a fencing.
                 Refusal::OwnHold if verb == Some(Verb::Hold) => Self::UNSAFE,
+                Refusal::Deleting if verb == Some(Verb::Verify) => Self::HELD,
                 Refusal::OwnHold | Refusal::Elected | Refusal::Deleting | Refusal::Foreign => {
                     Self::ERROR
                 }

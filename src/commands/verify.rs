@@ -18,8 +18,8 @@ use crate::session::Start;
 /// Say whether an acquisition of yours still holds
 ///
 /// For scripts, between two steps: exit code 0 where the node is still held by that very acquisition,
-/// and 3 where it is not: it ran out, was released, or somebody else has the node. 1 is that this could
-/// not be learnt, as from a server that does not answer, and 2 a usage error: only 0 is a yes. A later
+/// and 3 where it is not: it ran out, was released, its Lease is being deleted, or somebody else has the
+/// node. 1 is that this could not be learnt, as from a server that does not answer, and 2 a usage error: only 0 is a yes. A later
 /// acquisition under the same name is another. It reads one Lease and writes nothing.
 ///
 /// The acquisition is that of --token or MAINT_TOKEN. Under `with` nothing has to be given: the nodes
@@ -86,6 +86,10 @@ fn judge(
     let state = lease.state(now);
     let is_meant = lease.token().as_ref() == Some(token);
     let (refusal, state) = match state {
+        // Nobody can acquire it before it is gone, but nobody can renew it either.
+        State::Held { .. } | State::AdminHold if is_meant && lease.is_deleting() => {
+            (Refusal::Deleting, state)
+        }
         State::Held { until } if is_meant && until < now.latest => {
             (Refusal::Expired, State::Expired { since: Some(until) })
         }

@@ -111,6 +111,27 @@ fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
 }
 
 #[test]
+fn one_whose_lease_is_being_deleted_does_not() {
+    on_both("verify-deleting", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let token = acquire(cluster, &node);
+        let path = format!("{}/{node}", crate::support::LEASES);
+        let keep = |finalizers| json!({"metadata": {"finalizers": finalizers}});
+        cluster.patch(&path, &keep(json!(["example.com/kept"])));
+        cluster.delete(&path);
+        assert_snapshot!(cluster.maint(["verify", &node, "--token", &token]).run(), @"
+        $ kubectl maint verify worker-1 --token [token]
+        -- stderr
+        error: node/worker-1 has a Lease that is being deleted
+        hint: yours is over: stop what relied on it
+        -- exit code 3
+        ");
+        cluster.patch(&path, &keep(json!([])));
+    });
+}
+
+#[test]
 fn under_with_nothing_has_to_be_said() {
     on_both("verify-with", |cluster| {
         cluster.namespace();
