@@ -23,6 +23,10 @@ use crate::outcome::Error;
 /// So many watch their Lease alone before the others share a watch.
 const ALONE: usize = 8;
 
+/// So many Leases that nobody follows are remembered by the shared watch, for those who begin to follow
+/// one of them shortly after they wrote to it.
+const SPARE: usize = 1024;
+
 impl Api {
     /// What happens to a node's Lease after the version `from`. Of changes in quick succession only
     /// the last may be told.
@@ -71,6 +75,20 @@ impl Shared {
         }
     }
 
+    /// Forgets what was told of Leases that nobody follows, if these are too many by now.
+    fn forget_others(&mut self) {
+        if self.told.len() <= self.followers + SPARE {
+            return;
+        }
+        self.told.retain(|_, told| {
+            let is_followed = told.receiver_count() > 0;
+            if !is_followed {
+                self.since = self.since.max(told.borrow().at);
+            }
+            is_followed
+        });
+    }
+
     /// Goes on with a watch from an earlier version on.
     fn begin_anew(&mut self, since: u64, task: AbortHandle) {
         self.since = since;
@@ -100,6 +118,15 @@ struct Left {
 impl Followers {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many Leases the shared watch remembers.
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.lock()
+            .shared
+            .as_ref()
+            .map_or(0, |shared| shared.told.len())
     }
 
     fn join(&self, api: &Api, node: &str, from: u64) -> Place {
@@ -157,6 +184,7 @@ impl Followers {
             WatchEvent::Changed(ref lease) | WatchEvent::Deleted(ref lease) => {
                 let (node, at) = (lease.node().to_owned(), lease.version.0);
                 tell(shared.told.entry(node).or_default(), at, event);
+                shared.forget_others();
             }
             WatchEvent::Listed(mut all) => {
                 shared.since = version;

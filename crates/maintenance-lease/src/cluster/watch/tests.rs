@@ -303,6 +303,25 @@ async fn a_missing_right_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shared_watch_remembers_no_lease_that_nobody_follows() {
+    let scene = Scene::new();
+    let api = scene.maintenance().api;
+    let from = scene.lease("kept", "alice");
+    let mut followed: Vec<_> = (0..9).map(|_| api.follow_lease("kept", from)).collect();
+    let mut shared = followed.pop().expect("more than may watch alone");
+    for number in 0..5000 {
+        scene.lease(&format!("others-{number}"), "bob");
+    }
+    scene.lease("kept", "carol");
+    assert_eq!(words(shared.next().await), "changed kept: carol");
+    let remembered = api.followers.remembered();
+    assert!(remembered < 2000, "{remembered}");
+    // What came before one that follows only now is not missed.
+    let mut late = api.follow_lease("others-7", from);
+    assert_eq!(words(late.next().await), "changed others-7: bob");
+}
+
+#[tokio::test(start_paused = true)]
 async fn rows_of_nodes_are_followed_past_bookmarks() {
     let scene = Scene::new();
     let mut events = scene.maintenance().watch_nodes(None, None);
