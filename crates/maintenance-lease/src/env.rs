@@ -122,12 +122,21 @@ pub(crate) fn nonce(env: &dyn Env) -> String {
 /// A pause before trying again after `attempt` tries: doubled each time from 20 ms to a second,
 /// of which a random half is left away, so that contenders come apart.
 pub(crate) fn backoff(env: &dyn Env, attempt: u32) -> Duration {
+    backoff_up_to(Duration::from_secs(1), env, attempt)
+}
+
+/// The same, doubled up to `longest`.
+pub(crate) fn backoff_up_to(longest: Duration, env: &dyn Env, attempt: u32) -> Duration {
+    let full = Duration::from_millis(20).saturating_mul(2_u32.saturating_pow(attempt));
+    let full = full.min(longest);
+    full / 2 + jitter(env, full / 2)
+}
+
+/// A random part of `length`.
+pub(crate) fn jitter(env: &dyn Env, length: Duration) -> Duration {
     let mut byte = [0];
     env.random(&mut byte);
-    let full = 20_000_u64
-        .saturating_mul(1 << attempt.min(6))
-        .min(1_000_000);
-    Duration::from_micros(full / 2 + full * u64::from(byte[0]) / 512)
+    length * u32::from(byte[0]) / 256
 }
 
 #[cfg(test)]
@@ -179,7 +188,10 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_a_second() {
+    fn pauses_grow_to_a_second_or_further() {
+        let longest = Duration::from_secs(60);
+        assert!(backoff_up_to(longest, &Machine, u32::MAX) >= longest / 2);
+        assert!(backoff_up_to(longest, &Machine, u32::MAX) <= longest);
         assert!(backoff(&Machine, 0) <= Duration::from_millis(20));
         assert!(backoff(&Machine, 40) >= Duration::from_millis(500));
         assert!(backoff(&Machine, 40) <= Duration::from_secs(1));

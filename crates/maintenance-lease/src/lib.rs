@@ -12,7 +12,7 @@
 //! [`Maintenance::acquire`] waits for a lock, takes it and keeps it renewed. Work runs under
 //! [`HeldLease::guard`], which drops it where the lock is lost, and [`HeldLease::release`] gives the
 //! lock back. What must not wait is [`Maintenance::try_acquire`] and [`Maintenance::keep`];
-//! [`Maintenance::watch_leases`] tells every change of one lock, or of all.
+//! [`Maintenance::follow`] tells every change of some locks, and [`Maintenance::follow_all`] of all.
 //!
 //! # Cancellation
 //!
@@ -59,6 +59,7 @@ mod bugs;
 mod cluster;
 mod election;
 pub mod env;
+mod follow;
 mod jumps;
 mod keeper;
 mod lease;
@@ -78,8 +79,9 @@ pub use cluster::nodes::NodeRow;
 pub use cluster::reads::{RowDetail, Seen, Sight};
 pub use cluster::requests::{Accept, Call, Requests, escape};
 pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, ServerTimeService};
-pub use cluster::watch::{LeaseEvent, NodeRowEvent, WatchEvent};
+pub use cluster::watch::{NodeRowEvent, WatchEvent};
 pub use election::{DEFAULT_LEASE_DURATION, LeaderElection};
+pub use follow::{Followed, Follower};
 pub use keeper::{Guarded, HeldLease, Keep, Lost, LostBy, Standing};
 pub use lease::NodeLease;
 pub use maintenance::{Builder, DEFAULT_REQUEST_TIMEOUT, Maintenance};

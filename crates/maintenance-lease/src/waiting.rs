@@ -2,9 +2,10 @@
 
 mod contest;
 
-use self::contest::{Contest, Vision};
+use self::contest::Contest;
 use crate::cluster::reads::Seen;
 use crate::election::LeaderElection;
+use crate::follow::Followed;
 use crate::maintenance::Maintenance;
 use crate::options::{Acquire, Hold};
 use crate::outcome::{Change, Error, Refused};
@@ -26,10 +27,9 @@ pub struct Blocked {
 pub enum Progress<'a> {
     /// What stands in the way is new, or changed: a renewal moves [`Blocked::earliest`].
     Blocked(&'a Blocked),
-    /// The Lease can't be watched: the server is away, or a right is missing. Told once, until the
-    /// watch goes on; meanwhile it is tried again, and the Lease is read every 10 s.
+    /// The Lease can't be watched: see [`Followed::Blind`].
     Blind(&'a Error),
-    /// After that, the watch goes on.
+    /// After that, it is watched again.
     Sighted,
 }
 
@@ -230,9 +230,9 @@ impl Maintenance {
                         progress(Progress::Blocked(&blocked));
                     }
                     match contest.wait(until, clocks).await? {
-                        Some(Vision::Lost(cause)) => progress(Progress::Blind(&cause)),
-                        Some(Vision::Back) => progress(Progress::Sighted),
-                        None => {}
+                        Some(Followed::Blind(cause)) => progress(Progress::Blind(&cause)),
+                        Some(Followed::Sighted) => progress(Progress::Sighted),
+                        Some(Followed::Changed(_)) | None => {}
                     }
                 }
             }

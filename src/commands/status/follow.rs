@@ -1,7 +1,7 @@
 //! Goes on after the first rows, and shows every row again that changes: by a write, by the Node, or
 //! by time alone.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -9,7 +9,9 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream::BoxStream;
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{Error, LeaseEvent, NodeRowEvent, Sight, WatchEvent};
+use maintenance_lease::{
+    Error, Followed, Follower as Leases, NodeLease, NodeRowEvent, Sight, WatchEvent,
+};
 
 use super::picture::{Picture, Wanted};
 use super::read::{heartbeats, look_closer};
@@ -19,6 +21,7 @@ use crate::commands::problems::Problems;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::report::item::Item;
+use crate::report::waiting;
 use crate::session::Session;
 use crate::terminal::escape;
 
@@ -29,12 +32,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The heartbeats of more rows at once are read by a list.
 const MOST_BY_NAME: usize = 8;
 
-type Leases = BoxStream<'static, Result<LeaseEvent, Error>>;
 type Rows = BoxStream<'static, Result<NodeRowEvent, Error>>;
 
 /// Something to take in.
 enum News {
-    Lease(Box<Result<LeaseEvent, Error>>),
+    Leases(Result<Followed, Error>),
     Row(Result<NodeRowEvent, Error>),
     /// Time has passed.
     Due,
@@ -50,8 +52,8 @@ pub(super) struct Follower<'a> {
     rows: Option<Rows>,
     picture: Picture,
     shown: Shown,
-    /// The server can't be reached, and that was said.
-    cut_off: bool,
+    /// Changes can't be watched, and that was said.
+    is_cut_off: bool,
 }
 
 impl<'a> Follower<'a> {
@@ -71,7 +73,10 @@ impl<'a> Follower<'a> {
             Selection::Labelled(selector) => (None, Some(selector.as_str())),
             Selection::Named(_) | Selection::All | Selection::Mine => (None, None),
         };
-        let mut leases = locks.watch_leases(node, None);
+        let mut leases = match &wanted.selection {
+            Selection::Named(names) => locks.follow(names),
+            _ => locks.follow_all(),
+        };
         let mut rows =
             (wanted.selection != Selection::Mine).then(|| locks.watch_nodes(node, selector));
         let first_rows = async {
@@ -81,7 +86,7 @@ impl<'a> Follower<'a> {
             }
         };
         let (first_leases, first_rows, heartbeats) =
-            futures::join!(leases.next(), first_rows, heartbeats(session, wide),);
+            futures::join!(leases.next(), first_rows, heartbeats(session, wide));
         let mut picture = Picture {
             leases: HashMap::new(),
             rows: HashMap::new(),
@@ -89,8 +94,12 @@ impl<'a> Follower<'a> {
             heartbeats: heartbeats?,
             wholes: HashMap::new(),
         };
-        if let Some(event) = first_leases {
-            picture.take_lease(event?);
+        match first_leases? {
+            Followed::Changed(leases) => {
+                picture.take_leases(leases);
+            }
+            Followed::Blind(error) => return Err(error.into()),
+            _ => {}
         }
         match first_rows {
             None => {}
@@ -111,7 +120,7 @@ impl<'a> Follower<'a> {
             rows,
             picture,
             shown: Shown::default(),
-            cut_off: false,
+            is_cut_off: false,
         })
     }
 
@@ -146,15 +155,22 @@ impl<'a> Follower<'a> {
             let news = tokio::select! {
                 biased;
                 () = &mut interrupted => News::Interrupted,
-                Some(event) = self.leases.next() => News::Lease(Box::new(event)),
+                news = self.leases.next() => News::Leases(news),
                 event = next_of(&mut self.rows) => News::Row(event),
                 () = tokio::time::sleep(wait) => News::Due,
             };
             let touched = match news {
                 News::Interrupted => return Ok(Code::INTERRUPTED),
-                News::Lease(event) => match self.pass(*event)? {
-                    Some(event) => self.picture.take_lease(event),
-                    None => continue,
+                News::Leases(news) => match news? {
+                    Followed::Changed(leases) => self.picture.take_leases(leases),
+                    Followed::Blind(error) => {
+                        self.cut_off(error);
+                        continue;
+                    }
+                    _ => {
+                        self.is_cut_off = false;
+                        continue;
+                    }
                 },
                 News::Row(Err(Error::MissingRight { source, .. })) => {
                     self.session.terminal.warn(format!(
@@ -200,24 +216,32 @@ impl<'a> Follower<'a> {
         Duration::from_micros(left.try_into().unwrap_or(0)).min(LONGEST_WAIT)
     }
 
-    /// Lets an event pass. Where the server can't be reached, says so once and goes on: the watch
-    /// tries again.
+    /// Lets an event pass. If the server can't be reached, says so and goes on: the watch tries again.
     fn pass<T>(&mut self, event: Result<T, Error>) -> Result<Option<T>, Failure> {
         match event {
             Ok(event) => {
-                self.cut_off = false;
+                self.is_cut_off = false;
                 Ok(Some(event))
             }
-            Err(error) if passes_over(&error) => {
-                if !std::mem::replace(&mut self.cut_off, true) {
-                    Problems::new(self.session).tell(&error.into());
-                    self.session
-                        .terminal
-                        .remark("trying again until it answers");
-                }
+            Err(Error::Api(error)) if error.may_pass() => {
+                self.cut_off(error.into());
                 Ok(None)
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Says once why changes can't be watched.
+    fn cut_off(&mut self, error: Error) {
+        if std::mem::replace(&mut self.is_cut_off, true) {
+            return;
+        }
+        let terminal = self.session.terminal;
+        if let Error::MissingRight { .. } = error {
+            terminal.warn(waiting::blind(&error.to_string()));
+        } else {
+            Problems::new(self.session).tell(&error.into());
+            terminal.remark("trying again until it answers");
         }
     }
 
@@ -253,32 +277,17 @@ async fn next_of(rows: &mut Option<Rows>) -> Result<NodeRowEvent, Error> {
     }
 }
 
-/// It may be over after a while.
-fn passes_over(error: &Error) -> bool {
-    matches!(error, Error::Api(error) if error.may_pass())
-}
-
 impl Picture {
-    /// Takes an event in; returns the nodes that it is about.
-    fn take_lease(&mut self, event: LeaseEvent) -> BTreeSet<String> {
-        match event {
-            WatchEvent::Listed(leases) => {
-                let before = std::mem::replace(&mut self.leases, leases);
-                before
-                    .into_keys()
-                    .chain(self.leases.keys().cloned())
-                    .collect()
-            }
-            WatchEvent::Changed(lease) => {
-                let node = lease.node().to_owned();
-                self.leases.insert(node.clone(), lease);
-                BTreeSet::from([node])
-            }
-            WatchEvent::Deleted(lease) => {
-                self.leases.remove(lease.node());
-                BTreeSet::from([lease.node().to_owned()])
-            }
+    /// Takes Leases in; returns the nodes that they are of.
+    fn take_leases(&mut self, leases: BTreeMap<String, Option<NodeLease>>) -> BTreeSet<String> {
+        let nodes = leases.keys().cloned().collect();
+        for (node, lease) in leases {
+            match lease {
+                Some(lease) => self.leases.insert(node, lease),
+                None => self.leases.remove(&node),
+            };
         }
+        nodes
     }
 
     /// Takes an event in; returns the nodes that it is about.

@@ -1,14 +1,12 @@
-//! The wait itself: one watch of the Leases, and one timer.
+//! The wait itself: the Leases are followed, and there is one timer.
 
 use std::collections::BTreeMap;
-use std::future::{pending, ready};
+use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream::BoxStream;
 use maintenance_lease::protocol::Now;
-use maintenance_lease::{Acquire, Error, LeaseEvent, NodeLease, Seen, Sight, WatchEvent};
+use maintenance_lease::{Acquire, Error, Followed, Follower, Seen, Sight};
 use tokio::time::Instant;
 
 use super::{Condition, WaitArgs};
@@ -21,9 +19,6 @@ use crate::report::awaited::{self, Known, Unmet};
 use crate::report::item::Item;
 use crate::report::waiting;
 use crate::session::Session;
-
-/// How long nodes whose Leases can't be watched go without being read.
-const BLIND: Duration = Duration::from_secs(10);
 
 /// After this time at the latest the clock is looked at again: timers stand still while a machine
 /// sleeps.
@@ -42,11 +37,7 @@ pub(super) struct Wait<'a> {
     all: usize,
     /// Those that are.
     items: Vec<Item>,
-    /// `None`: nothing can be watched, and is read every now and then.
-    leases: Option<BoxStream<'static, Result<LeaseEvent, Error>>>,
-    /// When what can't be watched is read next.
-    look_at: Instant,
-    told_blind: bool,
+    leases: Follower,
     /// What was told in a script.
     told: BTreeMap<String, Known>,
     told_count: usize,
@@ -69,11 +60,12 @@ impl<'a> Wait<'a> {
             problems,
             args,
             all: unmet.len(),
-            unmet,
             items: Vec::new(),
-            leases: None,
-            look_at: Instant::now() + BLIND,
-            told_blind: false,
+            leases: session
+                .locks
+                .follow(unmet.keys())
+                .after(unmet.values().filter_map(|seen| seen.lease.as_ref())),
+            unmet,
             told: BTreeMap::new(),
             told_count: 0,
         }
@@ -92,13 +84,9 @@ impl<'a> Wait<'a> {
         if self.is_over() {
             return self.items;
         }
-        let waits = self.args.timeout > Duration::ZERO;
-        if waits {
-            self.leases = Some(self.watch());
-        }
-        while waits && !self.is_over() {
+        while self.args.timeout > Duration::ZERO && !self.is_over() {
             self.tell();
-            let wake_at = self.wakes_at();
+            let nap = self.nap();
             let tick = tick(self.session.terminal.live_width().is_some());
             tokio::select! {
                 biased;
@@ -108,12 +96,8 @@ impl<'a> Wait<'a> {
                     return self.items;
                 }
                 () = tokio::time::sleep_until(end) => break,
-                event = next_of(&mut self.leases) => self.take_in(event).await,
-                () = tokio::time::sleep_until(wake_at) => {
-                    if self.leases.is_none() {
-                        self.read_again().await;
-                    }
-                }
+                news = self.leases.next() => self.take_in(news).await,
+                () = tokio::time::sleep(nap) => {}
                 () = tick => {}
             }
             self.take_out();
@@ -133,17 +117,6 @@ impl<'a> Wait<'a> {
     /// Nothing is left to wait for; or it is in vain, which was told.
     fn is_over(&self) -> bool {
         self.unmet.is_empty() || self.problems.any()
-    }
-
-    fn watch(&self) -> BoxStream<'static, Result<LeaseEvent, Error>> {
-        let mut nodes = self.unmet.iter();
-        match (nodes.next(), nodes.next()) {
-            (Some((node, seen)), None) => {
-                let version = seen.lease.as_ref().map(NodeLease::resource_version);
-                self.session.locks.watch_leases(Some(node), version)
-            }
-            _ => self.session.locks.watch_leases(None, None),
-        }
     }
 
     /// Tells which nodes are where they were waited for, and takes them out.
@@ -204,63 +177,38 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Until when nothing changes by time alone, and nothing is to be read.
-    fn wakes_at(&self) -> Instant {
-        if self.leases.is_none() {
-            return self.look_at;
-        }
+    /// How long nothing changes by time alone.
+    fn nap(&self) -> Duration {
         let now = self.now();
         let next = self
             .unmet
             .values()
             .filter_map(|seen| seen.lease.as_ref()?.next_change(now))
             .min();
-        let nap = next.map_or(LONGEST_NAP, |next| {
+        next.map_or(LONGEST_NAP, |next| {
             (next - now.earliest).to_duration().min(LONGEST_NAP)
-        });
-        Instant::now() + nap
+        })
     }
 
-    async fn take_in(&mut self, event: Result<LeaseEvent, Error>) {
-        let (node, lease) = match event {
-            Ok(WatchEvent::Listed(mut leases)) => {
-                self.told_blind = false;
-                let mut changed = Vec::new();
-                for (node, seen) in &mut self.unmet {
-                    let lease = leases.remove(node);
-                    if seen.lease.is_some() && lease.is_none() {
-                        changed.push(node.clone());
-                    }
+    async fn take_in(&mut self, news: Result<Followed, Error>) {
+        match news {
+            Ok(Followed::Changed(leases)) => {
+                for (node, lease) in leases {
+                    let Some(seen) = self.unmet.get_mut(&node) else {
+                        continue;
+                    };
                     seen.lease = lease;
+                    if seen.lease.is_none() {
+                        self.look_for(&node).await;
+                    }
                 }
-                for node in changed {
-                    self.look_for(&node).await;
-                }
-                return;
             }
-            Ok(WatchEvent::Changed(lease)) => (lease.node().to_owned(), Some(lease)),
-            Ok(WatchEvent::Deleted(lease)) => (lease.node().to_owned(), None),
-            Err(error) => {
-                if matches!(error, Error::MissingRight { .. }) {
-                    self.leases = None;
-                    self.look_at = Instant::now() + BLIND;
-                }
-                if !std::mem::replace(&mut self.told_blind, true) {
-                    self.session
-                        .terminal
-                        .warn(waiting::blind(&error.to_string()));
-                }
-                return;
+            Ok(Followed::Blind(error)) => {
+                let blind = waiting::blind(&error.to_string());
+                self.session.terminal.warn(blind);
             }
-        };
-        self.told_blind = false;
-        let is_gone = lease.is_none();
-        match self.unmet.get_mut(&node) {
-            Some(seen) => seen.lease = lease,
-            None => return,
-        }
-        if is_gone {
-            self.look_for(&node).await;
+            Ok(_) => {}
+            Err(error) => self.problems.tell(&error.into()),
         }
     }
 
@@ -271,23 +219,6 @@ impl<'a> Wait<'a> {
         {
             seen.row = row;
         }
-    }
-
-    /// Reads each node that is waited for. What can't be read now is read the next time.
-    async fn read_again(&mut self) {
-        let locks = &self.session.locks;
-        let parallel = usize::from(self.args.nodes.parallel);
-        let nodes: Vec<String> = self.unmet.keys().cloned().collect();
-        let read: Vec<Seen> = futures::stream::iter(nodes)
-            .map(|node| async move { locks.see(&node, true).await.ok() })
-            .buffer_unordered(parallel)
-            .filter_map(ready)
-            .collect()
-            .await;
-        for seen in read {
-            self.unmet.insert(seen.node.clone(), seen);
-        }
-        self.look_at = Instant::now() + BLIND;
     }
 
     /// What is in the way of `node`.
@@ -301,19 +232,6 @@ impl<'a> Wait<'a> {
                 hint: None,
             },
         }
-    }
-}
-
-async fn next_of(
-    leases: &mut Option<BoxStream<'static, Result<LeaseEvent, Error>>>,
-) -> Result<LeaseEvent, Error> {
-    let event = match leases {
-        Some(leases) => leases.next().await,
-        None => None,
-    };
-    match event {
-        Some(event) => event,
-        None => pending().await,
     }
 }
 

@@ -5,7 +5,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, ago, on_both};
+use crate::support::Treatment::Answer;
+use crate::support::{Cluster, Maint, ago, on_both};
 
 /// A status that goes on, read line by line.
 struct Watch {
@@ -17,8 +18,11 @@ struct Watch {
 
 impl Watch {
     fn start(cluster: &Cluster, arguments: &[&str]) -> Self {
-        let mut child = cluster
-            .maint(arguments)
+        Self::of(cluster, cluster.maint(arguments))
+    }
+
+    fn of(cluster: &Cluster, maint: Maint) -> Self {
+        let mut child = maint
             .command()
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -153,6 +157,29 @@ fn a_watch_of_nothing_says_so_and_goes_on() {
         cluster.node_with("one", &json!({ label: "" }), &json!({}));
         assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
         assert_eq!(watch.row(), "one Free <none> <none> Ready");
+        assert_eq!(watch.interrupt(), Some(130));
+    });
+}
+
+#[test]
+fn what_cannot_be_watched_is_shown_all_the_same() {
+    on_both("status-blind", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        let gate = cluster.gate_for(Answer(403, None), |_, path| {
+            path.contains("/leases") && path.contains("watch=true")
+        });
+        let maint = cluster.maint(["status", &node, "-w"]);
+        let mut watch = Watch::of(cluster, maint.kubeconfig(&gate.kubeconfig));
+        assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
+        assert_eq!(watch.row(), "worker-1 Free <none> <none> Ready");
+        let remark = watch.remark();
+        assert!(
+            remark.contains("changes can't be watched, but are looked for"),
+            "{remark}"
+        );
+        cluster.maint(["acquire", &node, "-m", "disk"]).succeeds();
+        assert_eq!(watch.row(), "worker-1 Held alice@bastion disk Ready");
         assert_eq!(watch.interrupt(), Some(130));
     });
 }

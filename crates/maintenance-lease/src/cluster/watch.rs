@@ -23,7 +23,7 @@ use super::api::Api;
 use super::error::{ApiError, Status};
 use super::nodes::NodeRow;
 use super::requests::Call;
-use crate::env::backoff;
+use crate::env::{backoff, backoff_up_to};
 use crate::lease::NodeLease;
 use crate::outcome::Error;
 
@@ -33,6 +33,9 @@ const LASTS: Duration = Duration::from_secs(290);
 
 /// How much longer than that a watch may be silent before it counts as cut.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// The longest pause before it asks again for what it was refused, as without the right to it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The longest line of a watch: more than the largest object that etcd stores, as JSON.
 const LONGEST_LINE: usize = 16 << 20;
@@ -49,7 +52,7 @@ pub enum WatchEvent<T> {
 }
 
 /// What a watch tells of Leases.
-pub type LeaseEvent = WatchEvent<NodeLease>;
+pub(crate) type LeaseEvent = WatchEvent<NodeLease>;
 
 /// What a watch tells of Nodes.
 pub type NodeRowEvent = WatchEvent<NodeRow>;
@@ -61,7 +64,20 @@ impl Api {
         from: Option<u64>,
     ) -> BoxStream<'static, Result<LeaseEvent, Error>> {
         let leases = Leases::new(self.repository.clone(), node);
-        Watcher::new(self.clone(), leases, from).into_stream()
+        Watcher::new(self.clone(), leases, from).into_events()
+    }
+
+    /// The steps of the same, as one that failed so often already goes about it.
+    pub(crate) fn lease_steps(
+        &self,
+        node: Option<&str>,
+        from: Option<u64>,
+        failures: u32,
+    ) -> BoxStream<'static, Step<NodeLease>> {
+        let leases = Leases::new(self.repository.clone(), node);
+        let mut watcher = Watcher::new(self.clone(), leases, from);
+        watcher.resumed = failures;
+        watcher.into_steps()
     }
 
     pub(crate) fn watch_nodes(
@@ -70,7 +86,31 @@ impl Api {
         selector: Option<&str>,
     ) -> BoxStream<'static, Result<NodeRowEvent, Error>> {
         let rows = Rows::new(node, selector);
-        Watcher::new(self.clone(), rows, None).into_stream()
+        Watcher::new(self.clone(), rows, None).into_events()
+    }
+}
+
+/// What a watch did.
+pub(crate) enum Step<T> {
+    Told(WatchEvent<T>),
+    /// The server lets it watch: from here on it tells what changes.
+    Opened,
+    /// It could not list, or not watch. It tries again.
+    Failed(Request, Error),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    List,
+    Watch,
+}
+
+impl Request {
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Watch => "watch",
+        }
     }
 }
 
@@ -79,21 +119,22 @@ struct Watcher<K> {
     api: Api,
     kind: K,
     phase: Phase,
+    /// The resource version up to which everything was told.
+    version: u64,
     /// How often it was resumed since the server last had something to say.
     resumed: u32,
+    /// The last request was refused for a reason that does not pass by itself.
+    refused: bool,
 }
 
 /// What comes next.
 enum Phase {
     /// Everything is to be listed.
     List,
-    /// A watch is to be opened that begins after this resource version.
-    Open { version: u64 },
+    /// A watch is to be opened.
+    Open,
     /// An open watch is to be read.
-    Read {
-        version: u64,
-        lines: BoxStream<'static, Result<Vec<u8>, ApiError>>,
-    },
+    Read(BoxStream<'static, Result<Vec<u8>, ApiError>>),
 }
 
 #[derive(Deserialize)]
@@ -135,96 +176,99 @@ impl<K: Kind> Watcher<K> {
         Self {
             api,
             kind,
-            phase: from.map_or(Phase::List, |version| Phase::Open { version }),
+            phase: from.map_or(Phase::List, |_| Phase::Open),
+            version: from.unwrap_or(0),
             resumed: 0,
+            refused: false,
         }
     }
 
-    /// The version up to which everything was told.
-    fn version(&self) -> u64 {
-        match self.phase {
-            Phase::List => 0,
-            Phase::Open { version } | Phase::Read { version, .. } => version,
-        }
-    }
-
-    fn into_stream(self) -> BoxStream<'static, Result<WatchEvent<K::Object>, Error>> {
+    fn into_steps(self) -> BoxStream<'static, Step<K::Object>> {
         stream::unfold(self, |mut watcher| async move {
             Some((watcher.next().await, watcher))
         })
         .boxed()
     }
 
-    /// The next event. After an error it may be called again, and tries again after a pause.
-    async fn next(&mut self) -> Result<WatchEvent<K::Object>, Error> {
+    fn into_events(self) -> BoxStream<'static, Result<WatchEvent<K::Object>, Error>> {
+        let events = self.into_steps().filter_map(async |step| match step {
+            Step::Told(event) => Some(Ok(event)),
+            Step::Opened => None,
+            Step::Failed(_, error) => Some(Err(error)),
+        });
+        events.boxed()
+    }
+
+    /// The next step. After a failure it may be called again, and tries again after a pause.
+    async fn next(&mut self) -> Step<K::Object> {
         loop {
             match &mut self.phase {
                 Phase::List => {
                     self.pause().await;
-                    let (objects, version) = self
-                        .list()
-                        .await
-                        .map_err(|error| self.failed("list", error))?;
-                    self.phase = Phase::Open { version };
-                    return Ok(WatchEvent::Listed(objects));
+                    match self.list().await {
+                        Ok((objects, version)) => {
+                            self.version = version;
+                            self.refused = false;
+                            self.phase = Phase::Open;
+                            return Step::Told(WatchEvent::Listed(objects));
+                        }
+                        Err(error) => return self.failed(Request::List, error),
+                    }
                 }
-                Phase::Open { version } => {
-                    let version = *version;
+                Phase::Open => {
                     self.pause().await;
-                    match self.open(version).await {
-                        Ok(lines) => self.phase = Phase::Read { version, lines },
+                    match self.open().await {
+                        Ok(lines) => {
+                            self.refused = false;
+                            self.phase = Phase::Read(lines);
+                            return Step::Opened;
+                        }
                         Err(error) if error.is(StatusCode::GONE) => self.begin_anew(),
-                        Err(error) => return Err(self.failed("watch", error)),
+                        Err(error) => return self.failed(Request::Watch, error),
                     }
                 }
-                Phase::Read { version, lines } => {
-                    let version = *version;
-                    match lines.next().await {
-                        Some(Ok(line)) => {
-                            if let Some(event) = self.line(&line)? {
-                                return Ok(event);
-                            }
-                        }
-                        // Where it was cut, opening the next one tells whether that is a problem.
-                        Some(Err(_)) | None => {
-                            self.resumed += 1;
-                            self.phase = Phase::Open { version };
-                        }
+                Phase::Read(lines) => match lines.next().await {
+                    Some(Ok(line)) => match self.line(&line) {
+                        Ok(Some(event)) => return Step::Told(event),
+                        Ok(None) => {}
+                        Err(error) => return self.failed(Request::Watch, error),
+                    },
+                    // If it was cut, opening the next one tells whether that is a problem.
+                    Some(Err(_)) | None => {
+                        self.resumed += 1;
+                        self.phase = Phase::Open;
                     }
-                }
+                },
             }
         }
     }
 
-    /// Reads a line of the open watch; `None` where it is none of the reader's business.
-    fn line(&mut self, line: &[u8]) -> Result<Option<WatchEvent<K::Object>>, Error> {
-        let unreadable = |why: String| Error::Api(ApiError::Unreadable(why));
-        let line: Line<'_> =
-            serde_json::from_slice(line).map_err(|error| unreadable(error.to_string()))?;
+    /// Reads a line of the open watch; `None` if there is nothing in it for the reader.
+    fn line(&mut self, line: &[u8]) -> Result<Option<WatchEvent<K::Object>>, ApiError> {
+        let unreadable = |error: serde_json::Error| ApiError::Unreadable(error.to_string());
+        let line: Line<'_> = serde_json::from_slice(line).map_err(unreadable)?;
         let json = line.object.get().as_bytes();
         if line.kind == LineKind::Error {
             return self.ended_by(json);
         }
-        let read: Versioned =
-            serde_json::from_slice(json).map_err(|error| unreadable(error.to_string()))?;
+        let read: Versioned = serde_json::from_slice(json).map_err(unreadable)?;
         let passed = parse_version(&read).map_err(ApiError::Unreadable)?;
         self.resumed = 0;
-        if let Phase::Read { version, .. } = &mut self.phase {
-            *version = passed;
-        }
+        let is_news = passed > self.version;
+        self.version = self.version.max(passed);
         let event = match line.kind {
-            LineKind::Added | LineKind::Modified => WatchEvent::Changed,
-            LineKind::Deleted => WatchEvent::Deleted,
-            LineKind::Bookmark | LineKind::Error => return Ok(None),
+            LineKind::Added | LineKind::Modified if is_news => WatchEvent::Changed,
+            LineKind::Deleted if is_news => WatchEvent::Deleted,
+            _ => return Ok(None),
         };
         self.kind
             .object(json)
             .map(|object| Some(event(object)))
-            .map_err(unreadable)
+            .map_err(ApiError::Unreadable)
     }
 
     /// The server ended the watch by an error, long after it answered the request with success.
-    fn ended_by(&mut self, status: &[u8]) -> Result<Option<WatchEvent<K::Object>>, Error> {
+    fn ended_by(&mut self, status: &[u8]) -> Result<Option<WatchEvent<K::Object>>, ApiError> {
         let code = serde_json::from_slice::<Coded>(status)
             .ok()
             .and_then(|status| StatusCode::from_u16(status.code).ok())
@@ -234,10 +278,8 @@ impl<K: Kind> Watcher<K> {
             self.begin_anew();
             return Ok(None);
         }
-        if let Phase::Read { version, .. } = self.phase {
-            self.phase = Phase::Open { version };
-        }
-        Err(self.failed("watch", error))
+        self.phase = Phase::Open;
+        Err(error)
     }
 
     fn begin_anew(&mut self) {
@@ -245,18 +287,22 @@ impl<K: Kind> Watcher<K> {
         self.phase = Phase::List;
     }
 
-    fn failed(&mut self, verb: &'static str, error: ApiError) -> Error {
+    fn failed(&mut self, request: Request, error: ApiError) -> Step<K::Object> {
         self.resumed += 1;
-        self.kind.right(verb).explain(error)
+        self.refused = !error.may_pass();
+        Step::Failed(request, self.kind.right(request.verb()).explain(error))
     }
 
-    /// Lets a server that does not answer, or ends every watch at once, get its breath back.
+    /// Lets a server that does not answer, or ends every watch at once, get its breath back. What it
+    /// refuses is asked for less and less often.
     fn pause(&self) -> impl Future<Output = ()> + use<K> {
         let env = &self.api.env;
-        let pause = self
-            .resumed
-            .checked_sub(1)
-            .map(|attempt| env.sleep(backoff(&**env, attempt)));
+        let pause = self.resumed.checked_sub(1).map(|attempt| {
+            env.sleep(match self.refused {
+                true => backoff_up_to(LONGEST_PAUSE, &**env, attempt),
+                false => backoff(&**env, attempt),
+            })
+        });
         async {
             if let Some(pause) = pause {
                 pause.await;
@@ -284,10 +330,9 @@ impl<K: Kind> Watcher<K> {
         Ok((objects, version))
     }
 
-    /// Opens a watch that begins after `version`.
+    /// Opens a watch that begins after what was told.
     fn open(
         &self,
-        version: u64,
     ) -> impl Future<Output = Result<BoxStream<'static, Result<Vec<u8>, ApiError>>, ApiError>> + use<K>
     {
         let path = path(
@@ -296,7 +341,7 @@ impl<K: Kind> Watcher<K> {
                 "watch=true".to_owned(),
                 "allowWatchBookmarks=true".to_owned(),
                 format!("timeoutSeconds={}", LASTS.as_secs()),
-                format!("resourceVersion={version}"),
+                format!("resourceVersion={}", self.version),
             ],
         );
         let api = self.api.clone();

@@ -10,7 +10,7 @@ use crate::any_lease::{AnyLease, Candidate, Realm};
 use crate::cluster::error::ApiError;
 use crate::cluster::nodes::NodeRow;
 use crate::cluster::reads::{RowDetail, Seen, Sight};
-use crate::cluster::watch::{LeaseEvent, NodeRowEvent};
+use crate::cluster::watch::NodeRowEvent;
 use crate::lease::NodeLease;
 use crate::outcome::{Error, Right};
 use crate::protocol::{Instant, Names, Refusal};
@@ -297,54 +297,19 @@ impl Maintenance {
         listed.map_err(|error| right.explain(error))
     }
 
-    /// The maintenance Leases, or that of `node` alone, and every change of them: a list first, or
-    /// nothing but what follows the resource version `from`. What was cut or has become too old is
-    /// resumed, with another list where needed, so that nothing is missed.
-    ///
-    /// # Usage
-    /// ```no_run
-    /// use futures::StreamExt as _;
-    /// use maintenance_lease::{Error, LeaseEvent, Maintenance};
-    ///
-    /// # async fn example(maintenance: Maintenance) -> Result<(), Error> {
-    /// let mut events = maintenance.watch_leases(Some("worker-1"), None);
-    /// while let Some(event) = events.next().await {
-    ///     match event? {
-    ///         LeaseEvent::Listed(leases) => println!("{} to begin with", leases.len()),
-    ///         LeaseEvent::Changed(lease) => println!("holder: {:?}", lease.holder()),
-    ///         LeaseEvent::Deleted(lease) => println!("gone: {}", lease.node()),
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// The rows of the Nodes, or of `node` alone, or of those that match `selector`, and every change of
+    /// them: a list first. A watch that was cut or has become too old is resumed, with another list if
+    /// needed, so that nothing is missed. A Node that does not match any longer counts as deleted. The
+    /// rows are without metadata.
     ///
     /// # Errors
     /// The stream does not end: after an error, its next item is the result of trying again, after a
-    /// pause. Errors that no trying again mends, such as a missing right, come again and again.
+    /// pause. That grows to a minute for what the server refuses, such as without the right to it.
     ///
     /// # Caveats
-    /// An event shows what was true once. Act on it only by a write on its resource version.
-    ///
-    /// Nothing is sent before the stream is polled, and dropping it ends the watch. A future of its
-    /// next event may be dropped at any time: that event comes from the following one.
-    pub fn watch_leases(
-        &self,
-        node: Option<&str>,
-        from: Option<u64>,
-    ) -> BoxStream<'static, Result<LeaseEvent, Error>> {
-        self.api.watch_leases(node, from)
-    }
-
-    /// The rows of the Nodes, or of `node` alone, or of those that match `selector`, and every
-    /// change of them, as [`watch_leases`](Self::watch_leases) has it. One that does not match any
-    /// longer counts as deleted. The rows are without metadata.
-    ///
-    /// # Errors
-    /// As there.
-    ///
-    /// # Caveats
-    /// As there, also of dropping the stream.
+    /// An event shows what was true once. Nothing is sent before the stream is polled, and dropping it
+    /// ends the watch. A future of its next event may be dropped at any time: that event comes from the
+    /// following one.
     pub fn watch_nodes(
         &self,
         node: Option<&str>,

@@ -1,47 +1,27 @@
 //! One contender for one node's lock: what it saw, told and tried.
 
-use std::future::pending;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::{Either, select};
-use futures::stream::BoxStream;
-use futures::{FutureExt as _, StreamExt as _};
 
 use super::{Blocked, Goal};
 use crate::cluster::error::ApiError;
 use crate::cluster::reads::{Seen, Sight};
-use crate::cluster::watch::{LeaseEvent, WatchEvent};
 use crate::env::backoff;
+use crate::follow::{Followed, Follower};
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
 use crate::options::InvalidOption;
 use crate::outcome::{Change, Error, Refused};
 use crate::protocol::{
-    BootInstant, Clocks, Expiry, Lease, Names, Refusal, Span, Turn, Waiter, state, takeover,
+    BootInstant, Clocks, Expiry, Lease, Names, Refusal, Turn, Waiter, state, takeover,
 };
-
-/// How long a waiter whose watch can't be read goes without reading the Lease.
-const BLIND: Span = Span::seconds(10);
 
 /// After this time at the latest the clocks are looked at again: timers stand still while a machine
 /// sleeps, and the boot clock does not.
 const LONGEST_NAP: Duration = Duration::from_secs(30);
-
-/// The watch of one node's Lease.
-enum Watch {
-    /// It is opened when there is something to wait for.
-    Closed,
-    Open(BoxStream<'static, Result<LeaseEvent, Error>>),
-    /// A right is missing.
-    Forbidden,
-}
-
-/// How a watch changed for who looks through it.
-pub(super) enum Vision {
-    Lost(Error),
-    Back,
-}
 
 /// One contender for one node's lock.
 pub(super) struct Contest<'a> {
@@ -52,11 +32,7 @@ pub(super) struct Contest<'a> {
     seen: Seen,
     /// The Lease changed hands with its Node, perhaps: both are to be read before the next try.
     stale: bool,
-    watch: Watch,
-    /// The watch can't be read: the Lease is read at this instant instead.
-    look_at: Option<BootInstant>,
-    /// That it can't be was told.
-    told_blind: bool,
+    follower: Follower,
     failures: u32,
     /// What was told last of what stands in the way.
     told: Option<Blocked>,
@@ -89,9 +65,7 @@ impl<'a> Contest<'a> {
                 lease: None,
             },
             stale: false,
-            watch: Watch::Closed,
-            look_at: None,
-            told_blind: false,
+            follower: maintenance.follow([node]),
             failures: 0,
             told: None,
         }
@@ -102,15 +76,8 @@ impl<'a> Contest<'a> {
     }
 
     pub(super) fn turn(&self, clocks: Clocks) -> Turn {
-        if let Some(turn) = self.waiter.first(clocks) {
-            return turn;
-        }
-        if self.look_at.is_some_and(|at| at <= clocks.boot) {
-            return Turn::Read;
-        }
         match self.waiter.turn(clocks) {
             Turn::Try if self.stale => Turn::Read,
-            Turn::Wait(until) => Turn::Wait(until.into_iter().chain(self.look_at).min()),
             turn => turn,
         }
     }
@@ -120,8 +87,7 @@ impl<'a> Contest<'a> {
     pub(super) fn read(&mut self, seen: Seen) -> Result<(), Error> {
         self.failures = 0;
         self.stale = false;
-        self.watch = Watch::Closed;
-        self.look_at = None;
+        self.follower.go_on_after(&seen.lease);
         self.seen = seen;
         self.take_in(Waiter::read)
     }
@@ -193,8 +159,6 @@ impl<'a> Contest<'a> {
                 self.failures += 1;
                 let boot = self.boot();
                 self.waiter.failed(pause.into(), boot);
-                // Where the watch is what brings it back, one more look in vain is not repeated.
-                self.look_at = self.look_at.map(|_| boot.plus(BLIND));
                 Ok(())
             }
             _ => Err(error),
@@ -238,74 +202,33 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Sleeps until there is something to do. Returns whether anything can be seen meanwhile, where
+    /// Sleeps until there is something to do. Returns whether the Lease can be watched meanwhile, if
     /// that is new.
     pub(super) async fn wait(
         &mut self,
         until: Option<BootInstant>,
         clocks: Clocks,
-    ) -> Result<Option<Vision>, Error> {
+    ) -> Result<Option<Followed>, Error> {
         let nap = until.map_or(LONGEST_NAP, |until| {
             until.since(clocks.boot).to_duration().min(LONGEST_NAP)
         });
         let nap = self.maintenance.api.env.sleep(nap);
-        let event = match select(self.next_event().boxed(), nap).await {
-            Either::Left((event, _)) => event,
+        let news = match select(self.follower.next().boxed(), nap).await {
+            Either::Left((news, _)) => news?,
             Either::Right(_) => return Ok(None),
         };
-        match event {
-            Ok(event) => {
-                self.look_at = None;
-                let was_blind = std::mem::take(&mut self.told_blind);
-                self.watched(event)?;
-                Ok(was_blind.then_some(Vision::Back))
-            }
-            Err(error) => {
-                if matches!(error, Error::MissingRight { .. }) {
-                    self.watch = Watch::Forbidden;
+        match news {
+            Followed::Changed(leases) => {
+                for lease in leases.into_values() {
+                    self.watched(lease)?;
                 }
-                let look_at = self.boot().plus(BLIND);
-                self.look_at.get_or_insert(look_at);
-                let told = std::mem::replace(&mut self.told_blind, true);
-                Ok((!told).then_some(Vision::Lost(error)))
+                Ok(None)
             }
+            news => Ok(Some(news)),
         }
     }
 
-    /// What the watch says next, from the version on that was seen.
-    async fn next_event(&mut self) -> Result<LeaseEvent, Error> {
-        if let Watch::Closed = self.watch {
-            let version = self.seen.lease.as_ref().map(NodeLease::resource_version);
-            let watch = self
-                .maintenance
-                .watch_leases(Some(&self.seen.node), version);
-            self.watch = Watch::Open(watch);
-        }
-        let next = match &mut self.watch {
-            Watch::Open(events) => events.next().await,
-            Watch::Closed | Watch::Forbidden => None,
-        };
-        match next {
-            Some(event) => event,
-            None => pending().await,
-        }
-    }
-
-    fn watched(&mut self, event: LeaseEvent) -> Result<(), Error> {
-        let node = &self.seen.node;
-        let (lease, version) = match event {
-            WatchEvent::Changed(lease) => (Some(lease.clone()), Some(lease.version)),
-            WatchEvent::Listed(mut all) => {
-                let lease = all.remove(node);
-                let version = lease.as_ref().map(|lease| lease.version);
-                (lease, version)
-            }
-            WatchEvent::Deleted(last) => (None, Some(last.version)),
-        };
-        let known = self.seen.lease.as_ref().map(|lease| lease.version);
-        if known.is_some() && version.is_some() && version <= known {
-            return Ok(());
-        }
+    fn watched(&mut self, lease: Option<NodeLease>) -> Result<(), Error> {
         // A Lease goes with its Node, which may be another by now, or none.
         let uid = |lease: &Option<NodeLease>| lease.as_ref().map(|lease| lease.uid.clone());
         self.stale |= uid(&lease) != uid(&self.seen.lease);

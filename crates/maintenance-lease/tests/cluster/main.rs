@@ -4,6 +4,7 @@ mod support;
 
 mod elections;
 mod example;
+mod following;
 mod foreign_answers;
 mod keepers;
 mod keeping;

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use maintenance_lease::{ApiError, Error, LeaseEvent, Maintenance, NodeEvent, Realm, RowDetail};
+use maintenance_lease::{ApiError, Error, Followed, Maintenance, NodeEvent, Realm, RowDetail};
 
 use crate::on_both_servers;
-use crate::support::{Cluster, Fate, Wire};
+use crate::support::{Cluster, Fate, Wire, changed};
 
 on_both_servers! {
     a_page_is_neither_an_empty_list_nor_a_missing_node,
@@ -91,13 +90,15 @@ async fn a_watch_that_meets_a_page_says_so_and_goes_on_later(cluster: Cluster) {
         _ => Fate::Pass,
     });
     let alice = cluster.holder_on(&wire, "alice");
-    let mut events = alice.watch_leases(Some(&node), None);
-    let listed = events.next().await.unwrap().unwrap();
-    assert!(matches!(listed, LeaseEvent::Listed(leases) if leases.contains_key(&node)));
-    let error = events.next().await.unwrap().unwrap_err();
+    let mut follower = alice.follow([&node]);
+    assert!(changed(&mut follower).await[&node].is_some());
+    let Followed::Blind(error) = follower.next().await.unwrap() else {
+        panic!("it meets a page");
+    };
     let path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
     assert_eq!(asked(error), format!("GET {path}"));
     cluster.touch_lease(&node).await;
-    let touched = events.next().await.unwrap().unwrap();
-    assert!(matches!(touched, LeaseEvent::Changed(lease) if lease.node() == node));
+    let sighted = follower.next().await.unwrap();
+    assert!(matches!(sighted, Followed::Sighted), "{sighted:?}");
+    assert!(changed(&mut follower).await[&node].is_some());
 }

@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use control_plane::Rule;
-use futures::StreamExt as _;
 use maintenance_lease::protocol::{Refusal, State};
 use maintenance_lease::{
-    Acquire, Aside, Change, Done, DryRun, Error, Hold, LeaseEvent, Maintenance, Release, Renew,
-    Repository, Right,
+    Acquire, Aside, Change, Done, DryRun, Error, Hold, Maintenance, Release, Renew, Repository,
+    Right,
 };
 use serde_json::{Value, json};
 
 use crate::on_both_servers;
-use crate::support::{Cluster, Wire, on_kubernetes, refusal};
+use crate::support::{Cluster, Wire, changed, on_kubernetes, refusal};
 
 on_both_servers! {
     a_lease_elsewhere_locks_no_node,
@@ -200,24 +199,17 @@ async fn a_watch_is_told_of_its_own_leases_only(cluster: Cluster) {
     let (db, queue, _) = two_applications(&cluster).await;
     acquire(&db, "one").await;
     acquire(&queue, "other").await;
-    let mut events = db.watch_leases(None, None);
-    let Some(Ok(LeaseEvent::Listed(listed))) = events.next().await else {
-        panic!("a list comes first");
-    };
-    assert_eq!(listed.keys().collect::<Vec<_>>(), ["one"]);
+    let mut follower = db.follow_all();
+    let first = changed(&mut follower).await;
+    assert_eq!(first.keys().collect::<Vec<_>>(), ["one"]);
     queue.renew("other", &Renew::new()).await.unwrap();
     acquire(&queue, "third").await;
     acquire(&db, "two").await;
-    let Some(Ok(LeaseEvent::Changed(lease))) = events.next().await else {
-        panic!("a change comes next");
-    };
-    assert_eq!(lease.node(), "two");
+    let next = changed(&mut follower).await;
+    assert_eq!(next.keys().collect::<Vec<_>>(), ["two"]);
 
-    let mut events = db.watch_leases(Some("other"), None);
-    let Some(Ok(LeaseEvent::Listed(listed))) = events.next().await else {
-        panic!("a list comes first");
-    };
-    assert!(listed.is_empty(), "{listed:?}");
+    let others = changed(&mut db.follow(["other"])).await;
+    assert!(others["other"].is_none(), "{others:?}");
 }
 
 async fn a_lease_without_the_labels_is_left_alone(cluster: Cluster) {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::executor::block_on;
-use futures::{FutureExt as _, StreamExt as _};
 use maintenance_lease::{
     Acquire, ApiError, Error, Keep, LeaderElection, Maintenance, NodeEvent, Repository,
 };
@@ -63,10 +63,10 @@ fn what_was_acquired_is_kept_within_a_runtime_alone() {
 #[test]
 fn a_watch_says_once_that_there_is_no_runtime() {
     let (_runtime, locks) = locks(Repository::default());
-    let mut changes = locks.watch_leases(None, None);
-    let first = block_on(changes.next()).unwrap();
+    let mut follower = locks.follow_all();
+    let first = block_on(follower.next());
     assert!(lacks_a_runtime(&first));
-    assert!(changes.next().now_or_never().is_none());
+    assert!(follower.next().now_or_never().is_none());
 }
 
 #[test]

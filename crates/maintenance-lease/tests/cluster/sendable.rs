@@ -37,7 +37,8 @@ fn reads(locks: &Maintenance) {
     sendable(locks.heartbeats());
     sendable(locks.heartbeat("n"));
     sendable(locks.server_version());
-    sendable(locks.watch_leases(None, None));
+    sendable(locks.follow(["n"]).next());
+    sendable(locks.follow_all());
     sendable(locks.watch_nodes(None, None));
 }
 

@@ -16,7 +16,7 @@ use futures::stream::{self, BoxStream};
 use tokio::sync::watch;
 
 use super::kind::Leases;
-use super::{LeaseEvent, WatchEvent, Watcher};
+use super::{LeaseEvent, Step, WatchEvent, Watcher};
 use crate::cluster::api::Api;
 use crate::outcome::Error;
 
@@ -162,8 +162,8 @@ impl Followers {
         let (telling, task) = abortable(async move {
             loop {
                 // After an error it tries again by itself; renewals tell what it can't.
-                if let Ok(event) = watcher.next().await {
-                    followers.tell(event, watcher.version());
+                if let Step::Told(event) = watcher.next().await {
+                    followers.tell(event, watcher.version);
                 }
             }
         });

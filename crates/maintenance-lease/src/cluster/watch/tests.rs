@@ -171,7 +171,7 @@ fn words(event: Option<Result<LeaseEvent, Error>>) -> String {
 async fn changes_follow_the_list() {
     let scene = Scene::new();
     scene.lease("a", "alice");
-    let mut events = scene.maintenance().watch_leases(None, None);
+    let mut events = scene.maintenance().api.watch_leases(None, None);
     assert_eq!(words(events.next().await), "listed a: alice");
     scene.lease("a", "bob");
     scene.lease("b", "carol");
@@ -187,7 +187,7 @@ async fn changes_follow_the_list() {
 async fn one_node_is_watched_alone() {
     let scene = Scene::new();
     scene.lease("b", "bob");
-    let mut events = scene.maintenance().watch_leases(Some("a"), None);
+    let mut events = scene.maintenance().api.watch_leases(Some("a"), None);
     assert_eq!(words(events.next().await), "listed ");
     scene.lease("b", "carol");
     scene.lease("a", "alice");
@@ -199,7 +199,7 @@ async fn a_watch_can_begin_where_something_was_seen() {
     let scene = Scene::new();
     let seen = scene.lease("a", "alice");
     scene.lease("a", "bob");
-    let mut events = scene.maintenance().watch_leases(Some("a"), Some(seen));
+    let mut events = scene.maintenance().api.watch_leases(Some("a"), Some(seen));
     assert_eq!(words(events.next().await), "changed a: bob");
     assert_eq!(scene.lists(), Vec::<String>::new());
 }
@@ -208,7 +208,7 @@ async fn a_watch_can_begin_where_something_was_seen() {
 async fn a_watch_that_ends_is_resumed_without_another_list() {
     let scene = Scene::new();
     scene.lease("a", "alice");
-    let mut events = scene.maintenance().watch_leases(None, None);
+    let mut events = scene.maintenance().api.watch_leases(None, None);
     events.next().await;
     let (event, ()) = futures::join!(events.next(), async {
         tokio::time::sleep(Duration::from_secs(1000)).await;
@@ -227,6 +227,7 @@ async fn a_watch_that_is_cut_goes_on_after_its_last_event() {
             1 => Fate::CutAfter(1),
             _ => Fate::Pass,
         })
+        .api
         .watch_leases(None, None);
     events.next().await;
     let first = scene.lease("a", "alice");
@@ -246,7 +247,7 @@ async fn a_watch_that_is_cut_goes_on_after_its_last_event() {
 async fn a_watch_that_is_too_old_lists_again() {
     let scene = Scene::new();
     scene.lease("a", "alice");
-    let mut events = scene.maintenance().watch_leases(None, None);
+    let mut events = scene.maintenance().api.watch_leases(None, None);
     events.next().await;
     scene.lease("b", "bob");
     scene.sandbox.compact();
@@ -263,6 +264,7 @@ async fn a_watch_that_is_refused_as_too_old_lists_again() {
             1 => Fate::Refused(StatusCode::GONE),
             _ => Fate::Pass,
         })
+        .api
         .watch_leases(None, None);
     assert_eq!(words(events.next().await), "listed ");
     assert_eq!(words(events.next().await), "listed ");
@@ -276,6 +278,7 @@ async fn a_server_that_is_away_is_an_error_each_time_and_nothing_is_missed() {
             0 | 2 | 3 => Fate::Refused(StatusCode::SERVICE_UNAVAILABLE),
             _ => Fate::Pass,
         })
+        .api
         .watch_leases(None, None);
     let away = "error: Error from server (ServiceUnavailable): not now";
     assert_eq!(words(events.next().await), away);
@@ -294,12 +297,26 @@ async fn a_missing_right_is_named() {
             true => Fate::Refused(StatusCode::FORBIDDEN),
             false => Fate::Pass,
         })
+        .api
         .watch_leases(None, None);
     events.next().await;
     let Some(Err(Error::MissingRight { right, .. })) = events.next().await else {
         panic!("it is forbidden");
     };
     assert_eq!(right, Right::on_leases("watch", &Repository::default()));
+}
+
+/// A keeper goes on without a watch for days.
+#[tokio::test(start_paused = true)]
+async fn who_may_not_watch_asks_about_once_a_minute() {
+    let scene = Scene::new();
+    let mut events = scene
+        .maintenance_where(|_, _| Fate::Refused(StatusCode::FORBIDDEN))
+        .api
+        .watch_leases(Some("a"), Some(1));
+    let hour = tokio::time::sleep(Duration::from_secs(3600));
+    let errors = events.by_ref().take_until(hour).count().await;
+    assert!(errors <= 130, "{errors} in an hour");
 }
 
 #[tokio::test(start_paused = true)]

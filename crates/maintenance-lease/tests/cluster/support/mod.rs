@@ -13,5 +13,5 @@ pub(crate) use cluster::{Cluster, NAMESPACE_PATH, NODES};
 pub(crate) use runs::{
     alone_in_the_sandbox, alone_on_kubernetes, in_the_sandbox, on_both_servers, on_kubernetes,
 };
-pub(crate) use verdicts::{annotation, refusal};
+pub(crate) use verdicts::{annotation, changed, refusal};
 pub(crate) use wire::{Fate, Letter, Passing, Wire};

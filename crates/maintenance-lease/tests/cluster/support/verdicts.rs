@@ -1,8 +1,9 @@
 //! What cases look for in results.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use maintenance_lease::{Error, Refused};
+use maintenance_lease::{Error, Followed, Follower, NodeLease, Refused};
 use serde_json::Value;
 
 /// The refusal that a verb ended with.
@@ -10,6 +11,14 @@ pub(crate) fn refusal<T: fmt::Debug>(result: Result<T, Error>) -> Refused {
     match result {
         Err(Error::Refused(refused)) => *refused,
         other => panic!("not a refusal: {other:?}"),
+    }
+}
+
+/// The Leases that a follower tells next.
+pub(crate) async fn changed(follower: &mut Follower) -> BTreeMap<String, Option<NodeLease>> {
+    match follower.next().await {
+        Ok(Followed::Changed(leases)) => leases,
+        other => panic!("no changes: {other:?}"),
     }
 }
 

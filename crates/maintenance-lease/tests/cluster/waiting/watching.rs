@@ -138,8 +138,9 @@ fn who_may_not_watch_reads_every_now_and_then() {
         let mut waiting = Waiting::to_acquire(&alice, &node, Acquire::new());
         waiting.blocked().await;
         tokio::time::sleep(Duration::from_secs(101)).await;
-        // Every 10 s two reads, and a watch in case the right was granted.
-        assert_eq!(wire.requests().len(), 11 * 3);
+        // Three at first. Then every 10 s or so a read, and a watch in case the right was granted.
+        let requests = wire.requests().len();
+        assert!((9 * 2..=3 + 10 * 2).contains(&requests), "{requests}");
         release(&bob, &node).await;
         waiting.acquires().await;
     });
