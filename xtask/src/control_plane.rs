@@ -15,8 +15,8 @@ use crate::say::say;
 ///
 /// Takes some five minutes the first time, and nothing after that: the binaries are kept in the
 /// user's cache directory. Binaries that TEST_ASSET_ETCD, TEST_ASSET_KUBE_APISERVER,
-/// TEST_ASSET_KUBE_CONTROLLER_MANAGER, TEST_ASSET_KUBECTL, TEST_ASSET_CANDIDATE or
-/// KUBEBUILDER_ASSETS name are used instead.
+/// TEST_ASSET_KUBE_CONTROLLER_MANAGER, TEST_ASSET_KUBECTL, TEST_ASSET_CANDIDATE,
+/// TEST_ASSET_OLDER_CANDIDATE or KUBEBUILDER_ASSETS name are used instead.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Build this program alone

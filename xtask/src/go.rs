@@ -23,7 +23,7 @@ pub(crate) struct Module {
     programs: &'static [(Binary, &'static str)],
 }
 
-pub(crate) const MODULES: [Module; 2] = [
+pub(crate) const MODULES: [Module; 3] = [
     Module {
         name: "etcd",
         programs: &[(Binary::Etcd, "go.etcd.io/etcd/server/v3")],
@@ -42,6 +42,10 @@ pub(crate) const MODULES: [Module; 2] = [
             (Binary::Kubectl, "k8s.io/kubernetes/cmd/kubectl"),
             (Binary::Candidate, "./candidate"),
         ],
+    },
+    Module {
+        name: "older-client-go",
+        programs: &[(Binary::OlderCandidate, "./candidate")],
     },
 ];
 

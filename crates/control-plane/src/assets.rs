@@ -18,8 +18,14 @@ const PINS: [&str; 4] = [
     include_str!("../kubernetes/go.sum"),
 ];
 
-/// The source of [`Binary::Candidate`].
+/// The source of [`Binary::Candidate`] and [`Binary::OlderCandidate`].
 const CANDIDATE: &str = include_str!("../kubernetes/candidate/main.go");
+
+/// What the latter is, beside its source.
+const OLDER_CLIENT_GO: [&str; 2] = [
+    include_str!("../older-client-go/go.mod"),
+    include_str!("../older-client-go/go.sum"),
+];
 
 /// One of the programs that make up a control plane, and the client that speaks to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +40,9 @@ pub enum Binary {
     Kubectl,
     /// A candidate of client-go's leader election: a program of ours, for tests.
     Candidate,
+    /// The same with client-go v0.26, the last one in which a candidate takes over after its own lease
+    /// duration, whatever the leader's record says.
+    OlderCandidate,
 }
 
 impl Binary {
@@ -46,12 +55,13 @@ impl Binary {
     ];
 
     /// Those, and what tests take beside them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::Kubectl,
         Self::Candidate,
+        Self::OlderCandidate,
     ];
 
     /// The file name.
@@ -63,6 +73,7 @@ impl Binary {
             Self::KubeControllerManager => "kube-controller-manager",
             Self::Kubectl => "kubectl",
             Self::Candidate => "candidate",
+            Self::OlderCandidate => "older-candidate",
         }
     }
 
@@ -75,6 +86,7 @@ impl Binary {
             Self::KubeControllerManager => "TEST_ASSET_KUBE_CONTROLLER_MANAGER",
             Self::Kubectl => "TEST_ASSET_KUBECTL",
             Self::Candidate => "TEST_ASSET_CANDIDATE",
+            Self::OlderCandidate => "TEST_ASSET_OLDER_CANDIDATE",
         }
     }
 
@@ -84,6 +96,14 @@ impl Binary {
     pub fn cached(self) -> PathBuf {
         let name = match self {
             Self::Candidate => format!("{}-{}", self.name(), short_digest(&[CANDIDATE])),
+            Self::OlderCandidate => {
+                let [module, sums] = OLDER_CLIENT_GO;
+                format!(
+                    "{}-{}",
+                    self.name(),
+                    short_digest(&[CANDIDATE, module, sums])
+                )
+            }
             _ => self.name().to_owned(),
         };
         cache_dir().join(name)

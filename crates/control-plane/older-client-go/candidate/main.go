@@ -1,0 +1,1 @@
+../../kubernetes/candidate/main.go
