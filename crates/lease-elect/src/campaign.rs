@@ -25,12 +25,16 @@ const LAST_CHANCE: Duration = Duration::from_secs(2);
 /// Where that can't come by waiting, such as a missing right.
 pub(crate) async fn lead(
     election: &LeaderElection,
+    duration: Duration,
     keep: &Keep,
     board: &Board,
 ) -> Result<HeldLease, Error> {
     let mut told = None;
     loop {
-        let error = match election.lead(keep, |progress| tell(board, &progress)).await {
+        let error = match election
+            .lead(keep, |progress| tell(board, duration, &progress))
+            .await
+        {
             Ok(held) => return Ok(held),
             Err(error) if may_pass(&error) => error,
             Err(error) => return Err(error),
@@ -48,7 +52,7 @@ pub(crate) async fn lead(
     }
 }
 
-fn tell(board: &Board, progress: &Progress<'_>) {
+fn tell(board: &Board, duration: Duration, progress: &Progress<'_>) {
     match progress {
         Progress::Blocked(blocked) => {
             board.blind(false);
@@ -61,6 +65,9 @@ fn tell(board: &Board, progress: &Progress<'_>) {
                 }
                 None => log::line(format_args!("standing by: {refused}")),
             }
+            if let Some(warning) = lease.and_then(|lease| shorter(lease, duration)) {
+                log::line(warning);
+            }
         }
         Progress::Blind(cause) => {
             board.blind(true);
@@ -72,6 +79,21 @@ fn tell(board: &Board, progress: &Progress<'_>) {
         }
         _ => {}
     }
+}
+
+/// A warning, if the leader's duration is shorter than `own`: candidates like it, if their client-go is
+/// old, would not wait for the end of a longer lease.
+fn shorter(lease: &NodeLease, own: Duration) -> Option<String> {
+    let (leader, theirs) = (lease.holder()?, lease.duration_seconds());
+    let own = own.as_secs();
+    (u64::from(theirs) < own).then(|| {
+        format!(
+            "Warning: the lease duration of {} is {theirs}s, and this process has {own}s. Use the same \
+             for all candidates: one with client-go v0.26 or older takes the lead after its own \
+             duration, even if this process still leads",
+            visible(leader)
+        )
+    })
 }
 
 /// Ends a candidacy, as this process was asked to end: a write that is under way gets a moment to come

@@ -63,7 +63,12 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
         args.lease,
         locks.identity()
     ));
-    let mut candidacy = pin!(campaign::lead(&election, &keep, &board));
+    let mut candidacy = pin!(campaign::lead(
+        &election,
+        args.lease_duration,
+        &keep,
+        &board
+    ));
     let held = tokio::select! {
         biased;
         code = asked.heard() => {

@@ -74,6 +74,10 @@ impl LeaderElection {
 
     /// For how long at a time it leads, unless it renews: whole seconds from 1 s to 1 h. As long as
     /// the others wait for a leader that crashed.
+    ///
+    /// Use the same for all candidates. One with client-go v0.26 or older waits for its own duration
+    /// since it last saw a renewal, whatever the Lease says: if that is shorter, it takes the lead of a
+    /// leader that still believes that it leads.
     #[must_use]
     pub fn lease_duration(mut self, duration: Duration) -> Self {
         self.duration = duration;

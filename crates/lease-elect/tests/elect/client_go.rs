@@ -1,5 +1,6 @@
 //! Beside candidates of client-go's leader election, on one Lease.
 
+use control_plane::Binary;
 use rustix::process::Signal;
 
 use crate::support::cluster::Cluster;
@@ -8,6 +9,9 @@ use crate::support::{eventually, tests_on_both};
 tests_on_both! {
     who_releases_is_followed_in_both_directions,
     who_is_killed_is_followed_in_both_directions,
+    who_is_killed_is_followed_by_an_older_client_go_too,
+    one_that_honours_the_record_waits_for_a_longer_lease,
+    an_older_one_with_a_shorter_duration_overtakes_and_that_is_warned_of,
     of_many_who_are_killed_and_asked_to_end_no_two_lead_at_once,
 }
 
@@ -41,15 +45,27 @@ fn who_releases_is_followed_in_both_directions(cluster: &Cluster) {
 }
 
 fn who_is_killed_is_followed_in_both_directions(cluster: &Cluster) {
-    let mut theirs = cluster.candidate("theirs").of_client_go();
+    killed_in_turn(cluster, Binary::Candidate);
+}
+
+fn who_is_killed_is_followed_by_an_older_client_go_too(cluster: &Cluster) {
+    killed_in_turn(cluster, Binary::OlderCandidate);
+}
+
+/// All with the same duration.
+fn killed_in_turn(cluster: &Cluster, client_go: Binary) {
+    let mut theirs = cluster.candidate("theirs").of(client_go);
     cluster.journal.wait_for("begin theirs");
     let mut ours = cluster.candidate("ours").short().start();
     ours.says("theirs leads");
     theirs.signal(Signal::KILL);
     assert_eq!(theirs.code(), None);
     cluster.journal.wait_for("begin ours");
-    let theirs = cluster.candidate("theirs-again").of_client_go();
-    theirs.says("Attempting to acquire");
+    let log = ours.log();
+    assert!(!log.iter().any(|line| line.contains("Warning")), "{log:?}");
+    let theirs = cluster.candidate("theirs-again").of(client_go);
+    // Older ones begin the line with a small letter.
+    theirs.says("ttempting to acquire leader lease");
     ours.signal(Signal::KILL);
     assert_eq!(ours.code(), None);
     cluster.journal.wait_for("begin theirs-again");
@@ -63,6 +79,40 @@ fn who_is_killed_is_followed_in_both_directions(cluster: &Cluster) {
         ]
     );
     assert_eq!(cluster.spec()["leaseTransitions"], 2);
+}
+
+/// So long that it is renewed less often than client-go's duration of 4 s: every 5 s.
+const LONGER: [&str; 3] = ["--lease-duration=12s", "--missed-renewals=1", "--grace=1s"];
+
+fn one_that_honours_the_record_waits_for_a_longer_lease(cluster: &Cluster) {
+    let mut ours = cluster.candidate("ours").with(&LONGER).start();
+    cluster.journal.wait_for("begin ours");
+    let _theirs = cluster.candidate("theirs").of_client_go();
+    let renewed = || cluster.spec()["renewTime"].as_str().map(ToOwned::to_owned);
+    for _ in 0..2 {
+        let before = renewed();
+        eventually("a renewal", || (renewed() != before).then_some(()));
+    }
+    ours.signal(Signal::TERM);
+    assert_eq!(ours.code(), Some(0));
+    cluster.journal.wait_for("begin theirs");
+    assert_eq!(order(cluster), ["begin ours", "end ours", "begin theirs"]);
+}
+
+fn an_older_one_with_a_shorter_duration_overtakes_and_that_is_warned_of(cluster: &Cluster) {
+    let mut theirs = cluster.candidate("theirs").of(Binary::OlderCandidate);
+    cluster.journal.wait_for("begin theirs");
+    let mut ours = cluster.candidate("ours").with(&LONGER).start();
+    ours.says("the lease duration of theirs is 4s, and this process has 12s");
+    theirs.signal(Signal::TERM);
+    assert_eq!(theirs.code(), Some(0));
+    cluster.journal.wait_for("begin ours");
+    // It takes the lead of one who renews in time. Only the leader's watch ends its daemon.
+    let _theirs = cluster.candidate("overtaking").of(Binary::OlderCandidate);
+    cluster.journal.wait_for("begin overtaking");
+    assert_eq!(ours.code(), Some(5));
+    cluster.journal.wait_for("end ours");
+    assert_eq!(cluster.spec()["holderIdentity"], "overtaking");
 }
 
 fn of_many_who_are_killed_and_asked_to_end_no_two_lead_at_once(cluster: &Cluster) {

@@ -81,7 +81,12 @@ impl Setup {
 
     /// Starts a candidate of client-go's in its place, with a lease of 4 s, which works by itself.
     pub(crate) fn of_client_go(self) -> Candidate {
-        let program = Binary::Candidate.locate().expect("it was built");
+        self.of(Binary::Candidate)
+    }
+
+    /// The same by `program`.
+    pub(crate) fn of(self, program: Binary) -> Candidate {
+        let program = program.locate().expect("it was built");
         let words = [
             program.into(),
             self.words[0].clone(),
