@@ -86,7 +86,8 @@ impl<'a> Start<'a> {
             connection.client.clone(),
             self.holder.identity(self.environment),
         )
-        .request_timeout(connection.request_timeout);
+        .request_timeout(connection.request_timeout)
+        .reconnect(connection.reconnector());
         if let Some(write) = write {
             builder = builder
                 .field_manager(write.field_manager.clone())

@@ -1,10 +1,9 @@
 //! `acquire`: take the lock of nodes that nobody holds.
 
 use clap::Args;
-use maintenance_lease::Acquire;
+use maintenance_lease::{Acquire, SetOptions};
 
 use super::taking::Taking;
-use super::waiting::Goal;
 use super::work::{Report, Work};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::duration;
@@ -26,11 +25,13 @@ use crate::session::Start;
 /// them yourself: another command of yours may. Nobody queues: of all who wait, one gets it. A dry run
 /// waits for nobody.
 ///
-/// Several nodes are taken all or none: what this very call took is given back where one is refused.
-/// --partial keeps what it can get. With --wait they are taken one after another in the order of
-/// their names, however they were given, so that callers who overlap never wait for each other; what
-/// is taken is renewed meanwhile, and given back on a time-out, on Ctrl-C or where one of them is
-/// lost; exit code 5 then.
+/// Multiple nodes are all-or-nothing: if one is refused, the others are released. Use --partial to
+/// keep the ones you got.
+///
+/// With --wait, nodes are locked one at a time in name order, which prevents deadlocks between
+/// overlapping callers. Locks are renewed while another node is waited for, for at most one
+/// --duration; after that, or at once behind a hold, they are released and tried again later. If the
+/// wait times out or is interrupted, or a lock is lost (exit code 5), all locks are released.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint acquire worker-1 -m \"new kernel\"
@@ -86,25 +87,17 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
     let single = targets.single;
 
-    let mut taking = Taking::new(&work);
     // Where one is held already, or does not exist, nothing is written to the others.
     let targets = match args.partial || nodes.len() == 1 {
         true => targets,
         false => work.look(targets, true).await?,
     };
-    match args.patience.patience() {
-        Some(patience) if !work.is_dry_run() => {
-            let goal = Goal::Acquire(&options);
-            taking.in_turn(targets.nodes, goal, patience).await;
-        }
-        _ if args.partial || nodes.len() == 1 => {
-            taking.what_can_be_had(targets.nodes, &options).await;
-        }
-        _ => taking.all_or_none(targets.nodes, &options).await,
+    let mut options = SetOptions::acquire(options);
+    if args.partial {
+        options = options.partial();
     }
-    if taking.is_interrupted() {
-        taking.give_back().await;
-    }
+    let patience = args.patience.patience();
+    let taking = Taking::set(&work, targets.nodes, options, patience).await;
 
     let report = Report::new(&work).asked_for(Some(args.duration)).then(then);
     taking.tell(report, nodes, single).await

@@ -1,12 +1,11 @@
 //! `hold`: an administrator's hold, which lasts until it is ended.
 
 use clap::Args;
-use maintenance_lease::Hold;
+use maintenance_lease::{Hold, SetOptions};
 
 use super::confirm::Confirmed;
 use super::taking::Taking;
 use super::targets::Target;
-use super::waiting::Goal;
 use super::work::{Report, Work};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::patience::PatienceArgs;
@@ -88,18 +87,17 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         .then(then);
     let nodes = targets.names().map(ToOwned::to_owned).collect();
     let single = targets.single;
-    let mut taking = Taking::new(&work);
-    if let Some(patience) = args.patience.patience().filter(|_| !work.is_dry_run()) {
-        let goal = Goal::Hold(&options);
-        taking.in_turn(targets.nodes, goal, patience).await;
+    let patience = args.patience.patience().filter(|_| !work.is_dry_run());
+    let taking = if patience.is_some() {
+        Taking::set(&work, targets.nodes, SetOptions::hold(options), patience).await
     } else {
         let (locks, options, confirmed) = (&session.locks, &options, &confirmed);
         let hold = |Target { node, seen }| async move {
             let confirmed = confirmed.get(&node);
             Ok(locks.hold_seen(&node, options, confirmed, seen).await?)
         };
-        taking.each(targets.nodes, hold).await;
-    }
+        Taking::each(&work, targets.nodes, hold).await
+    };
     taking.tell(report, nodes, single).await
 }
 

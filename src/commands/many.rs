@@ -128,10 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn results_come_in_the_order_of_the_nodes() {
-        let targets = ["a", "b", "c"].map(|node| Target {
-            node: node.to_owned(),
-            seen: None,
-        });
+        let targets = ["a", "b", "c"].map(Target::from);
         let mut reported = Vec::new();
         let course = in_order(
             targets.to_vec(),

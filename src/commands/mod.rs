@@ -24,7 +24,6 @@ pub(crate) mod unhold;
 pub(crate) mod verify;
 pub(crate) mod version;
 pub(crate) mod wait;
-mod waiting;
 pub(crate) mod with;
 mod work;
 

@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::time::Duration;
 
-use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{ApiError, Error, Refused, RowDetail};
 
 use crate::cli::again::Again;
@@ -330,22 +329,6 @@ fn classify(error: &ApiError) -> Option<ConnectError> {
         ApiError::Status(status) if status.code == 401 => Some(ConnectError::Unauthorized {
             message: status.message.clone(),
         }),
-        _ => None,
-    }
-}
-
-/// The refusal behind a failure, where somebody else's hands are on the node, as opposed to some
-/// trouble on the way.
-pub(crate) fn contention(failure: &Failure) -> Option<&Refused> {
-    match failure {
-        Failure::Lock(Error::Refused(refused))
-            if matches!(
-                refused.refusal,
-                Refusal::Held | Refusal::AdminHold | Refusal::HeldByCaller
-            ) =>
-        {
-            Some(refused)
-        }
         _ => None,
     }
 }

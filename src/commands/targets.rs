@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use futures::{StreamExt as _, TryStreamExt as _};
+pub(crate) use maintenance_lease::Target;
 use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::{Error, NodeLease, NodeRow, RowDetail, Seen, Sight};
 
@@ -12,14 +13,6 @@ use crate::failure::Failure;
 use crate::report::verb::Verb;
 use crate::session::Session;
 use crate::terminal::escape;
-
-/// A node to work on.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) node: String,
-    /// What was read of it already.
-    pub(crate) seen: Option<Seen>,
-}
 
 /// The nodes to work on, in the order in which their results come out.
 #[derive(Clone, Debug)]
@@ -165,10 +158,7 @@ async fn named(
 ) -> Result<Targets, Failure> {
     let unread = |names: Vec<String>| Targets {
         single: names.len() == 1,
-        nodes: names
-            .into_iter()
-            .map(|node| Target { node, seen: None })
-            .collect(),
+        nodes: names.into_iter().map(Target::from).collect(),
     };
     if names.len() == 1 {
         return Ok(unread(names));

@@ -233,7 +233,14 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         session.terminal.result(words.would() + suffix);
         return Ok(Code::DONE);
     }
-    let held = locking.keep(&changes).await?;
+    let held = tokio::select! {
+        biased;
+        held = locking.keep(&changes) => held?,
+        () = &mut interrupt => {
+            locking.give_back(&changes).await?;
+            return Err(Failure::Interrupted);
+        }
+    };
     if poll!(&mut interrupt).is_ready() {
         ending::give_back(session, held, &Outcome::nothing()).await;
         return Err(Failure::Interrupted);

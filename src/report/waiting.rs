@@ -6,6 +6,7 @@ use maintenance_lease::protocol::{Instant, Now, Refusal};
 use super::grid::cut;
 use super::refusal::{self, Asked};
 use super::time::clock;
+use super::verb::Verb;
 use crate::cli::program::Program;
 use crate::terminal::escape;
 
@@ -61,6 +62,17 @@ pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now, width: usize) -> 
         false => "",
     };
     cut(&format!("waiting{}: {when}{yours}", so_far(queue)), width)
+}
+
+/// How many of many nodes there are by now, in `width` columns.
+pub(crate) fn count(verb: Verb, queue: Queue, refused: usize, width: usize) -> String {
+    let Queue { taken, all } = queue;
+    let refused = match refused {
+        0 => String::new(),
+        refused => format!(", {refused} refused"),
+    };
+    let line = format!("{taken} of {all} nodes {}{refused}", verb.participle());
+    cut(&line, width)
 }
 
 /// That changes can't be seen as they happen.

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use http::Method;
 use serde_json::json;
 
-use crate::support::{Cluster, on_real};
+use crate::support::Treatment::{Keep, Pass};
+use crate::support::{Cluster, at_a_terminal, holder_of, in_memory, on_both, on_real, requests};
 
 const CONTENDERS: usize = 64;
 const ROUNDS: usize = 25;
@@ -75,6 +79,75 @@ fn rounds(cluster: &Cluster, holders: &[String]) {
             .holder(&winner.holder)
             .succeeds();
     }
+}
+
+#[test]
+fn a_rival_midway_through_many_nodes_costs_few_requests() {
+    const NODES: usize = 200;
+    on_both("race-midway", |cluster| {
+        let nodes: Vec<String> = (0..NODES)
+            .map(|number| cluster.node(&format!("worker-{number:03}")))
+            .collect();
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        let contended = nodes[NODES / 2].clone();
+        let gate = cluster.gate({
+            let (contended, is_first) = (contended.clone(), AtomicBool::new(true));
+            move |method, path| {
+                let is_it = *method == Method::PATCH && path.contains(&contended);
+                match is_it && is_first.swap(false, Ordering::Relaxed) {
+                    true => Keep,
+                    false => Pass,
+                }
+            }
+        });
+        let (run, kept) = gate.holds_up(cluster.maint(["acquire", "-v6"]).args(&nodes));
+        let bob = cluster.maint(["acquire", &contended]).holder("bob@laptop");
+        bob.succeeds();
+        assert_eq!(kept.passes(), 409);
+        let run = run.ends();
+        assert_eq!(run.code, 3, "{run}");
+        assert!(run.stderr.contains(" is held by bob@laptop"), "{run}");
+        assert!(
+            run.stderr.contains("none of the 200 nodes was acquired"),
+            "{run}"
+        );
+        // Each node is taken and given back once; what was refused is looked at a few times.
+        let sent = requests(&run).len();
+        assert!(sent <= 2 * NODES + 10, "{sent} requests");
+        for node in &nodes {
+            let holder = holder_of(cluster, node);
+            assert_eq!(holder.is_some(), *node == contended, "{node}: {holder:?}");
+        }
+    });
+}
+
+#[test]
+fn many_nodes_are_counted_on_a_terminal() {
+    in_memory("race-count", |cluster| {
+        let nodes: Vec<String> = (0..30)
+            .map(|number| cluster.node(&format!("worker-{number:02}")))
+            .collect();
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        let last = nodes[29].clone();
+        let gate = cluster.gate_for(Keep, move |method, path| {
+            *method == Method::PATCH && path.contains(&last)
+        });
+        let acquire = cluster.maint(["acquire"]).args(&nodes);
+        let mut terminal = at_a_terminal(acquire.kubeconfig(&gate.kubeconfig));
+        let kept = gate.kept();
+        // What is over in a moment is not counted.
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(kept.passes(), 200);
+        let counted = terminal.exp_string("30 of 30 nodes acquired");
+        counted.expect("a line");
+        let rest = terminal.exp_eof().expect("it ends");
+        let (_, result) = rest.rsplit_once("\x1b[2K").expect("it is erased");
+        assert!(result.contains("all 30 nodes are held now"), "{rest:?}");
+    });
 }
 
 /// Starts a process for each holder, and lets all go at once: each has begun, and waits for the name

@@ -119,6 +119,10 @@ impl Connections {
     }
 
     /// Opens new connections from now on. What is under way goes on.
+    pub(super) fn reopen(&self) {
+        self.renew(&mut self.current());
+    }
+
     fn renew(&self, current: &mut Clients) {
         *current = Clients {
             generation: self.identity.generation(),

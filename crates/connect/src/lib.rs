@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
+use self::connections::Connections;
 use self::credentials::Credentials;
 pub use self::environment::Environment;
 pub use self::error::{ConnectError, speaks_for_itself};
@@ -45,9 +46,17 @@ pub struct Connection {
     /// The longest time that one request may take; `None` is without limit.
     pub request_timeout: Option<Duration>,
     stdin: Stdin,
+    connections: Connections,
 }
 
 impl Connection {
+    /// What opens new connections for all requests from now on, for a machine that was paused: the old ones may be dead,
+    /// and nobody would notice before a request on them takes too long. What is under way goes on.
+    pub fn reconnector(&self) -> impl Fn() + Send + Sync + use<> {
+        let connections = self.connections.clone();
+        move || connections.reopen()
+    }
+
     /// Leaves stdin to a command that is run from now on: a credential plugin may not ask there any more. What reads a
     /// terminal behind the back of the command that has it is stopped, and this process with it.
     pub fn leave_stdin(&self) {
@@ -100,7 +109,8 @@ pub async fn connect(
         request_timeout,
         notices: Arc::clone(notices),
     };
-    let client = transport::client(&target, identity, credentials, environment, options)?;
+    let (client, connections) =
+        transport::client(&target, identity, credentials, environment, options)?;
     Ok(Connection {
         client,
         context: target.context,
@@ -108,5 +118,6 @@ pub async fn connect(
         user: target.user_description,
         request_timeout,
         stdin,
+        connections,
     })
 }

@@ -34,7 +34,7 @@ pub(super) fn client(
     credentials: Credentials,
     environment: &Environment,
     options: Options,
-) -> Result<kube::Client, ConnectError> {
+) -> Result<(kube::Client, Connections), ConnectError> {
     let Options {
         user_agent,
         verbosity,
@@ -64,8 +64,9 @@ pub(super) fn client(
         .layer(CredentialsLayer(credentials))
         .layer(observe)
         .layer(DecompressionLayer::new().gzip(compress))
-        .service(connections);
-    Ok(ClientBuilder::new(service, target.namespace.clone()).build())
+        .service(connections.clone());
+    let client = ClientBuilder::new(service, target.namespace.clone()).build();
+    Ok((client, connections))
 }
 
 /// The part of the user that says whom to act as; credentials are not kube's business here.

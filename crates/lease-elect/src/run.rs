@@ -45,10 +45,12 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
     };
     let holder = args.holder.clone().unwrap_or_else(holder::of_this_process);
     let namespace = connection.client.default_namespace().to_owned();
+    let reconnect = connection.reconnector();
     let locks = Maintenance::builder(connection.client, holder)
         .repository(Repository::new(&*namespace))
         .field_manager("lease-elect")
         .request_timeout(connection.request_timeout)
+        .reconnect(reconnect)
         .build()?;
     let election =
         LeaderElection::new(locks.clone(), &*args.lease)?.lease_duration(args.lease_duration);

@@ -45,7 +45,7 @@ pub(crate) async fn round(
         let node = &node.name;
         let outcome = match maintenance.try_acquire(node, &acquire).await {
             Ok(change) => {
-                let held = maintenance.keep(&change, &Keep::new())?;
+                let held = maintenance.keep(&change, &Keep::new()).await?;
                 work(held, reboot(node)).await
             }
             Err(LeaseError::Refused(refused)) => format!("skipped, {refused}"),

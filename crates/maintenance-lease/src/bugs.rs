@@ -57,11 +57,35 @@ pub enum Bug {
     JumpUnchecked,
     /// A renewal from before a jump that lands after the check counts by the boot clock.
     JumpForgotten,
+    /// After a suspected pause the local clock stands in for the server's time.
+    LocalClockAfterPause,
+    /// An answer that was under way during a pause says how late it is at most.
+    StraddlingAnswerBelieved,
+    /// Answers that contradict each other leave an interval that ends before it begins.
+    InvertedInterval,
+    /// A check that is due waits for the keeper's other timers.
+    CheckDelayed,
+    /// A lock is handed out although a pause was suspected while it was acquired.
+    WorkBegunInDoubt,
+    /// A write that was refused is taken for failed, whatever stands there.
+    OwnNonceNotRecognised,
+    /// An acquisition is reported as held however long ago it was sent.
+    StaleSuccess,
+    /// An acquisition that landed and was ended by another is made again.
+    BrokenAcquisitionRepeated,
+    /// Any answer of 404 proves that an object is not there.
+    Any404AsProof,
+    /// A list counts as complete wherever its answer ends.
+    TruncatedListAccepted,
+    /// The locks of a set are not taken in the order of their names.
+    SetOrderNotKept,
+    /// Where a lock of a set is refused, the others are kept.
+    PartialSetKept,
 }
 
 impl Bug {
     /// Every one.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 29] = [
         Self::DeadlineAfterAnswer,
         Self::NoNonce,
         Self::PatchWithoutVersion,
@@ -79,6 +103,18 @@ impl Bug {
         Self::RevivedAfterLoss,
         Self::JumpUnchecked,
         Self::JumpForgotten,
+        Self::LocalClockAfterPause,
+        Self::StraddlingAnswerBelieved,
+        Self::InvertedInterval,
+        Self::CheckDelayed,
+        Self::WorkBegunInDoubt,
+        Self::OwnNonceNotRecognised,
+        Self::StaleSuccess,
+        Self::BrokenAcquisitionRepeated,
+        Self::Any404AsProof,
+        Self::TruncatedListAccepted,
+        Self::SetOrderNotKept,
+        Self::PartialSetKept,
     ];
 }
 
@@ -101,12 +137,23 @@ impl Bug {
             Self::PatchWithoutVersion
             | Self::WallForBoot
             | Self::WaiterWithoutVersion
-            | Self::RevivedAfterRelease => Catcher::Simulation,
+            | Self::RevivedAfterRelease
+            | Self::LocalClockAfterPause
+            | Self::StraddlingAnswerBelieved
+            | Self::InvertedInterval
+            | Self::Any404AsProof
+            | Self::TruncatedListAccepted
+            | Self::SetOrderNotKept
+            | Self::PartialSetKept => Catcher::Simulation,
             Self::LossWaitsForRequest
             | Self::StaleWatchBelieved
             | Self::RevivedAfterLoss
             | Self::JumpUnchecked
-            | Self::JumpForgotten => Catcher::Model,
+            | Self::JumpForgotten
+            | Self::CheckDelayed
+            | Self::OwnNonceNotRecognised
+            | Self::StaleSuccess
+            | Self::BrokenAcquisitionRepeated => Catcher::Model,
             Self::DeadlineAfterAnswer
             | Self::NoNonce
             | Self::ReleaseUnchecked
@@ -114,7 +161,8 @@ impl Bug {
             | Self::UnchangedProvesFailure
             | Self::NonceProvesRenewal
             | Self::AskedDuration
-            | Self::ConfirmationCarriedOver => Catcher::Both,
+            | Self::ConfirmationCarriedOver
+            | Self::WorkBegunInDoubt => Catcher::Both,
         }
     }
 }

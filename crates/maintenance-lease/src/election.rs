@@ -159,7 +159,7 @@ impl LeaderElection {
         self.maintenance
             .terms(keep, check_duration(self.duration)?)?;
         let change = self.campaign(progress).await?;
-        self.maintenance.keep(&change, keep)
+        self.maintenance.keep(&change, keep).await
     }
 
     /// What becoming the leader does, of a holder only on the version `unchanged`.

@@ -15,8 +15,9 @@ use crate::maintenance::Maintenance;
 use crate::outcome::Error;
 use crate::protocol::BootInstant;
 
-/// How long Leases that can't be watched go without being read, and up to a quarter more.
-const BLIND: Duration = Duration::from_secs(10);
+/// How long Leases that can't be watched go without being read. With a random part of up to a quarter of
+/// it, and the pauses of a watch that is tried anew, that is about 10 s.
+const BLIND: Duration = Duration::from_secs(8);
 
 /// A watch that is tried anew after it failed waits as long as after so many failures: about a second.
 const FAILURES: u32 = 7;
@@ -360,7 +361,9 @@ mod tests {
     fn list(version: u64) -> String {
         let metadata = json!({"resourceVersion": version.to_string()});
         let items = [lease(version)];
-        json!({"kind": "LeaseList", "metadata": metadata, "items": items}).to_string()
+        let version = "coordination.k8s.io/v1";
+        json!({"apiVersion": version, "kind": "LeaseList", "metadata": metadata, "items": items})
+            .to_string()
     }
 
     fn event(kind: &str, object: &Value) -> String {

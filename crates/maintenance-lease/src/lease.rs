@@ -144,6 +144,7 @@ impl NodeLease {
             duration: self.duration,
             transitions: self.transitions,
             nonce: self.notes.nonce.as_deref().map(|nonce| names.id(nonce)),
+            ended: self.notes.ended().map(|nonce| names.id(nonce)),
             elected: self.elected,
             deleting: self.deleting,
             foreign: self.foreign,

@@ -11,7 +11,8 @@
 //!
 //! [`Maintenance::acquire`] waits for a lock, takes it and keeps it renewed. Work runs under
 //! [`HeldLease::guard`], which drops it where the lock is lost, and [`HeldLease::release`] gives the
-//! lock back. What must not wait is [`Maintenance::try_acquire`] and [`Maintenance::keep`];
+//! lock back. [`Maintenance::acquire_all`] does the same for several locks, all or none.
+//! What must not wait is [`Maintenance::try_acquire`] and [`Maintenance::keep`];
 //! [`Maintenance::follow`] tells every change of some locks, and [`Maintenance::follow_all`] of all.
 //!
 //! # Cancellation
@@ -60,7 +61,6 @@ mod cluster;
 mod election;
 pub mod env;
 mod follow;
-mod jumps;
 mod keeper;
 mod lease;
 mod maintenance;
@@ -69,6 +69,7 @@ mod options;
 mod outcome;
 pub mod protocol;
 mod repository;
+mod set;
 mod waiting;
 
 pub use any_lease::{AnyLease, Candidate, HEARTBEATS, Realm};
@@ -92,6 +93,7 @@ pub use options::{
 };
 pub use outcome::{Aside, Change, Done, Error, Refused, Right};
 pub use repository::{NAMESPACE, Repository, Subject};
+pub use set::{HeldSet, SetError, SetOptions, SetOutcome, SetProgress, Target};
 pub use waiting::{Blocked, Progress};
 
 /// The examples of the project's README, which are compiled as they stand there.

@@ -15,7 +15,7 @@ use crate::cluster::change::DryRun;
 use crate::cluster::error::ApiError;
 use crate::cluster::events::{Event, NodeEvent};
 use crate::cluster::requests::Requests;
-use crate::cluster::server_time::ServerTime;
+use crate::cluster::server_time::{OnDoubt, ServerTime};
 use crate::cluster::writes::WriteOptions;
 use crate::env::{Env, Machine};
 use crate::lease::NodeLease;
@@ -66,7 +66,7 @@ pub struct Maintenance {
     pub(crate) api: Api,
     identity: String,
     pub(crate) write_options: WriteOptions,
-    dry_run: DryRun,
+    pub(crate) dry_run: DryRun,
 }
 
 /// Settings of a [`Maintenance`] that most programs leave as they are.
@@ -78,6 +78,7 @@ pub struct Builder {
     repository: Repository,
     dry_run: DryRun,
     env: Arc<dyn Env>,
+    on_doubt: OnDoubt,
 }
 
 impl Builder {
@@ -116,6 +117,17 @@ impl Builder {
         self
     }
 
+    /// Calls `reconnect` when the machine may have been paused, before the locks are checked: a client that
+    /// keeps connections should open new ones, since the old ones may be dead.
+    ///
+    /// # Caveats
+    /// It is called while the clocks are compared, so it must not block, nor use this handle.
+    #[must_use]
+    pub fn reconnect(mut self, reconnect: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_doubt = Arc::new(reconnect);
+        self
+    }
+
     /// The handle.
     ///
     /// # Errors
@@ -123,7 +135,13 @@ impl Builder {
     pub fn build(self) -> Result<Maintenance, InvalidIdentity> {
         self.repository.check_identity(&self.identity)?;
         Ok(Maintenance {
-            api: Api::new(self.client, self.env, self.request_timeout, self.repository),
+            api: Api::new(
+                self.client,
+                self.env,
+                self.request_timeout,
+                self.repository,
+                self.on_doubt,
+            ),
             identity: self.identity,
             write_options: WriteOptions {
                 field_manager: self.field_manager,
@@ -154,6 +172,7 @@ impl Maintenance {
             repository: Repository::default(),
             dry_run: DryRun::None,
             env: Arc::new(Machine),
+            on_doubt: Arc::new(|| ()),
         }
     }
 

@@ -15,6 +15,9 @@ pub(crate) mod annotation {
     pub(crate) const RELEASED_BY: &str = "kubectl-maint.dev/released-by";
     pub(crate) const ACQUISITION: &str = "kubectl-maint.dev/acquisition";
 
+    /// Of the acquisition that was ended last, whoever came since.
+    pub(crate) const LAST_ACQUISITION: &str = "kubectl-maint.dev/last-acquisition";
+
     /// Of no acquisition, and so not among those that go with one.
     pub(crate) const FENCED: &str = "kubectl-maint.dev/fenced";
 
@@ -53,6 +56,9 @@ pub(crate) struct Notes {
     /// The nonce of the acquisition; on the wire it is [marked](mark) with the count.
     #[serde(rename = "kubectl-maint.dev/acquisition")]
     pub(crate) nonce: Option<String>,
+    /// The [mark](mark) of the acquisition that was ended last.
+    #[serde(rename = "kubectl-maint.dev/last-acquisition")]
+    pub(crate) last_acquisition: Option<String>,
     /// The Node was fenced; how is written on the Node itself.
     #[serde(rename = "kubectl-maint.dev/fenced")]
     pub(crate) fenced: Option<String>,
@@ -65,6 +71,12 @@ impl Notes {
     /// A leader is elected on the Lease, or was by whoever had it last.
     pub(crate) fn are_of_election(&self) -> bool {
         self.purpose.as_deref() == Some(ELECTION)
+    }
+
+    /// The nonce of the acquisition that was ended last.
+    pub(crate) fn ended(&self) -> Option<&str> {
+        let (_, nonce) = self.last_acquisition.as_deref()?.split_once('-')?;
+        Some(nonce).filter(|nonce| !nonce.is_empty())
     }
 
     /// What the annotations say of a Lease that counts `transitions`.
@@ -86,6 +98,7 @@ impl Notes {
             None => Self {
                 outdated: true,
                 fenced: self.fenced,
+                last_acquisition: self.last_acquisition,
                 ..Self::default()
             },
         }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::cluster::error::ApiError;
 use crate::cluster::nodes::NodeRow;
-use crate::jumps::Jumps;
 use crate::lease::NodeLease;
 use crate::options::InvalidOption;
 use crate::protocol::{BootInstant, Instant, Refusal, State, Token};
@@ -35,8 +34,9 @@ pub struct Change {
     pub fencing: Option<u64>,
     /// What else was made, or left open, on the way.
     pub asides: Vec<Aside>,
-    /// How the clocks stood before the write was sent: the boot clock may have stood still since.
-    pub(crate) jumps: Jumps,
+    /// How often a pause of the machine had been suspected by then: if it was since, the boot clock may have
+    /// stood still.
+    pub(crate) doubts: u64,
 }
 
 /// What was done.

@@ -5,11 +5,10 @@ mod contest;
 use self::contest::Contest;
 use crate::cluster::reads::Seen;
 use crate::election::LeaderElection;
-use crate::follow::Followed;
 use crate::maintenance::Maintenance;
 use crate::options::{Acquire, Hold};
 use crate::outcome::{Change, Error, Refused};
-use crate::protocol::{Clocks, Instant, Turn};
+use crate::protocol::{Clocks, Instant};
 
 /// What stands between a waiter and its lock.
 #[derive(Clone, Debug)]
@@ -27,7 +26,7 @@ pub struct Blocked {
 pub enum Progress<'a> {
     /// What stands in the way is new, or changed: a renewal moves [`Blocked::earliest`].
     Blocked(&'a Blocked),
-    /// The Lease can't be watched: see [`Followed::Blind`].
+    /// The Lease can't be watched: see [`Followed::Blind`](crate::Followed::Blind).
     Blind(&'a Error),
     /// After that, it is watched again.
     Sighted,
@@ -44,6 +43,7 @@ impl Blocked {
 }
 
 /// What is waited for.
+#[derive(Clone, Copy)]
 pub(crate) enum Goal<'a> {
     Acquire(&'a Acquire),
     Hold(&'a Hold),
@@ -214,29 +214,23 @@ impl Maintenance {
         let mut contest = Contest::new(self, node, goal);
         contest.read(seen)?;
         loop {
-            let clocks = self.clocks();
-            match contest.turn(clocks) {
-                Turn::Try => {
-                    if let Some(change) = contest.attempt().await? {
-                        return Ok(change);
-                    }
-                }
-                Turn::Read => match self.see(node, true).await {
-                    Ok(seen) => contest.read(seen)?,
-                    Err(error) => contest.failed(error)?,
-                },
-                Turn::Wait(until) => {
-                    if let Some(blocked) = contest.news(until, clocks) {
-                        progress(Progress::Blocked(&blocked));
-                    }
-                    match contest.wait(until, clocks).await? {
-                        Some(Followed::Blind(cause)) => progress(Progress::Blind(&cause)),
-                        Some(Followed::Sighted) => progress(Progress::Sighted),
-                        Some(Followed::Changed(_)) | None => {}
-                    }
-                }
+            contest.until_free(&mut progress).await?;
+            if let Some(change) = contest.attempt().await? {
+                return Ok(change);
             }
         }
+    }
+
+    /// Waits until a node is free, without acquiring it.
+    pub(crate) async fn until_free(
+        &self,
+        node: &str,
+        goal: Goal<'_>,
+        mut progress: impl FnMut(Progress<'_>) + Send,
+    ) -> Result<(), Error> {
+        let mut contest = Contest::new(self, node, goal);
+        contest.read(self.see(node, true).await?)?;
+        contest.until_free(&mut progress).await
     }
 
     /// What the clocks show, the boot clock read first.

@@ -387,10 +387,7 @@ mod tests {
     #[test]
     fn the_earliest_clock_says_how_old_a_heartbeat_is() {
         let signs = signs(Some(Status::Unknown), Known::Yes(Some(ago(39))));
-        let now = Now {
-            earliest: NOW,
-            latest: NOW + Span::seconds(60),
-        };
+        let now = Now::between(NOW, NOW + Span::seconds(60));
         assert_eq!(signs.is_fresh(now), Some(true));
     }
 

@@ -1,7 +1,9 @@
 //! The clients of a world, each with a habit of its own.
 
 mod admin;
+mod collector;
 mod outside;
+mod runner;
 mod waiter;
 mod worker;
 
@@ -12,11 +14,12 @@ use fastrand::Rng;
 use maintenance_lease::env::Env as _;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{
-    Acquire, Aside, Change, Done, Error, LeaderElection, Maintenance, NodeLease, Repository,
+    Acquire, Aside, Change, Done, Error, HeldLease, Keep, LeaderElection, Maintenance, NodeLease,
+    Repository,
 };
 
 pub(crate) use self::outside::{Outside, bare_node};
-use crate::history::{Acquisition, BeliefId, Call, ClientId, Ending, Event, OpId, Recorder};
+use crate::history::{Acquisition, BeliefId, Call, ClientId, Ending, Ends, Event, OpId, Recorder};
 use crate::machine::Machine;
 use crate::network::Network;
 use crate::plan::{Habit, SHARED_ACCOUNT};
@@ -43,6 +46,7 @@ pub(crate) struct Beginning<'a> {
     pub(crate) client: ClientId,
     pub(crate) habit: Habit,
     pub(crate) identity: &'a str,
+    pub(crate) may_watch: bool,
     pub(crate) machine: &'a Machine,
     pub(crate) recorder: &'a Recorder,
     pub(crate) network: &'a Network,
@@ -61,9 +65,12 @@ impl Agent {
             identity: beginning.identity.into(),
         });
         let machine = beginning.machine.clone();
-        let wire = beginning
-            .network
-            .wire(beginning.client, machine.clone(), rng.u64(..));
+        let wire = beginning.network.wire(
+            beginning.client,
+            machine.clone(),
+            beginning.may_watch,
+            rng.u64(..),
+        );
         let client = kube::Client::new(wire, "default");
         let maintenance = Maintenance::builder(client, beginning.identity)
             .request_timeout(Some(beginning.request_timeout))
@@ -91,6 +98,8 @@ impl Agent {
             Habit::Worker => worker::live(&mut self).await,
             Habit::Waiter => waiter::live(&mut self, false).await,
             Habit::Leader => waiter::live(&mut self, true).await,
+            Habit::Runner => runner::live(&mut self).await,
+            Habit::Collector => collector::live(&mut self).await,
             Habit::Administrator => admin::live(&mut self).await,
         }
     }
@@ -111,6 +120,27 @@ impl Agent {
             }
         }
         true
+    }
+
+    /// Waits for several nodes and gives them back. Returns whether it got them.
+    pub(crate) async fn get_a_set(mut self) -> bool {
+        collector::once(&mut self).await
+    }
+
+    /// Keeps what was acquired, for work that takes `stop` to end.
+    async fn keep(&self, acquired: &Change, stop: Duration) -> Result<HeldLease, Error> {
+        let keep = Keep::new().stop(stop);
+        self.maintenance.keep(acquired, &keep).await
+    }
+
+    /// Notes what it knows of the server's time.
+    fn tell_time(&self) {
+        let now = self.maintenance.server_time().now();
+        self.recorder.record(Event::Knows {
+            client: self.client,
+            earliest: now.earliest.as_micros(),
+            latest: now.bounded.then_some(now.latest.as_micros()),
+        });
     }
 
     /// Waits until the node is its own, or until it leads.
@@ -173,10 +203,10 @@ impl Agent {
     fn returned(&self, op: OpId, result: &Result<Change, Error>) {
         let ending = match result {
             Ok(change) => ending(change),
-            Err(error @ Error::Unknown { .. }) => Ending::Unknown(error.to_string()),
-            Err(error) => Ending::Refused(error.to_string()),
+            Err(error) => failure(error),
         };
         self.recorder.record(Event::Returned { op, ending });
+        self.tell_time();
     }
 
     /// Believes what an acquisition or renewal allows.
@@ -189,7 +219,7 @@ impl Agent {
             client: self.client,
             node: change.node.as_str().into(),
             acquisition,
-            until: Some(self.machine.truth_at(deadline)),
+            ends: Ends::Deadline(self.machine.truth_at(deadline)),
         });
         Some(Belief {
             id: belief,
@@ -205,6 +235,10 @@ struct Belief {
 }
 
 impl Belief {
+    fn acts(&self) {
+        self.recorder.record(Event::Acts { belief: self.id });
+    }
+
     fn ends(self, why: &'static str) {
         self.recorder.record(Event::Ceases {
             belief: self.id,
@@ -218,6 +252,16 @@ pub(crate) fn repository(elects: bool) -> Repository {
     match elects {
         true => Repository::new("default"),
         false => Repository::default(),
+    }
+}
+
+fn failure(error: &Error) -> Ending {
+    match error {
+        Error::Unknown { .. } => Ending::Unknown(error.to_string()),
+        Error::Refused(refused) if refused.refusal == Refusal::HeldByCaller => {
+            Ending::HeldByCaller(error.to_string())
+        }
+        _ => Ending::Refused(error.to_string()),
     }
 }
 

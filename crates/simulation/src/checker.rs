@@ -5,16 +5,23 @@
 
 mod belief;
 mod digest;
+mod doubt;
+mod outcomes;
 mod progress;
 #[cfg(test)]
 mod tests;
+mod time;
 mod writes;
 
 use std::fmt;
+use std::time::Duration;
 
 use self::digest::Digest;
 use crate::history::Entry;
 use crate::time::Time;
+
+/// How far clients' estimates of the server's time may be apart.
+const CLOCK_BUDGET: Duration = Duration::from_secs(3);
 
 /// What the library promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,8 +49,35 @@ pub enum Rule {
     Released,
     /// What is said to be lost is lost.
     Lost,
-    /// Who waits gets in, within a bound once faults are over.
+    /// Who waits gets in, within a bound once faults are over, whether for one node or for several that
+    /// others want, too.
     Progress,
+    /// What is known of the server's time is an interval whose ends are in order, and some server's
+    /// time is in it.
+    Interval,
+    /// For as long as somebody believes in a lease, it has not ended for others.
+    Covered,
+    /// Success is told with a third of the duration left at least.
+    TimeLeft,
+    /// After a pause, nothing begins and nothing goes on before a check was answered.
+    NoWorkInDoubt,
+    /// After a pause, a check is sent at once.
+    Checked,
+    /// What was said of a lock is so: nothing stands that was said to be free, and a lock that is said
+    /// to be the caller's was acquired by another attempt.
+    Reported,
+    /// What somebody broke is not taken again by the same attempt.
+    NotRetaken,
+    /// All of a set are acquired, or none.
+    AllOrNone,
+    /// Nobody keeps a node while waiting for one with an earlier name.
+    Order,
+    /// A list that is said to be complete is.
+    Listed,
+    /// Nobody sends more requests than so many in a minute.
+    Requests,
+    /// Nothing panics.
+    NoPanic,
 }
 
 /// A promise that was broken.
@@ -67,11 +101,21 @@ impl fmt::Display for Violation {
 #[must_use]
 pub fn check(history: &[Entry]) -> Vec<Violation> {
     let digest = Digest::of(history);
-    let mut violations = Vec::new();
+    let panics = digest.panics.iter().map(|&(at, client)| Violation {
+        at,
+        rule: Rule::NoPanic,
+        what: format!("{client} panicked"),
+    });
+    let mut violations: Vec<Violation> = panics.collect();
     belief::founded(&digest, &mut violations);
     belief::one_believer(&digest, &mut violations);
     writes::check(&digest, &mut violations);
     progress::check(&digest, &mut violations);
+    time::interval(&digest, &mut violations);
+    time::covered(&digest, &mut violations);
+    time::time_left(&digest, &mut violations);
+    doubt::check(&digest, &mut violations);
+    outcomes::check(&digest, &mut violations);
     violations.sort_by_key(|violation| violation.at);
     violations
 }

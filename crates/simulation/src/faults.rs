@@ -62,11 +62,29 @@ pub enum Fault {
     AdminBreak,
     /// A policy of the cluster shortened what was asked for.
     ShortenedLease,
+    /// Something on the way answered with a 404 page of its own.
+    MissingPage,
+    /// Something on the way answered with a page of its own, as a success.
+    LoginPage,
+    /// Something on the way sent a write again, so that its author was told of a conflict with it.
+    RepeatedWrite,
+    /// An answer was cut short, as if it were complete.
+    Truncation,
+    /// A list was cut short, as if it were complete.
+    TruncatedList,
+    /// An API server's clock was stepped back.
+    ServerStep,
+    /// A virtual machine stood still, and all of its clocks with it.
+    Halt,
+    /// A machine stood still while an answer was on its way to it.
+    FreezeAtAnswer,
+    /// A client lacks the right to watch.
+    NoWatch,
 }
 
 impl Fault {
     /// Every kind, and how a table calls it.
-    pub const ALL: [(Self, &'static str); 27] = [
+    pub const ALL: [(Self, &'static str); 36] = [
         (Self::Delay, "answers delayed"),
         (Self::LostRequest, "requests lost"),
         (Self::LateRequest, "requests that came late"),
@@ -94,12 +112,27 @@ impl Fault {
         (Self::NodeReplacement, "Nodes replaced"),
         (Self::AdminBreak, "locks broken by administrators"),
         (Self::ShortenedLease, "leases shortened by a policy"),
+        (Self::MissingPage, "pages that say 404"),
+        (Self::LoginPage, "pages that say 200"),
+        (Self::RepeatedWrite, "writes sent again on the way"),
+        (Self::Truncation, "answers cut short"),
+        (Self::TruncatedList, "lists cut short"),
+        (Self::ServerStep, "API servers' clocks stepped back"),
+        (Self::Halt, "machines halted with all clocks"),
+        (Self::FreezeAtAnswer, "machines stopped before an answer"),
+        (Self::NoWatch, "clients that may not watch"),
     ];
 }
 
 /// How often each fault struck.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally([u64; Fault::ALL.len()]);
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self([0; Fault::ALL.len()])
+    }
+}
 
 impl Tally {
     /// Those of a history, until all faults end.
@@ -111,12 +144,13 @@ impl Tally {
         for Entry { event, .. } in history {
             match event {
                 // What ends then is ended by the world itself.
-                Event::Healed { .. } => break,
+                Event::Healed => break,
                 Event::Struck { fault, .. } => faults.count(*fault),
                 Event::Froze { how, .. } => faults.count(match how {
                     Freeze::Stopped => Fault::Stop,
                     Freeze::Suspended => Fault::Suspend,
                     Freeze::Paused => Fault::Pause,
+                    Freeze::Halted => Fault::Halt,
                 }),
                 Event::Crashed { .. } => faults.count(Fault::Crash),
                 Event::Stepped { .. } => faults.count(Fault::ClockStep),
@@ -126,7 +160,8 @@ impl Tally {
                     ..
                 } => committed.push(*request),
                 Event::Mishap { request, fate } => {
-                    let is_commit = committed.contains(request);
+                    // Whose answer is cut short gets one all the same.
+                    let is_commit = *fate != Fate::Truncated && committed.contains(request);
                     faults.count(match fate {
                         Fate::Lost => Fault::LostRequest,
                         Fate::Late => Fault::LateRequest,
@@ -134,6 +169,10 @@ impl Tally {
                         Fate::Refused(_) => Fault::Refusal,
                         Fate::AnsweredInstead(_) => Fault::FalseError,
                         Fate::Cut => Fault::CutRequest,
+                        Fate::Page(404) => Fault::MissingPage,
+                        Fate::Page(_) => Fault::LoginPage,
+                        Fate::Repeated => Fault::RepeatedWrite,
+                        Fate::Truncated => Fault::Truncation,
                     });
                     if is_commit {
                         faults.count(Fault::CommitThenDrop);

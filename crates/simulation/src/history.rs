@@ -33,6 +33,8 @@ pub enum Freeze {
     /// It is a virtual machine whose host stopped it: timers and boot clock stand still; the wall
     /// clock is right when it goes on.
     Paused,
+    /// The same, but nobody sets the wall clock afterwards: no local clock shows what happened.
+    Halted,
 }
 
 /// One acquisition, told apart from every other.
@@ -93,6 +95,8 @@ impl Record {
 pub enum Call {
     /// An acquisition, of so many seconds.
     Acquire(u32),
+    /// An acquisition of all of these nodes or of none, for so many seconds each.
+    AcquireAll(Vec<Arc<str>>, u32),
     /// A candidacy, for so many seconds at a time.
     Campaign(u32),
     /// A renewal; of that very acquisition where one is demanded.
@@ -130,6 +134,8 @@ pub enum Ending {
         /// The answer was lost; a read settled it.
         settled: bool,
     },
+    /// An acquisition of each node began.
+    AcquiredAll(Vec<(Arc<str>, Acquisition)>),
     /// An acquisition goes on.
     Renewed {
         /// Which.
@@ -146,8 +152,40 @@ pub enum Ending {
     Nothing,
     /// It was refused, or failed for good: nothing of it stands, now or later.
     Refused(String),
+    /// It was refused because the caller's own identity holds the lock.
+    HeldByCaller(String),
     /// It may have taken effect, or may yet.
     Unknown(String),
+}
+
+impl Ending {
+    /// The acquisitions that it says were begun or renewed, and of which nodes; `node` is that of the
+    /// call.
+    pub(crate) fn acquisitions<'a>(
+        &'a self,
+        node: &'a Arc<str>,
+    ) -> Box<dyn Iterator<Item = (&'a Arc<str>, &'a Acquisition)> + 'a> {
+        match self {
+            Self::Acquired { acquisition, .. } | Self::Renewed { acquisition, .. } => {
+                Box::new(std::iter::once((node, acquisition)))
+            }
+            Self::AcquiredAll(all) => {
+                Box::new(all.iter().map(|(node, acquisition)| (node, acquisition)))
+            }
+            _ => Box::new(std::iter::empty()),
+        }
+    }
+}
+
+/// What ends a belief, unless its client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// Its client's boot clock, at this time.
+    Deadline(Time),
+    /// The library, which is asked before every step.
+    Guard,
+    /// The library, which tells its client: work that runs beside it goes on until then.
+    Word,
 }
 
 /// What happened to a request.
@@ -163,6 +201,12 @@ pub enum Fate {
     Refused(u16),
     /// It got there; something on the way answered with this status instead.
     AnsweredInstead(u16),
+    /// Something on the way answered with a page of its own, with this status.
+    Page(u16),
+    /// It got there twice, since something on the way sent it again.
+    Repeated,
+    /// It got there; the body of its answer was cut short, as if it were complete.
+    Truncated,
     /// The API server went down meanwhile.
     Cut,
 }
@@ -178,6 +222,11 @@ pub enum Event {
         fault: Fault,
         /// What it did.
         what: String,
+    },
+    /// A client's process panicked.
+    Panicked {
+        /// Whose.
+        client: ClientId,
     },
     /// A client's process begins.
     Lives {
@@ -236,8 +285,15 @@ pub enum Event {
         client: ClientId,
         /// During which call, if any.
         op: Option<OpId>,
+        /// The node whose Lease it reads or writes, if it is about one alone.
+        node: Option<Arc<str>>,
         /// Method and path.
         what: String,
+    },
+    /// The server's own answer to a request came back whole.
+    Answered {
+        /// The request.
+        request: RequestId,
     },
     /// Something else than an answer happens to a request.
     Mishap {
@@ -274,9 +330,8 @@ pub enum Event {
         node: Arc<str>,
         /// By which acquisition.
         acquisition: Acquisition,
-        /// When its own boot clock will end that, unless something else does; `None`: it is the
-        /// library that ends it.
-        until: Option<Time>,
+        /// What ends it, unless something else does.
+        ends: Ends,
     },
     /// A client acts on a belief, after which it may go on acting.
     Acts {
@@ -303,17 +358,42 @@ pub enum Event {
         /// In the library's words.
         how: String,
     },
-    /// No more faults from here on.
-    Healed {
-        /// Clients get what they wait for until then.
-        due: Time,
+    /// The clocks of the API servers, from here on.
+    ServerClocks {
+        /// How far each is ahead of the truth, in microseconds.
+        ahead: Vec<i64>,
     },
-    /// A client that only waits begins to, or got in.
+    /// A client has this to say of the server's time, in microseconds of Unix time.
+    Knows {
+        /// Which.
+        client: ClientId,
+        /// No server's clock is behind this.
+        earliest: i64,
+        /// No server's clock is ahead of this, if it knows that.
+        latest: Option<i64>,
+    },
+    /// A client was told that these are all the Leases.
+    Listed {
+        /// Which.
+        client: ClientId,
+        /// When it asked.
+        since: Time,
+        /// Their nodes.
+        nodes: Vec<Arc<str>>,
+    },
+    /// No more faults from here on.
+    Healed,
+    /// A client that only waits begins to.
     Waits {
         /// Which.
         client: ClientId,
-        /// It got in.
-        done: bool,
+        /// It gets in until then.
+        due: Time,
+    },
+    /// It got in.
+    GotIn {
+        /// Which.
+        client: ClientId,
     },
 }
 
@@ -354,6 +434,11 @@ impl Recorder {
     pub(crate) fn record(&self, event: Event) {
         let at = self.truth.now();
         self.book(|book| book.entries.push(Entry { at, event }));
+    }
+
+    /// The present.
+    pub(crate) fn now(&self) -> Time {
+        self.truth.now()
     }
 
     /// Notes a fault.

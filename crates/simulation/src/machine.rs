@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use maintenance_lease::env::Env;
 use maintenance_lease::protocol::{BootInstant, Instant};
 
+use crate::faults::Fault;
 use crate::history::{ClientId, Event, Freeze, OpId, Recorder};
 use crate::time::{EPOCH, Time, Truth};
 
@@ -39,11 +40,16 @@ struct Inner {
     rng: fastrand::Rng,
     /// Microseconds that the wall clock was stepped by since.
     wall_steps: i64,
+    /// Microseconds for which the wall clock stood still.
+    wall_lost: i64,
     /// Microseconds for which the boot clock stood still.
     boot_lost: i64,
     /// Microseconds for which timers stood still.
     timers_lost: i64,
     frozen: Option<(Freeze, Time)>,
+    /// How it stands still, and for how long, as soon as an answer is on its way to it, or one to a
+    /// write.
+    at_answer: Option<(Freeze, Duration, bool)>,
     /// Which process runs: one that crashed leaves its number to no other.
     life: u32,
     alive: bool,
@@ -71,9 +77,11 @@ impl Machine {
             inner: Arc::new(Mutex::new(Inner {
                 rng: fastrand::Rng::with_seed(seed),
                 wall_steps: 0,
+                wall_lost: 0,
                 boot_lost: 0,
                 timers_lost: 0,
                 frozen: None,
+                at_answer: None,
                 life: 0,
                 alive: false,
                 op: None,
@@ -85,7 +93,7 @@ impl Machine {
     }
 
     /// Stops everything on it.
-    pub(crate) fn freeze(&self, how: Freeze) {
+    fn freeze(&self, how: Freeze) {
         let mut inner = self.lock();
         if inner.frozen.is_none() {
             inner.frozen = Some((how, self.truth.now()));
@@ -93,6 +101,36 @@ impl Machine {
                 client: self.client,
                 how,
             });
+        }
+    }
+
+    /// Stops everything on it for a while.
+    pub(crate) fn freeze_for(&self, how: Freeze, length: Duration) {
+        self.freeze(how);
+        let machine = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(length).await;
+            machine.thaw();
+        });
+    }
+
+    /// Stops everything on it for a while, as soon as an answer is on its way to it; where `to_write`,
+    /// one to a write.
+    pub(crate) fn freeze_at_answer(&self, how: Freeze, length: Duration, to_write: bool) {
+        self.lock().at_answer = Some((how, length, to_write));
+    }
+
+    /// An answer is on its way to it, to a write or not.
+    pub(crate) fn answer_leaves(&self, is_write: bool) {
+        let mut inner = self.lock();
+        let due = inner
+            .at_answer
+            .take_if(|&mut (.., to_write)| is_write || !to_write);
+        drop(inner);
+        if let Some((how, length, _)) = due {
+            let what = format!("{} stands still while an answer is on its way", self.client);
+            self.recorder.struck(Fault::FreezeAtAnswer, what);
+            self.freeze_for(how, length);
         }
     }
 
@@ -109,6 +147,11 @@ impl Machine {
             Freeze::Paused => {
                 inner.timers_lost += lost;
                 inner.boot_lost += lost;
+            }
+            Freeze::Halted => {
+                inner.timers_lost += lost;
+                inner.boot_lost += lost;
+                inner.wall_lost += lost;
             }
         }
         self.recorder.record(Event::Thawed {
@@ -221,8 +264,9 @@ fn wake_all(inner: MutexGuard<'_, Inner>) {
 impl Env for Machine {
     fn wall(&self) -> Instant {
         let local = self.fine();
-        let steps = self.lock().wall_steps;
-        Instant::from_micros(EPOCH + self.clocks.wall_ahead + steps + local)
+        let inner = self.lock();
+        let moved = inner.wall_steps - inner.wall_lost;
+        Instant::from_micros(EPOCH + self.clocks.wall_ahead + moved + local)
     }
 
     fn boot(&self) -> BootInstant {
@@ -253,6 +297,10 @@ impl Env for Machine {
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
+        if !self.lock().alive {
+            // What a process begins while it is torn down here has no counterpart outside.
+            return;
+        }
         tokio::spawn(self.run(task));
     }
 }
@@ -263,6 +311,17 @@ struct Task {
     id: u64,
     life: u32,
     task: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        // Else nobody would hear of it.
+        if std::thread::panicking() {
+            self.machine.recorder.record(Event::Panicked {
+                client: self.machine.client,
+            });
+        }
+    }
 }
 
 impl Future for Task {

@@ -1,5 +1,6 @@
 //! `simulate`: many seeds, on every processor.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -9,6 +10,7 @@ use std::thread;
 use std::time::Instant;
 
 use clap::Parser;
+use simulation::checker::Rule;
 use simulation::faults::{Fault, Tally};
 use simulation::trace;
 
@@ -29,6 +31,9 @@ struct Arguments {
     trace: bool,
 }
 
+/// So many of the seeds that break a promise are named.
+const FIRST: usize = 12;
+
 /// In so many worlds every fault strikes.
 const ENOUGH: u64 = 1_000;
 
@@ -48,6 +53,7 @@ fn run(from: u64, seeds: u64) -> ExitCode {
     let began = Instant::now();
     let (next, broken) = (AtomicU64::new(from), AtomicU64::new(0));
     let faults = Mutex::new(Tally::default());
+    let rules = Mutex::new(BTreeMap::<Rule, BTreeSet<u64>>::new());
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     thread::scope(|scope| {
         for _ in 0..workers {
@@ -59,6 +65,10 @@ fn run(from: u64, seeds: u64) -> ExitCode {
                     }
                     let verdict = trace::verdict(seed);
                     *faults.lock().unwrap_or_else(PoisonError::into_inner) += verdict.faults;
+                    for rule in verdict.rules {
+                        let mut rules = rules.lock().unwrap_or_else(PoisonError::into_inner);
+                        rules.entry(rule).or_default().insert(seed);
+                    }
                     if let Some(story) = verdict.broken {
                         broken.fetch_add(1, Ordering::Relaxed);
                         say(&story);
@@ -70,6 +80,11 @@ fn run(from: u64, seeds: u64) -> ExitCode {
     let broken = broken.into_inner();
     let faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
     say(faults.table().trim_end());
+    for (rule, seeds) in rules.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        let first: Vec<String> = seeds.iter().take(FIRST).map(u64::to_string).collect();
+        let (number, first) = (seeds.len(), first.join(" "));
+        say(&format!("{rule:?} is broken by {number} seeds: {first}"));
+    }
     let seconds = began.elapsed().as_secs_f64();
     say(&format!(
         "{seeds} seeds from {from} in {seconds:.0}s, {:.0} a second: {broken} break a promise",

@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Collected, Full};
 use kube::client::Body;
@@ -47,7 +47,7 @@ pub(crate) struct Network {
     truth: Truth,
     recorder: Recorder,
     /// How far the clock of each API server is ahead, in microseconds.
-    skews: Arc<[i64]>,
+    skews: Arc<Mutex<Vec<i64>>>,
     /// The longest duration that an admission webhook lets through, in seconds.
     cap: Option<u32>,
     /// Whether faults happen, and how fast everything is.
@@ -73,7 +73,7 @@ impl Network {
             server,
             truth,
             recorder,
-            skews: skews.into(),
+            skews: Arc::new(Mutex::new(skews.to_vec())),
             cap,
             faults: Arc::new(Mutex::new(faults)),
             cuts: Cuts::default(),
@@ -98,6 +98,17 @@ impl Network {
         self.horizon.store(version, Ordering::Relaxed);
     }
 
+    /// Steps the clocks of all API servers.
+    pub(crate) fn step_servers(&self, by: i64) {
+        let mut skews = lock(&self.skews);
+        skews.iter_mut().for_each(|skew| *skew += by);
+        let what = format!("the clocks of the API servers are stepped by {by} us");
+        self.recorder.struck(Fault::ServerStep, what);
+        self.recorder.record(Event::ServerClocks {
+            ahead: skews.clone(),
+        });
+    }
+
     /// No more faults from here on.
     pub(crate) fn heal(&self) {
         *lock(&self.faults) = Faults::none();
@@ -106,11 +117,18 @@ impl Network {
     }
 
     /// A connection to it from `machine`.
-    pub(crate) fn wire(&self, client: ClientId, machine: Machine, seed: u64) -> Wire {
+    pub(crate) fn wire(
+        &self,
+        client: ClientId,
+        machine: Machine,
+        may_watch: bool,
+        seed: u64,
+    ) -> Wire {
         Wire {
             network: self.clone(),
             client,
             machine,
+            may_watch,
             rng: fastrand::Rng::with_seed(seed),
         }
     }
@@ -121,6 +139,8 @@ pub(crate) struct Wire {
     network: Network,
     client: ClientId,
     machine: Machine,
+    /// The client has the right to watch.
+    may_watch: bool,
     rng: fastrand::Rng,
 }
 
@@ -146,14 +166,19 @@ impl Service<Request<Body>> for Wire {
             request: number,
             client: self.client,
             op: self.machine.op(),
+            node: node_of(&parts, &body),
             what: describe(&parts, &body),
         });
         let trip = lock(&self.network.faults).draw(&mut self.rng);
-        let server = self.rng.usize(..self.network.skews.len());
+        let skews = lock(&self.network.skews);
+        let skew = skews[self.rng.usize(..skews.len())];
+        drop(skews);
         let carrier = Carrier {
             network: self.network.clone(),
             number,
-            skew: self.network.skews[server],
+            machine: self.machine.clone(),
+            may_watch: self.may_watch,
+            skew,
             trip,
             connected: self.network.cuts.count(),
             rng: self.rng.fork(),
@@ -169,6 +194,9 @@ impl Service<Request<Body>> for Wire {
 struct Carrier {
     network: Network,
     number: RequestId,
+    /// Whose answer it is.
+    machine: Machine,
+    may_watch: bool,
     /// How far the clock of the API server that it meets is ahead.
     skew: i64,
     trip: Trip,
@@ -183,17 +211,26 @@ impl Carrier {
             return self.mishap(Fate::Cut);
         }
         match self.trip.loss {
-            Loss::None => {
-                let answered = self.serve(request).await;
-                if self.trip.up + self.trip.down > LONG {
-                    let what = format!("r{} takes its time", self.number.0);
-                    self.network.recorder.struck(Fault::Delay, what);
+            Loss::None => self.deliver(request, answer, None).await,
+            Loss::Truncated(part) if !is_watch(&request) => {
+                self.deliver(request, answer, Some(part)).await;
+            }
+            // A watch that breaks off is a fault of its own.
+            Loss::Truncated(_) => self.deliver(request, answer, None).await,
+            Loss::Repeated if request.method() != Method::GET => {
+                drop(self.serve(request.clone()).await);
+                self.mishap(Fate::Repeated);
+                self.deliver(request, answer, None).await;
+            }
+            Loss::Repeated => self.deliver(request, answer, None).await,
+            Loss::Page(status, is_carried_out) => {
+                if is_carried_out && !is_watch(&request) {
+                    drop(self.serve(request).await);
                 }
-                if self.is_cut_within(self.trip.down).await {
-                    return self.mishap(Fate::Cut);
-                }
-                // Who is gone meanwhile hears nothing.
-                let _ = answer.send(Ok(answered));
+                self.mishap(Fate::Page(status.as_u16()));
+                let page = self.page(status);
+                tokio::time::sleep(self.trip.down).await;
+                let _ = answer.send(Ok(page));
             }
             Loss::Request(manner) => {
                 self.mishap(Fate::Lost);
@@ -233,6 +270,42 @@ impl Carrier {
         }
     }
 
+    /// Lets the server have it, and brings the answer back: all of it, or so many thousandths of its
+    /// body.
+    async fn deliver(
+        &mut self,
+        request: Request<Bytes>,
+        answer: oneshot::Sender<Answered>,
+        part: Option<u16>,
+    ) {
+        let is_write = request.method() != Method::GET;
+        let is_list = !is_write && is_about_all(&request);
+        let mut answered = self.serve(request).await;
+        self.machine.answer_leaves(is_write);
+        if self.trip.up + self.trip.down > LONG {
+            let what = format!("r{} takes its time", self.number.0);
+            self.network.recorder.struck(Fault::Delay, what);
+        }
+        if let Some(part) = part {
+            self.mishap(Fate::Truncated);
+            if is_list && answered.status().is_success() {
+                let what = format!("r{} lists a part", self.number.0);
+                self.network.recorder.struck(Fault::TruncatedList, what);
+            }
+            answered = truncated(answered, part).await;
+        }
+        if self.is_cut_within(self.trip.down).await {
+            return self.mishap(Fate::Cut);
+        }
+        // Who is gone meanwhile hears nothing.
+        let is_the_servers = part.is_none() && answered.headers().contains_key(header::DATE);
+        if answer.send(Ok(answered)).is_ok() && is_the_servers {
+            self.network.recorder.record(Event::Answered {
+                request: self.number,
+            });
+        }
+    }
+
     /// Waits for `length`; `true` where the connection is cut meanwhile, or nobody listens.
     async fn is_cut_within(&self, length: Duration) -> bool {
         let down = || *lock(&self.network.down_until) > self.network.truth.now();
@@ -248,10 +321,12 @@ impl Carrier {
 
     /// Lets the server have it.
     async fn serve(&mut self, request: Request<Bytes>) -> Response<WireBody> {
-        let is_watch = request
-            .uri()
-            .query()
-            .is_some_and(|query| query.contains("watch=true"));
+        let is_watch = is_watch(&request);
+        if is_watch && !self.may_watch {
+            let what = format!("r{} may not watch", self.number.0);
+            self.network.recorder.struck(Fault::NoWatch, what);
+            return self.refusal(StatusCode::FORBIDDEN, None);
+        }
         let is_lease_write =
             request.method() != Method::GET && request.uri().path().contains("/leases");
         let since = is_watch.then(|| resource_version(&request)).flatten();
@@ -259,11 +334,7 @@ impl Carrier {
         let Ok(answer) = self.network.server.call(request.map(Full::from)).await;
         let (mut parts, body) = answer.into_parts();
         let status = parts.status.as_u16();
-        let date = self.network.truth.now().on_the_wall(self.skew);
-        let date = date.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
-        if let Ok(date) = HeaderValue::try_from(date) {
-            parts.headers.insert(header::DATE, date);
-        }
+        self.date(&mut parts.headers);
         let (wrote, body) = if is_watch && parts.status.is_success() {
             (None, self.watch(body, since))
         } else {
@@ -326,6 +397,7 @@ impl Carrier {
             "kind": "Status",
             "apiVersion": "v1",
             "status": "Failure",
+            "reason": status.canonical_reason().unwrap_or_default().replace(' ', ""),
             "message": "the network says so",
             "code": status.as_u16(),
         });
@@ -337,6 +409,29 @@ impl Carrier {
                 .insert(header::RETRY_AFTER, seconds.into());
         }
         answer
+    }
+
+    /// A page of something on the way, whose clock is right.
+    fn page(&self, status: StatusCode) -> Response<WireBody> {
+        let (kind, text) = match status.is_success() {
+            true => ("text/html", "<!DOCTYPE html><title>Log in</title>"),
+            false => ("text/plain; charset=utf-8", "404 page not found\n"),
+        };
+        let mut page = Response::new(whole(Bytes::from_static(text.as_bytes())));
+        *page.status_mut() = status;
+        let kind = HeaderValue::from_static(kind);
+        page.headers_mut().insert(header::CONTENT_TYPE, kind);
+        self.date(page.headers_mut());
+        page
+    }
+
+    /// Says what time it is.
+    fn date(&self, headers: &mut HeaderMap) {
+        let date = self.network.truth.now().on_the_wall(self.skew);
+        let date = date.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        if let Ok(date) = HeaderValue::try_from(date) {
+            headers.insert(header::DATE, date);
+        }
     }
 
     fn mishap(&self, fate: Fate) {
@@ -364,6 +459,30 @@ fn whole(body: Bytes) -> WireBody {
         .boxed_unsync()
 }
 
+/// The same answer, with so many thousandths of its body.
+async fn truncated(answer: Response<WireBody>, part: u16) -> Response<WireBody> {
+    let (mut parts, body) = answer.into_parts();
+    let body = body.collect().await.map(Collected::to_bytes);
+    let body = body.unwrap_or_default();
+    let end = body.len() * usize::from(part) / 1000;
+    // It ends with its connection, and nobody knows how long it was to be.
+    parts.headers.remove(header::CONTENT_LENGTH);
+    // All but the white space at its end would be all of it.
+    let most = body.trim_ascii_end().len().saturating_sub(1);
+    Response::from_parts(parts, whole(body.slice(..end.min(most))))
+}
+
+fn is_watch(request: &Request<Bytes>) -> bool {
+    let query = request.uri().query();
+    query.is_some_and(|query| query.contains("watch=true"))
+}
+
+/// Its path names no object.
+fn is_about_all(request: &Request<Bytes>) -> bool {
+    let path = request.uri().path();
+    path.ends_with("/leases") || path.ends_with("/nodes")
+}
+
 fn reset() -> BoxError {
     io::Error::from(io::ErrorKind::ConnectionReset).into()
 }
@@ -382,6 +501,20 @@ fn version_of(body: &Bytes) -> Option<u64> {
         .as_str()?
         .parse()
         .ok()
+}
+
+/// The node whose Lease a request is about, where it is about one alone.
+fn node_of(parts: &http::request::Parts, body: &Bytes) -> Option<Arc<str>> {
+    let (_, name) = parts.uri.path().split_once("/leases")?;
+    if let Some(name) = name.strip_prefix('/') {
+        return Some(name.into());
+    }
+    let query = parts.uri.query().unwrap_or_default();
+    if let Some((_, name)) = query.split_once("metadata.name%3D") {
+        return name.split('&').next().map(Into::into);
+    }
+    let object: Value = serde_json::from_slice(body).ok()?;
+    object.pointer("/metadata/name")?.as_str().map(Into::into)
 }
 
 /// Method, kind and name, and what a write stands on.

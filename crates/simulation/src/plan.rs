@@ -20,6 +20,10 @@ pub enum Habit {
     Waiter,
     /// Waits to lead, and leads for as long as it can.
     Leader,
+    /// Waits for a node and runs a command beside its lock, as `kubectl maint with` does.
+    Runner,
+    /// Waits for several nodes at once, keeping those that it has, and works under all of them.
+    Collector,
     /// Holds, takes over, breaks locks.
     Administrator,
 }
@@ -33,6 +37,8 @@ pub struct ClientPlan {
     pub identity: String,
     /// Its machine's clocks.
     pub clocks: Clocks,
+    /// It has the right to watch Leases.
+    pub may_watch: bool,
 }
 
 /// Something that happens at some time.
@@ -40,12 +46,18 @@ pub struct ClientPlan {
 pub enum Happening {
     /// A machine stands still for a while.
     Freeze(u8, Freeze, Duration),
+    /// A machine stands still for a while, as soon as an answer is on its way to it; if so, one to a
+    /// write.
+    FreezeAtAnswer(u8, Freeze, Duration, bool),
     /// A process ends without a word, and is started again later.
     Crash(u8, Duration),
     /// A process is started again.
     Start(u8),
     /// A wall clock is stepped by so many microseconds.
     Step(u8, i64),
+    /// The clocks of all API servers are stepped by so many microseconds, back: one that is stepped
+    /// alone, or ahead, is off by more than clocks may be apart.
+    StepServers(i64),
     /// The API server restarts.
     Restart(Duration),
     /// Old resource versions can't be watched from any more.
@@ -69,6 +81,8 @@ pub struct Plan {
     pub seed: u64,
     /// Leaders are elected on Leases of an application; else nodes are locked.
     pub elects: bool,
+    /// Some clients lock several nodes at once.
+    pub collects: bool,
     /// How many nodes there are.
     pub nodes: u8,
     /// How long faults go on.
@@ -101,14 +115,20 @@ impl Plan {
             Hurry::Near => vec![0, rng.i64(-900_000..900_000)],
             Hurry::Far => vec![rng.i64(-100_000..100_000)],
         };
-        let nodes = if rng.u8(..4) == 0 { 2 } else { 1 };
-        let length = Duration::from_secs(rng.u64(20..90));
         let elects = rng.u8(..6) == 0;
-        let clients = clients(rng, elects);
+        let collects = !elects && rng.u8(..5) == 0;
+        let nodes = match rng.u8(..4) {
+            _ if collects => rng.u8(2..=4),
+            0 => 2,
+            _ => 1,
+        };
+        let length = Duration::from_secs(rng.u64(20..90));
+        let clients = clients(rng, elects, collects);
         let happenings = happenings(rng, length, nodes, &clients);
         Self {
             seed,
             elects,
+            collects,
             nodes,
             length,
             skews,
@@ -126,24 +146,36 @@ impl Plan {
     }
 }
 
-fn clients(rng: &mut Rng, elects: bool) -> Vec<ClientPlan> {
+impl Habit {
+    /// It works under a keeper, which notices pauses, and not by its boot clock alone.
+    fn is_kept(self) -> bool {
+        self != Self::Worker
+    }
+}
+
+fn clients(rng: &mut Rng, elects: bool, collects: bool) -> Vec<ClientPlan> {
     (0..rng.u8(3..=6))
         .map(|number| {
-            let habit = match rng.u8(..10) {
-                0..8 if elects => Habit::Leader,
-                0..2 => Habit::Administrator,
-                2..5 => Habit::Worker,
-                5..8 => Habit::Waiter,
+            let habit = match rng.u8(..12) {
+                _ if elects => Habit::Leader,
+                kind if collects && kind < 6 => Habit::Collector,
+                0 | 1 => Habit::Administrator,
+                2..=4 => Habit::Worker,
+                5 | 6 => Habit::Waiter,
+                7..=9 => Habit::Runner,
                 _ => Habit::Leader,
             };
             let identity = match (habit, rng.u8(..4)) {
-                (Habit::Worker | Habit::Waiter, 0) if !elects => SHARED_ACCOUNT.to_owned(),
+                (Habit::Worker | Habit::Waiter | Habit::Runner, 0) if !elects => {
+                    SHARED_ACCOUNT.to_owned()
+                }
                 _ => format!("c{number}@host"),
             };
             ClientPlan {
                 habit,
                 identity,
                 clocks: clocks(rng),
+                may_watch: rng.u8(..10) > 0,
             }
         })
         .collect()
@@ -157,7 +189,7 @@ fn clocks(rng: &mut Rng) -> Clocks {
             2 => rng.i64(-30_000_000..30_000_000),
             _ => rng.i64(-4_000_000_000..4_000_000_000),
         },
-        drift: rng.i64(-200..200),
+        drift: rng.i64(-500..=500),
         uptime: rng.i64(1..1_000_000_000_000),
     }
 }
@@ -168,6 +200,9 @@ fn happenings(
     nodes: u8,
     clients: &[ClientPlan],
 ) -> Vec<(Duration, Happening)> {
+    // A server that steps back while a machine is paused hides the pause from everybody, and the lease is
+    // held for as much longer: that is past what clocks are assumed to do.
+    let servers_step = rng.u8(..5) == 0;
     let mut happenings: Vec<_> = (0..rng.u8(..10))
         .map(|_| {
             let at = Duration::from_millis(
@@ -175,20 +210,27 @@ fn happenings(
             );
             let client = rng.u8(..u8::try_from(clients.len()).unwrap_or(1));
             let node = rng.u8(..nodes);
-            let is_kept = matches!(
-                clients[usize::from(client)].habit,
-                Habit::Waiter | Habit::Leader
-            );
-            let happening = match rng.u8(..16) {
-                0..4 => {
+            let is_kept = clients[usize::from(client)].habit.is_kept();
+            let happening = match rng.u8(..19) {
+                kind @ (0..4 | 16 | 17) => {
                     // Who counts on a deadline alone can't know that the boot clock stood still.
-                    let how = match rng.u8(..if is_kept { 3 } else { 2 }) {
+                    let kinds = if is_kept && !servers_step { 6 } else { 2 };
+                    let how = match rng.u8(..kinds) {
                         0 => Freeze::Stopped,
                         1 => Freeze::Suspended,
-                        _ => Freeze::Paused,
+                        2..5 => Freeze::Paused,
+                        _ => Freeze::Halted,
                     };
-                    Happening::Freeze(client, how, Duration::from_millis(rng.u64(200..25_000)))
+                    // Many a lease outlasts the shorter ones.
+                    let most = if rng.bool() { 25_000 } else { 4_000 };
+                    let length = Duration::from_millis(rng.u64(200..most));
+                    match kind {
+                        0..4 => Happening::Freeze(client, how, length),
+                        _ => Happening::FreezeAtAnswer(client, how, length, rng.bool()),
+                    }
                 }
+                18 if servers_step => Happening::StepServers(rng.i64(-40_000_000..0)),
+                18 => Happening::Compact,
                 4..7 => Happening::Crash(client, Duration::from_millis(rng.u64(100..8_000))),
                 // A step back would hide the pause of a machine whose host stopped it.
                 7 if is_kept => Happening::Step(client, rng.i64(1..40_000_000)),

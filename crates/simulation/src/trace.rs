@@ -1,8 +1,9 @@
 //! A broken promise as people read it: what happened before it, and how to see more.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::checker::{Violation, check};
+use crate::checker::{Rule, Violation, check};
 use crate::faults::Tally;
 use crate::history::{Entry, Event};
 use crate::plan::Plan;
@@ -15,6 +16,8 @@ const LINES: usize = 60;
 pub struct Verdict {
     /// How a promise was broken, if one was.
     pub broken: Option<String>,
+    /// Which promises were broken.
+    pub rules: BTreeSet<Rule>,
     /// The faults that it met.
     pub faults: Tally,
 }
@@ -26,6 +29,7 @@ pub fn verdict(seed: u64) -> Verdict {
     let violations = check(&history);
     let first = violations.first();
     Verdict {
+        rules: violations.iter().map(|violation| violation.rule).collect(),
         broken: first.map(|first| story(seed, &history, first, violations.len())),
         faults: Tally::of(&history),
     }
@@ -46,10 +50,18 @@ pub fn everything(seed: u64) -> String {
     text
 }
 
+/// What happens too often to be read is left away.
+fn is_told(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::Acts { .. } | Event::Answered { .. } | Event::Knows { .. }
+    )
+}
+
 fn story(seed: u64, history: &[Entry], first: &Violation, violations: usize) -> String {
     let before: Vec<&Entry> = history
         .iter()
-        .filter(|entry| entry.at <= first.at && !matches!(entry.event, Event::Acts { .. }))
+        .filter(|entry| entry.at <= first.at && is_told(&entry.event))
         .collect();
     let mut text =
         format!("seed {seed} breaks a promise ({violations} times). What happened before:\n");

@@ -25,6 +25,9 @@ use crate::time::Truth;
 /// budget as the margin, once more as the error of its times, and a few tries.
 const PATIENCE: Duration = Duration::from_secs(9);
 
+/// So many clients want several nodes at once when faults are over.
+const COLLECTORS: u32 = 3;
+
 /// Lives through `plan` and tells what happened.
 ///
 /// # Panics
@@ -59,6 +62,9 @@ impl<'a> World<'a> {
         let mut rng = Rng::with_seed(plan.seed ^ 0x5eed);
         let truth = Truth::begins();
         let recorder = Recorder::new(truth);
+        recorder.record(Event::ServerClocks {
+            ahead: plan.skews.clone(),
+        });
         clocks_differ(plan, &recorder);
         let sandbox = Sandbox::builder()
             .clock(move || truth.now().on_the_wall(0))
@@ -133,15 +139,16 @@ impl<'a> World<'a> {
             return;
         }
         let client = &self.plan.clients[number];
-        let agent = self.agent(number, client.habit, &client.identity);
+        let agent = self.agent(number, client.habit, &client.identity, client.may_watch);
         self.machines[number].spawn(Box::pin(agent.live()));
     }
 
-    fn agent(&mut self, number: usize, habit: Habit, identity: &str) -> Agent {
+    fn agent(&mut self, number: usize, habit: Habit, identity: &str, may_watch: bool) -> Agent {
         Agent::begin(&Beginning {
             client: ClientId(u8::try_from(number).unwrap_or(u8::MAX)),
             habit,
             identity,
+            may_watch,
             machine: &self.machines[number],
             recorder: &self.recorder,
             network: &self.network,
@@ -166,13 +173,12 @@ impl<'a> World<'a> {
         let name = |node: u8| self.nodes[usize::from(node)].clone();
         match happening {
             Happening::Freeze(client, how, length) => {
-                let machine = self.machines[usize::from(client)].clone();
-                machine.freeze(how);
-                tokio::spawn(async move {
-                    tokio::time::sleep(length).await;
-                    machine.thaw();
-                });
+                self.machines[usize::from(client)].freeze_for(how, length);
             }
+            Happening::FreezeAtAnswer(client, how, length, to_write) => {
+                self.machines[usize::from(client)].freeze_at_answer(how, length, to_write);
+            }
+            Happening::StepServers(by) => self.network.step_servers(by),
             Happening::Start(client) => self.start(usize::from(client)),
             Happening::Crash(client, _) => self.machines[usize::from(client)].crash(),
             Happening::Step(client, by) => self.machines[usize::from(client)].step_wall(by),
@@ -203,18 +209,10 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Ends all faults and all clients, and lets one who waits for each node in.
+    /// Ends all faults and all clients. Then one who waits for each node gets in, and after that some
+    /// who wait for several nodes at once.
     async fn heal(&mut self) {
-        let longest = Duration::from_secs(self.plan.longest.into());
-        // Candidates look at each record for its whole duration, one after another.
-        let longest = longest
-            * if self.plan.elects {
-                self.plan.nodes.into()
-            } else {
-                1
-            };
-        let due = self.truth.now() + longest + PATIENCE;
-        self.recorder.record(Event::Healed { due });
+        self.recorder.record(Event::Healed);
         self.network.heal();
         self.troubles.abort_all();
         for machine in &self.machines {
@@ -226,6 +224,64 @@ impl<'a> World<'a> {
                 self.sandbox.put(bare_node(node));
             }
         }
+        let longest = Duration::from_secs(self.plan.longest.into());
+        // Candidates look at each record for its whole duration, one after another.
+        let longest = longest
+            * if self.plan.elects {
+                self.plan.nodes.into()
+            } else {
+                1
+            };
+        // A lease from before a clock was stepped back ends so much later.
+        let stepped = self
+            .plan
+            .happenings
+            .iter()
+            .map(|(_, happening)| match happening {
+                Happening::StepServers(by) => Duration::from_micros(by.unsigned_abs()),
+                _ => Duration::ZERO,
+            });
+        let patience = longest + PATIENCE + stepped.sum::<Duration>();
+        let (client, agent) = self.latecomer(Habit::Worker, "the-last@host");
+        self.recorder.record(Event::Waits {
+            client,
+            due: self.truth.now() + patience,
+        });
+        let in_time = tokio::time::timeout(patience + PATIENCE, agent.get_in_everywhere()).await;
+        if in_time == Ok(true) {
+            self.recorder.record(Event::GotIn { client });
+        }
+        if self.plan.collects {
+            self.collect().await;
+        }
+        // What is committed at the end is noted, too.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+
+    /// Several who each want several nodes, all at the same time.
+    async fn collect(&mut self) {
+        let mut collectors = JoinSet::new();
+        for number in 0..COLLECTORS {
+            let (client, agent) =
+                self.latecomer(Habit::Collector, &format!("collector-{number}@host"));
+            let recorder = self.recorder.clone();
+            recorder.record(Event::Waits {
+                client,
+                due: self.truth.now() + PATIENCE * COLLECTORS,
+            });
+            collectors.spawn(async move {
+                if agent.get_a_set().await {
+                    recorder.record(Event::GotIn { client });
+                }
+            });
+        }
+        let all = collectors.join_all();
+        // Who is not in by then is noticed.
+        let _ = tokio::time::timeout(PATIENCE * (COLLECTORS + 1), all).await;
+    }
+
+    /// A client that comes when all faults are over, with clocks that are right.
+    fn latecomer(&mut self, habit: Habit, identity: &str) -> (ClientId, Agent) {
         let number = self.machines.len();
         let client = ClientId(u8::try_from(number).unwrap_or(u8::MAX));
         self.machines.push(Machine::new(
@@ -239,17 +295,7 @@ impl<'a> World<'a> {
             self.truth,
             self.recorder.clone(),
         ));
-        let agent = self.agent(number, Habit::Worker, "the-last@host");
-        self.recorder.record(Event::Waits {
-            client,
-            done: false,
-        });
-        let limit = longest + PATIENCE * 2;
-        if tokio::time::timeout(limit, agent.get_in_everywhere()).await == Ok(true) {
-            self.recorder.record(Event::Waits { client, done: true });
-        }
-        // What is committed at the end is noted, too.
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        (client, self.agent(number, habit, identity, true))
     }
 }
 

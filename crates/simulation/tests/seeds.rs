@@ -52,11 +52,14 @@ fn everything_comes_of_them_in_the_first_seeds() {
     }
     let expected = [
         "Acquired",
+        "AcquiredAll",
         "Renewed",
         "Released",
         "Refused",
+        "HeldByCaller",
         "Unknown",
         "Nothing",
+        "a list",
         "settled by a read",
         "lost by time",
         "lost otherwise",
@@ -77,15 +80,18 @@ fn kinds(event: &Event) -> &'static [&'static str] {
         Event::Returned { ending, .. } => match ending {
             Ending::Acquired { settled: true, .. } => &["Acquired", "settled by a read"],
             Ending::Acquired { .. } => &["Acquired"],
+            Ending::AcquiredAll(_) => &["AcquiredAll"],
             Ending::Renewed { .. } => &["Renewed"],
             Ending::Released { .. } => &["Released"],
             Ending::Nothing => &["Nothing"],
             Ending::Refused(_) => &["Refused"],
+            Ending::HeldByCaller(_) => &["HeldByCaller"],
             Ending::Unknown(_) => &["Unknown"],
         },
         Event::Lost { by_time: true, .. } => &["lost by time"],
         Event::Lost { by_time: false, .. } => &["lost otherwise"],
-        Event::Waits { done: true, .. } => &["got in"],
+        Event::Listed { .. } => &["a list"],
+        Event::GotIn { .. } => &["got in"],
         _ => &[],
     }
 }

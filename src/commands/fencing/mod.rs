@@ -300,10 +300,7 @@ impl Tries {
 
 /// The same, `span` before.
 fn earlier(now: Now, span: Span) -> Now {
-    Now {
-        earliest: now.earliest - span,
-        latest: now.latest - span,
-    }
+    Now::between(now.earliest - span, now.latest - span)
 }
 
 /// Whether a patch of the Node was refused since that has changed, or is gone: the next look will tell.

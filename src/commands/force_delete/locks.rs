@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use maintenance_lease::{Acquire, Error, HeldLease, Keep, Lost, LostBy, NodeLease};
+use maintenance_lease::{
+    Acquire, Error, HeldLease, Keep, Lost, LostBy, NodeLease, SetError, SetOptions,
+};
 use pod_safety::Known;
 use pod_safety::facts::Lock;
 
@@ -12,7 +14,6 @@ use super::look::{Look, is_forbidden};
 use super::standing::Loss;
 use crate::commands::asides::Asides;
 use crate::commands::interruption::Interruption;
-use crate::commands::taking::lost_to;
 use crate::exit::Code;
 use crate::failure::{Failure, Fate};
 use crate::terminal::escape;
@@ -70,6 +71,7 @@ impl Work<'_> {
         ended: &Interruption,
     ) -> Result<(), Failure> {
         let insists = self.args.overrides.iter().any(|id| id == "lease");
+        let mut free = Vec::new();
         for (node, lock) in &look.locks {
             if matches!(lock, Known::Yes(Lock::Own { .. })) && !insists {
                 let reading = async { Ok(self.session.locks.get(node).await?) };
@@ -78,41 +80,59 @@ impl Work<'_> {
                     _ => return Err(Failure::Reported(self.own_ended(node, 0))),
                 }
             }
-            let free = matches!(lock, Known::Yes(Lock::Free | Lock::Expired { .. }));
-            if free && look.nodes.contains(node) {
-                if ended.has_come() {
-                    return Err(Failure::Interrupted);
-                }
-                match ended.or_soon(self.take_one(node, taken)).await {
-                    Err(Failure::Interrupted) => return Err(self.taking(node)),
-                    done => done?,
-                }
+            let is_free = matches!(lock, Known::Yes(Lock::Free | Lock::Expired { .. }));
+            if is_free && look.nodes.contains(node) {
+                free.push(node.clone());
             }
         }
-        Ok(())
-    }
-
-    async fn take_one(&self, node: &str, taken: &mut Locks) -> Result<(), Failure> {
-        let locks = self.process;
-        let options = Acquire::new().duration(DURATION).reason(format!(
+        let acquire = Acquire::new().duration(DURATION).reason(format!(
             "force-delete {}",
             self.asked.typed(self.namespace())
         ));
-        match locks.try_acquire(node, &options).await {
-            Ok(change) => {
-                taken.asides.note(&change);
-                taken.held.push(locks.keep(&change, &Keep::new())?);
-                Ok(())
+        let options = SetOptions::acquire(acquire).partial();
+        let locks = self.process;
+        let outcome = locks.lock_all(free, &options, ended.came(), |_| ()).await;
+        let mut result = Ok(());
+        for change in outcome.held.into_values() {
+            taken.asides.note(&change);
+            match locks.keep(&change, &Keep::new()).await {
+                Ok(held) => taken.held.push(held),
+                Err(error) => {
+                    // What is not kept runs out by itself.
+                    let given = locks.release_acquired(&change).await;
+                    result = Err(given.err().unwrap_or(error).into());
+                }
             }
-            Err(Error::NodeNotFound(_)) => Ok(()),
-            Err(error) if is_forbidden(&error) && self.args.gives_up("lease-unknown") => {
+        }
+        for (node, error) in outcome.failed {
+            let settled = self.unlocked(&node, error);
+            result = result.and(settled);
+        }
+        if outcome.interrupted {
+            result = result.and(Err(Failure::Interrupted));
+        }
+        result
+    }
+
+    /// What keeps `node` from being locked, where that is not to be gone without.
+    fn unlocked(&self, node: &str, error: SetError) -> Result<(), Failure> {
+        match error {
+            SetError::Lock(Error::NodeNotFound(_)) => Ok(()),
+            SetError::Lock(error)
+                if is_forbidden(&error) && self.args.gives_up("lease-unknown") =>
+            {
                 let error = escape(&error.to_string());
                 self.session.terminal.warn(format!(
                     "node/{node} is not locked meanwhile, as you may not take its lease: {error}"
                 ));
                 Ok(())
             }
-            Err(error) => Err(error.into()),
+            SetError::Lock(error) => Err(error.into()),
+            SetError::Interrupted { may_land: false } => Err(Failure::Interrupted),
+            // Whatever it was given back for, or interrupted: it may be locked still.
+            SetError::Interrupted { .. } | SetError::NotReleased { .. } | SetError::TimedOut(_) => {
+                Err(self.taking(node))
+            }
         }
     }
 
@@ -146,7 +166,7 @@ impl Work<'_> {
                     return self.tell_late_loss(&Loss { lost, before }, &told_lost);
                 }
                 Err(Failure::Lock(Error::Refused(refused))) => {
-                    let lost = lost_to(*refused);
+                    let lost = Lost::from(*refused);
                     return self.tell_late_loss(&Loss { lost, before }, &told_lost);
                 }
                 Err(failure) => failure,

@@ -177,7 +177,7 @@ mod tests {
         let options = Acquire::new().duration(Duration::from_secs(60));
         let change = maintenance.try_acquire("worker-1", &options).await;
         let change = change.expect("it is free");
-        let held = maintenance.keep(&change, &Keep::new());
+        let held = maintenance.keep(&change, &Keep::new()).await;
         let locks = Locks {
             held: vec![held.expect("it is kept")],
             ..Locks::default()

@@ -8,7 +8,6 @@ use tokio::time::timeout;
 use under_lease::{Outcome, Stage};
 
 use crate::commands::interruption::Interruption;
-use crate::commands::taking::lost_to;
 use crate::report::loss;
 use crate::report::time::clock;
 use crate::session::Session;
@@ -106,7 +105,7 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> F
             problem: None,
         },
         Err(Error::Lost(lost)) => Lost::clone(&lost),
-        Err(Error::Refused(refused)) => lost_to(*refused),
+        Err(Error::Refused(refused)) => Lost::from(*refused),
         Err(error) => {
             let token = token
                 .map(|token| format!(" --token {token}"))

@@ -1,18 +1,19 @@
 //! Locking the nodes of a command: all or none, and those that the caller has already only where that
 //! is meant.
 
+use futures::future::join_all;
 use maintenance_lease::protocol::{Refusal, State};
-use maintenance_lease::{Acquire, Error, HeldLease, Maintenance, NodeLease, Renew};
-use maintenance_lease::{Change, Done, Keep};
+use maintenance_lease::{
+    Acquire, Change, Error, HeldLease, Keep, Maintenance, NodeLease, Renew, SetOptions,
+};
 
 use super::WithArgs;
 use super::variables::is_held_by;
 use crate::cli::nodes::Selection;
-use crate::commands::many::{self, Course};
+use crate::commands::many::Course;
 use crate::commands::problems::Problems;
-use crate::commands::taking::{self, Results, Taking};
+use crate::commands::taking::{Results, Taking};
 use crate::commands::targets::Target;
-use crate::commands::waiting::Goal;
 use crate::commands::work::Work;
 use crate::failure::Failure;
 
@@ -35,11 +36,7 @@ impl Locking<'_> {
     pub(super) async fn all(&self, selection: &Selection) -> Result<Vec<Change>, Failure> {
         let targets = self.work.targets(selection, true).await?;
         let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
-        let patience = self
-            .args
-            .patience
-            .patience()
-            .filter(|_| !self.work.is_dry_run());
+        let patience = self.args.patience.patience();
         let targets = match self.args.reentry || patience.is_some() || nodes.len() > 1 {
             // Where one is held already, or does not exist, nothing is written to the others.
             true => self.work.look(targets, true).await?,
@@ -51,28 +48,19 @@ impl Locking<'_> {
             .partition(|target| self.is_own_lock(target));
         let refused = self.refuse(&own);
         if !refused.is_empty() {
-            return self.judge(&nodes, refused, Course::Complete).await;
+            let course = Course::Complete;
+            let results = refused;
+            return self.judge(&nodes, Taking { results, course }).await;
         }
-        let mut taking = Taking::new(self.work);
-        let options = self.options();
-        match patience {
-            Some(patience) => {
-                taking
-                    .in_turn(others, Goal::Acquire(&options), patience)
-                    .await;
+        let options = SetOptions::acquire(self.options());
+        let mut taking = Taking::set(self.work, others, options, patience).await;
+        if taking.is_clean() && !own.is_empty() {
+            taking.add(self.enter(own).await);
+            if !taking.is_clean() {
+                taking.give_back(self.work).await;
             }
-            None if others.len() > 1 => taking.all_or_none(others, &options).await,
-            None => taking.what_can_be_had(others, &options).await,
         }
-        if taking.is_clean() {
-            let (entered, course) = self.enter(own).await;
-            taking.add(entered, course);
-        }
-        if !taking.is_clean() {
-            taking.give_back().await;
-        }
-        let course = taking.course();
-        self.judge(&nodes, taking.into_results(), course).await
+        self.judge(&nodes, taking).await
     }
 
     /// Refuses what the caller has already, unless that is meant: who waits for it waits for
@@ -110,51 +98,36 @@ impl Locking<'_> {
     }
 
     /// Goes on under locks that the caller has. They may be over by now: none is taken anew.
-    async fn enter(&self, found: Vec<Target>) -> (Results, Course) {
+    async fn enter(&self, found: Vec<Target>) -> Taking {
         let acquire = self.options().reentry(true);
         let renew = Renew::new().duration(self.args.lease_duration);
         let (own, acquire, renew) = (self.own, &acquire, &renew);
-        let mut results = Results::new();
-        let course = many::in_order(
-            found,
-            self.work.args.nodes.parallel,
-            |target| async move {
-                let is_hold = |lease: &NodeLease| lease.holder() != Some(own.identity());
-                let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
-                Ok(if lease.is_some_and(is_hold) {
-                    own.try_acquire_seen(&target.node, acquire, target.seen)
-                        .await?
-                } else {
-                    own.renew_seen(&target.node, renew, target.seen).await?
-                })
-            },
-            |node| own.has_open_write(node),
-            |node, result| {
-                results.insert(node.to_owned(), result);
-            },
-        )
-        .await;
-        (results, course)
+        Taking::each(self.work, found, |target| async move {
+            let is_hold = |lease: &NodeLease| lease.holder() != Some(own.identity());
+            let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
+            Ok(if lease.is_some_and(is_hold) {
+                own.try_acquire_seen(&target.node, acquire, target.seen)
+                    .await?
+            } else {
+                own.renew_seen(&target.node, renew, target.seen).await?
+            })
+        })
+        .await
     }
 
     /// All of them, or the problems told.
-    async fn judge(
-        &self,
-        nodes: &[String],
-        mut results: Results,
-        course: Course,
-    ) -> Result<Vec<Change>, Failure> {
+    async fn judge(&self, nodes: &[String], mut taking: Taking) -> Result<Vec<Change>, Failure> {
         let session = &self.work.session;
         let problems = Problems::changing(session, self.work.verb);
         let mut changes = Vec::new();
         for node in nodes {
-            match results.remove(node) {
+            match taking.results.remove(node) {
                 Some(Ok(change)) => changes.push(change),
                 Some(Err(failure)) => problems.tell(&self.name_own(failure)),
                 None => {}
             }
         }
-        if course == Course::Interrupted && !problems.any() {
+        if taking.course == Course::Interrupted && !problems.any() {
             problems.tell(&Failure::Interrupted);
         }
         if problems.any() {
@@ -185,7 +158,8 @@ impl Locking<'_> {
     /// Where one can't be kept: what this took is given back then.
     pub(super) async fn keep(&self, changes: &[Change]) -> Result<Vec<HeldLease>, Failure> {
         let keep = Keep::new().stop(self.args.stop());
-        let held = changes.iter().map(|change| {
+        let mut held = Vec::new();
+        for change in changes {
             let lease = change.lease.as_ref();
             let asked = self.args.lease_duration;
             let found = lease.map_or(0, NodeLease::duration_seconds).into();
@@ -193,25 +167,32 @@ impl Locking<'_> {
             let duration = asked.max(std::time::Duration::from_secs(found));
             let duration = duration.min(maintenance_lease::LONGEST_DURATION);
             let keep = keep.clone().duration(duration);
-            self.holder_of(change).keep(change, &keep)
-        });
-        let error = match held.collect::<Result<_, _>>() {
-            Ok(held) => return Ok(held),
-            Err(error) => error,
-        };
-        for change in changes
-            .iter()
-            .filter(|change| change.done == Done::Acquired)
-        {
-            taking::give_back(self.holder_of(change), change)
-                .await
-                .map_err(|cause| Failure::NotGivenBack {
-                    node: change.node.clone(),
-                    token: change.token(),
-                    cause: Box::new(cause.into()),
-                })?;
+            match self.holder_of(change).keep(change, &keep).await {
+                Ok(kept) => held.push(kept),
+                Err(error) => {
+                    // Why it can't begin says more than what could not be given back, which expires.
+                    let _ = self.give_back(changes).await;
+                    return Err(error.into());
+                }
+            }
         }
-        Err(error.into())
+        Ok(held)
+    }
+
+    /// Gives back what this took.
+    ///
+    /// # Errors
+    /// The first that could not be given back; the others are given back all the same.
+    pub(super) async fn give_back(&self, changes: &[Change]) -> Result<(), Failure> {
+        let given = changes.iter().map(async |change| {
+            let given = self.holder_of(change).release_acquired(change).await;
+            given.map_err(|cause| Failure::NotGivenBack {
+                node: change.node.clone(),
+                token: change.token(),
+                cause: Box::new(cause.into()),
+            })
+        });
+        join_all(given).await.into_iter().collect()
     }
 
     /// As whom a lock is held.

@@ -1,12 +1,13 @@
 //! Several nodes: one after another, in the order of their names.
 
 use std::thread;
+use std::time::Duration;
 
 use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::{about_to_expire, bob, held_by_bob};
+use super::{bob, held_by_bob};
 use crate::support::{Cluster, holder_of, on_both, requests};
 
 fn free(cluster: &Cluster, short: &str) -> String {
@@ -225,21 +226,67 @@ fn what_was_taken_is_renewed_meanwhile() {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
         let run = cluster
-            .maint(["acquire", &first, &second, "--duration", "1s", "--wait"])
+            .maint(["acquire", &first, &second, "--duration", "20s", "--wait"])
             .until_it_says("1 of 2 taken");
-        // Long enough for the first to run out, if nobody renewed it.
-        let other = about_to_expire(cluster, "worker-3");
-        let carol = |node: &str| {
-            let maint = cluster.maint(["acquire", node, "--wait", "--timeout", "6s"]);
-            maint.holder("carol@desk").run()
-        };
-        let waited = carol(&first);
-        assert_eq!(waited.code, 4, "{waited}");
-        assert_eq!(carol(&other).code, 0);
+        loop {
+            let lease = cluster.lease_of(&first);
+            assert_eq!(lease["spec"]["holderIdentity"], "alice@bastion");
+            if lease["spec"]["renewTime"] != lease["spec"]["acquireTime"] {
+                break;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
         bob(cluster, &["release", &second]).succeeds();
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
         assert_eq!(cluster.lease_of(&first)["spec"]["leaseTransitions"], 1);
+    });
+}
+
+#[test]
+fn behind_a_hold_nothing_is_kept_from_others() {
+    on_both("turn-behind", |cluster| {
+        let first = free(cluster, "worker-1");
+        let second = free(cluster, "worker-2");
+        bob(cluster, &["hold", &second, "-m", "disk"]).succeeds();
+        let run = cluster
+            .maint(["acquire", &first, &second, "--wait"])
+            .until_it_says("0 of 2 taken");
+        assert_eq!(holder_of(cluster, &first), None);
+        bob(cluster, &["unhold", &second]).succeeds();
+        assert_snapshot!(run.ends(), @r#"
+        $ kubectl maint acquire worker-1 worker-2 --wait
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        node/worker-2 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        waiting, 0 of 2 taken: node/worker-2 is on hold by bob@laptop: "disk" (since [time]); free when the hold is ended
+        after that anyone may take them; for longer, one of these:
+          kubectl maint renew worker-1 worker-2
+          kubectl maint hold worker-1 worker-2 -m WHY
+          kubectl maint with worker-1 worker-2 --reentry -- COMMAND
+        all 2 nodes are held now
+        -- exit code 0
+        "#);
+    });
+}
+
+/// Nobody else gets what is kept for one duration; after that they get their chance.
+#[test]
+fn what_was_taken_is_not_kept_for_longer_than_its_duration() {
+    on_both("turn-yields", |cluster| {
+        let first = free(cluster, "worker-1");
+        let second = held_by_bob(cluster, "worker-2");
+        let mut run = cluster
+            .maint(["acquire", &first, &second, "--duration", "2s", "--wait"])
+            .until_it_says("1 of 2 taken");
+        run.says("0 of 2 taken");
+        let carol = |verb: &str| cluster.maint([verb, &*first]).holder("carol@desk");
+        carol("acquire").succeeds();
+        bob(cluster, &["release", &second]).succeeds();
+        run.says(" is held by carol@desk");
+        carol("release").succeeds();
+        let run = run.ends();
+        assert_eq!(run.code, 0, "{run}");
     });
 }
 

@@ -26,7 +26,7 @@ fn paused(cluster: &Cluster, node: &str) -> (Running, i32, Kept, Gate) {
             _ if path.contains("watch") => Answer(503, None),
             Method::PATCH if is_paused.load(Ordering::SeqCst) => {
                 has_jumped.store(true, Ordering::SeqCst);
-                Ahead(10)
+                Ahead(4)
             }
             Method::GET if has_jumped.load(Ordering::SeqCst) => Keep,
             _ => Pass,

@@ -8,6 +8,7 @@ use kube::Client;
 
 use super::open_writes::OpenWrites;
 use super::requests::Requests;
+use super::server_time::OnDoubt;
 use super::watch::follow::Followers;
 use crate::bugs;
 use crate::env::Env;
@@ -44,9 +45,10 @@ impl Api {
         env: Arc<dyn Env>,
         limit: Option<Duration>,
         repository: Repository,
+        on_doubt: OnDoubt,
     ) -> Self {
         Self {
-            requests: Requests::on(bugs::machine(env), client, limit),
+            requests: Requests::on(bugs::machine(env), client, limit, on_doubt),
             open_writes: OpenWrites::default(),
             followers: Followers::default(),
             repository: Arc::new(repository),

@@ -1,12 +1,10 @@
-//! Read, decide, write: the one loop behind every verb.
-//!
-//! It ends with a decision, or with the caller's time. A write whose answer was lost is settled by
-//! reading again, and by sending the very same write on the same resource version: whichever of the
-//! two lands first makes the other fail.
+//! Carries a change of a Lease out: reads, writes and waits as the [`WriteLoop`] says.
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::{Either, select};
+use futures::pin_mut;
 
 use super::api::Api;
 use super::error::ApiError;
@@ -17,14 +15,17 @@ use super::patch::{Extras, merge_patch, object};
 use super::reads::{Seen, Sight};
 use super::writes::WriteOptions;
 use crate::bugs::{self, Bug};
-use crate::env::backoff;
-use crate::jumps::Jumps;
+use crate::env::{backoff, nonce};
+use crate::keeper::{Lost, LostBy};
 use crate::lease::NodeLease;
 use crate::outcome::{Aside, Change, Done, Error, Refused, Right};
 use crate::protocol::{
-    Acquisition, BootInstant, Caller, Decision, Lease, Names, Now, Outcome, Refusal, State, Verb,
-    Write, deadline, decide, judge, state,
+    Acquisition, Attempt, BootInstant, Caller, Clocks, Finished, Id, Lease, Names, Now, Outcome,
+    Refusal, Step, Verb, Write, WriteLoop, decide, state,
 };
+
+/// How often the clocks are compared while an answer is awaited.
+const TICK: Duration = Duration::from_secs(1);
 
 /// Whether writes count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,37 +40,23 @@ pub enum DryRun {
 }
 
 /// What a caller wants done to a node's Lease.
-pub(crate) struct Task<'a> {
-    pub(crate) node: &'a str,
+pub(crate) struct Task {
+    pub(crate) node: String,
     pub(crate) verb: Verb,
     pub(crate) caller: Caller,
     pub(crate) names: Names,
-    /// The acquisition that is meant, where the caller named or confirmed one.
+    /// The acquisition that is meant, if the caller named or confirmed one.
     pub(crate) meant: Option<Acquisition>,
     pub(crate) extras: Extras,
-    /// What was read already, so that nothing is read twice.
-    pub(crate) seen: Option<Seen>,
-    /// The Node, as soon as it was read.
-    pub(crate) row: Option<NodeRow>,
-    pub(crate) write_options: &'a WriteOptions,
+    pub(crate) write_options: WriteOptions,
     pub(crate) dry_run: DryRun,
     /// How long to go on; `None`: until there is a decision.
     pub(crate) patience: Option<Duration>,
-    /// A lost race ends it, as [`Error::Contended`]: a watch will tell what came of it.
+    /// A lost race ends it: a watch will tell what came of it.
     pub(crate) once: bool,
 }
 
-/// A write that was sent, on what.
-struct Sent {
-    write: Write,
-    on: Option<NodeLease>,
-    /// Before the first time that it was sent.
-    at: BootInstant,
-    /// How the clocks stood then.
-    jumps: Jumps,
-}
-
-impl Task<'_> {
+impl Task {
     /// The verb as a participle: what happens to the node.
     fn intent(&self) -> &'static str {
         match self.verb {
@@ -86,24 +73,11 @@ impl Task<'_> {
         matches!(self.verb, Verb::Acquire { .. } | Verb::Hold { .. })
     }
 
-    /// The verb is for the acquisition that is read first. One that breaks a lock is for what was
-    /// confirmed, which no read stands in for.
-    fn pins_first_read(&self) -> bool {
-        matches!(
-            self.verb,
-            Verb::Renew { .. } | Verb::Release | Verb::Unhold { another: false }
-        )
-    }
-
     /// It is a hold, and what `lease` is held for is not what it is for.
     fn meets_another_purpose(&self, lease: Option<&NodeLease>) -> bool {
         let purpose = lease.and_then(NodeLease::purpose);
         let is_hold = matches!(self.verb, Verb::Hold { .. });
         is_hold && purpose.is_some() && purpose != self.extras.purpose.as_deref()
-    }
-
-    fn reduce(&mut self, lease: Option<&NodeLease>) -> Option<Lease> {
-        lease.map(|lease| lease.reduced(&mut self.names))
     }
 }
 
@@ -127,393 +101,15 @@ impl Api {
             })
     }
 
-    /// Carries `task` out.
-    pub(crate) async fn change(&self, task: Task<'_>) -> Result<Change, Error> {
-        let mut open = None;
-        let result = self.read_decide_write(task, &mut open).await;
-        if !matches!(result, Err(Error::Unknown { .. })) {
-            open.into_iter().for_each(Mark::settle);
-        }
-        result
-    }
-
-    /// `open` is the write that was sent last, unless it is known to be over.
-    async fn read_decide_write(
-        &self,
-        mut task: Task<'_>,
-        open: &mut Option<Mark>,
-    ) -> Result<Change, Error> {
-        let begun = self.env.boot();
-        let mut asides = Vec::new();
-        let seen = match task.seen.take() {
-            Some(seen) => seen,
-            None => self
-                .see(task.node, task.needs_node())
-                .await
-                .map_err(|error| self.lease_right("get").explain(error))?,
-        };
-        let needs_node = task.needs_node() && self.repository.locks_nodes();
-        if needs_node {
-            check_node(&mut task, &seen.row, &mut asides)?;
-        }
-        task.row = seen.row.into_row();
-
-        let mut lease = seen.lease;
-        let first_uid = lease.as_ref().map(|lease| lease.uid.clone());
-        let mut unsettled: Option<Sent> = None;
-        let mut conflicts = 0;
-        let mut tries = 0;
-        loop {
-            let reduced = task.reduce(lease.as_ref());
-            if let Some(seen) = &reduced {
-                self.open_writes.passed(task.node, seen.version.0);
-            }
-            if task.meant.is_none() && tries == 0 && task.pins_first_read() {
-                task.meant = reduced.as_ref().and_then(Lease::acquisition);
-            }
-            // Before the present is looked at: who is stopped between the two must not believe for
-            // longer than what the write says.
-            let at = self.env.boot();
-            let jumps = Jumps::from(&*self.env, &self.time);
-            let (sent, resent) = match self.settle(&mut task, unsettled.take(), reduced.as_ref()) {
-                Settled::Landed(sent) => {
-                    asides.push(Aside::AnswerLost);
-                    return Ok(self.done(&mut task, *sent, lease, asides));
-                }
-                Settled::Unsettled(sent) => (*sent, true),
-                Settled::Nothing => {
-                    open.take().into_iter().for_each(Mark::settle);
-                    if lease.as_ref().map(|lease| &lease.uid) != first_uid.as_ref() && needs_node {
-                        // A Lease goes with its Node: the Node that was seen may be another by now.
-                        let row = self
-                            .node_row(task.node)
-                            .await
-                            .map_err(|error| Right::on_nodes("get").explain(error))?;
-                        check_node(&mut task, &row, &mut asides)?;
-                    }
-                    match self.decide(&mut task, reduced.as_ref(), &lease)? {
-                        Decision::Write(write) => {
-                            let on = lease.take();
-                            (
-                                Sent {
-                                    write,
-                                    on,
-                                    at,
-                                    jumps,
-                                },
-                                false,
-                            )
-                        }
-                        Decision::AlreadyFree => {
-                            return Ok(self.nothing(&mut task, Done::AlreadyFree, lease, asides));
-                        }
-                        Decision::AlreadyHeld => {
-                            return Ok(self.nothing(&mut task, Done::AlreadyHeld, lease, asides));
-                        }
-                    }
-                }
-            };
-            if task.dry_run == DryRun::Client {
-                let imagined = imagined(&sent.write, sent.on.as_ref(), &task, &self.repository);
-                return Ok(self.done(&mut task, sent, Some(imagined), asides));
-            }
-            let mut wait = backoff(&*self.env, tries);
-            if task.dry_run == DryRun::None && open.is_none() {
-                let on = sent.on.as_ref().map(|on| on.version.0);
-                *open = Some(self.open_writes.open(task.node, on));
-            }
-            let problem = match self.send_write(&task, &sent).await {
-                Ok(answer) => match NodeLease::from_json(&answer, &self.repository) {
-                    Err(why) => {
-                        unsettled = Some(sent);
-                        ApiError::Unreadable(why)
-                    }
-                    Ok(after) => {
-                        let reduced = after.reduced(&mut task.names);
-                        let on = task.reduce(sent.on.as_ref());
-                        if judge(&sent.write, on.as_ref(), Some(&reduced)) == Outcome::Failed {
-                            return Err(Error::Unknown {
-                                subject: self.repository.subject(),
-                                node: task.node.to_owned(),
-                                intent: task.intent(),
-                                source: ApiError::Unreadable(
-                                    "it stored other fields than were sent".to_owned(),
-                                ),
-                            });
-                        }
-                        self.open_writes.passed(task.node, reduced.version.0);
-                        if sent.on.is_none() {
-                            asides.push(Aside::LeaseCreated);
-                        }
-                        return Ok(self.done(&mut task, sent, Some(after), asides));
-                    }
-                },
-                Err(error) if error.leaves_writes_unknown() => {
-                    unsettled = Some(sent);
-                    error
-                }
-                Err(error) if error.is_throttled() => {
-                    if let Some(seconds) = error.status().and_then(|status| status.retry_after) {
-                        wait = wait.max(Duration::from_secs(seconds));
-                    }
-                    unsettled = resent.then_some(sent);
-                    error
-                }
-                Err(error) if error.is_conflict() => {
-                    conflicts += 1;
-                    if task.once && !resent {
-                        return Err(Error::Contended {
-                            subject: self.repository.subject(),
-                            node: task.node.to_owned(),
-                            intent: task.intent(),
-                            conflicts,
-                            waited: Duration::ZERO,
-                        });
-                    }
-                    unsettled = resent.then_some(sent);
-                    error
-                }
-                Err(error)
-                    if error.is_not_found()
-                        && sent.on.is_none()
-                        && self.repository.locks_nodes() =>
-                {
-                    if task.dry_run == DryRun::Server {
-                        asides.push(Aside::NamespaceCreated);
-                        let imagined = imagined(&sent.write, None, &task, &self.repository);
-                        return Ok(self.done(&mut task, sent, Some(imagined), asides));
-                    }
-                    let created =
-                        self.create_namespace(task.write_options)
-                            .await
-                            .map_err(|error| {
-                                Right {
-                                    verb: "create",
-                                    resource: "namespaces",
-                                    namespace: None,
-                                }
-                                .explain(error)
-                            })?;
-                    if created && !asides.contains(&Aside::NamespaceCreated) {
-                        asides.push(Aside::NamespaceCreated);
-                    }
-                    unsettled = resent.then_some(sent);
-                    wait = Duration::ZERO;
-                    error
-                }
-                // The Lease went away meanwhile: read again, decide again.
-                Err(error) if error.is_not_found() && sent.on.is_some() => {
-                    unsettled = resent.then_some(sent);
-                    error
-                }
-                Err(error) if resent => {
-                    return Err(Error::Unknown {
-                        subject: self.repository.subject(),
-                        node: task.node.to_owned(),
-                        intent: task.intent(),
-                        source: error,
-                    });
-                }
-                Err(error) => return Err(self.explain_write(error, sent.on.is_some())),
-            };
-            if unsettled.is_none() {
-                open.take().into_iter().for_each(Mark::settle);
-            }
-            tries += 1;
-            lease = self
-                .read_again(
-                    &task,
-                    begun,
-                    wait,
-                    tries,
-                    unsettled.is_some(),
-                    problem,
-                    conflicts,
-                )
-                .await?;
-        }
-    }
-
-    /// Judges a write whose answer was lost by what was read since.
-    fn settle(
-        &self,
-        task: &mut Task<'_>,
-        unsettled: Option<Sent>,
-        seen: Option<&Lease>,
-    ) -> Settled {
-        let Some(sent) = unsettled else {
-            return Settled::Nothing;
-        };
-        let on = task.reduce(sent.on.as_ref());
-        match judge(&sent.write, on.as_ref(), seen) {
-            Outcome::Landed => Settled::Landed(Box::new(sent)),
-            Outcome::Unsettled => Settled::Unsettled(Box::new(sent)),
-            Outcome::Failed => Settled::Nothing,
-        }
-    }
-
-    fn decide(
-        &self,
-        task: &mut Task<'_>,
-        seen: Option<&Lease>,
-        lease: &Option<NodeLease>,
-    ) -> Result<Decision, Error> {
-        let now = self.time.now();
-        let lease = lease.as_ref();
-        match decide(task.verb, task.caller, seen, task.meant, now) {
-            Ok(Decision::Write(Write::Renew { .. })) if task.meets_another_purpose(lease) => {
-                Err(Refusal::OwnHold)
-            }
-            decision => decision,
-        }
-        .map_err(|refusal| self.refused(task.node, refusal, lease, seen, now))
-    }
-
-    async fn send_write(&self, task: &Task<'_>, sent: &Sent) -> Result<Bytes, ApiError> {
-        match &sent.on {
-            Some(on) => {
-                let mut patch = merge_patch(&sent.write, on, &task.extras, &task.names);
-                if task.once
-                    && bugs::active(Bug::WaiterWithoutVersion)
-                    && let Some(metadata) = patch["metadata"].as_object_mut()
-                {
-                    metadata.remove("resourceVersion");
-                }
-                self.patch_lease(task.node, &patch, task.write_options)
-                    .await
-            }
-            None => {
-                let repository = &self.repository;
-                let lease = object(
-                    &sent.write,
-                    task.node,
-                    repository,
-                    &task.extras,
-                    &task.names,
-                );
-                self.create_lease(&lease, task.write_options).await
-            }
-        }
-    }
-
-    /// Waits, then reads the Lease again; gives up where the caller's time is over, or where
-    /// nothing can be read and no write hangs in the air.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the loop's whole state, in one place"
-    )]
-    async fn read_again(
-        &self,
-        task: &Task<'_>,
-        begun: BootInstant,
-        mut wait: Duration,
-        mut tries: u32,
-        unsettled: bool,
-        mut problem: ApiError,
-        conflicts: u32,
-    ) -> Result<Option<NodeLease>, Error> {
-        loop {
-            let waited = Duration::from_micros(
-                u64::try_from(self.env.boot().since(begun).as_micros()).unwrap_or(0),
-            );
-            if task
-                .patience
-                .is_some_and(|patience| waited.saturating_add(wait) >= patience)
-            {
-                let subject = self.repository.subject();
-                let node = task.node.to_owned();
-                let intent = task.intent();
-                return Err(if unsettled {
-                    Error::Unknown {
-                        subject,
-                        node,
-                        intent,
-                        source: problem,
-                    }
-                } else if problem.is_conflict() || problem.is_not_found() {
-                    Error::Contended {
-                        subject,
-                        node,
-                        intent,
-                        conflicts,
-                        waited,
-                    }
-                } else {
-                    Error::Api(problem)
-                });
-            }
-            self.env.sleep(wait).await;
-            match self.lease(task.node).await {
-                Ok(lease) => return Ok(lease),
-                Err(error) if unsettled || error.is_throttled() => {
-                    tries += 1;
-                    wait = backoff(&*self.env, tries);
-                    problem = error;
-                }
-                Err(error) => return Err(self.lease_right("get").explain(error)),
-            }
-        }
-    }
-
-    fn nothing(
-        &self,
-        task: &mut Task<'_>,
-        done: Done,
-        lease: Option<NodeLease>,
-        asides: Vec<Aside>,
-    ) -> Change {
-        let state_before = state(task.reduce(lease.as_ref()).as_ref(), self.time.now());
-        Change {
-            node: task.node.to_owned(),
-            row: task.row.take(),
-            done,
-            before: lease.clone(),
-            state_before,
-            lease,
-            deadline: None,
-            fencing: None,
-            asides,
-            jumps: Jumps::from(&*self.env, &self.time),
-        }
-    }
-
-    fn done(
-        &self,
-        task: &mut Task<'_>,
-        sent: Sent,
-        after: Option<NodeLease>,
-        asides: Vec<Aside>,
-    ) -> Change {
-        let state_before: State = state(task.reduce(sent.on.as_ref()).as_ref(), self.time.now());
-        let done = match sent.write {
-            Write::Acquire { .. } => Done::Acquired,
-            Write::Renew { .. } => Done::Renewed,
-            Write::Release { .. } => Done::Released,
-        };
-        let mut after = after;
-        if task.dry_run != DryRun::None
-            && done == Done::Acquired
-            && let Some(after) = &mut after
-        {
-            // Nothing was acquired: no token stands for it.
-            after.notes.nonce = None;
-        }
-        let held = after
-            .as_ref()
-            .filter(|_| done != Done::Released && task.dry_run == DryRun::None);
-        Change {
-            node: task.node.to_owned(),
-            row: task.row.take(),
-            done,
-            deadline: held.map(|lease| self.believed_until(&sent, lease.duration)),
-            fencing: held
-                .filter(|_| done == Done::Acquired)
-                .map(|lease| lease.version.0),
-            before: sent.on,
-            state_before,
-            lease: after,
-            asides,
-            jumps: sent.jumps,
+    /// Carries `task` out, on what was seen already, if anything.
+    ///
+    /// # Errors
+    /// Those of the change; [`Error::Contended`] also if a race was lost that is to be run once.
+    pub(crate) async fn change(&self, task: Task, seen: Option<Seen>) -> Result<Change, Error> {
+        let mut running = Running::new(self, task);
+        match running.run(seen).await? {
+            Some(change) => Ok(change),
+            None => Err(running.contended()),
         }
     }
 
@@ -534,53 +130,573 @@ impl Api {
             state: state(reduced, now),
         }))
     }
+}
+
+/// A change under way: the steps, and everything that they don't need to know.
+pub(crate) struct Running {
+    api: Api,
+    task: Task,
+    steps: WriteLoop,
+    /// How often a pause of the machine had been suspected when the steps were last told.
+    doubts: u64,
+    begun: BootInstant,
+    /// The Node, if it was looked at and may be.
+    row: Option<NodeRow>,
+    /// The uid of the Lease that was there when the Node was looked at.
+    lease_uid: Option<String>,
+    /// The Lease as it was last seen.
+    lease: Option<NodeLease>,
+    /// What the unsettled write is on.
+    on: Option<NodeLease>,
+    /// What the write was on that did what is asked for.
+    before: Option<NodeLease>,
+    /// The present at the last look at the clocks.
+    now: Now,
+    /// The present when the write was decided that did what is asked for.
+    decided: Option<Now>,
+    /// The version at which an acquisition was first seen, with the Lease's uid and its nonce.
+    fencing: Option<((Id, Id), u64)>,
+    /// The nonce of the next write that is decided anew.
+    nonce: Id,
+    asides: Vec<Aside>,
+    conflicts: u32,
+    tries: u32,
+    /// The time is over, and the Lease was read once more to see what became of a write that was refused.
+    last_look: bool,
+    /// The write that was sent last, unless it is known to be over, and the version that it is on.
+    mark: Option<(Option<u64>, Mark)>,
+}
+
+impl Running {
+    pub(crate) fn new(api: &Api, mut task: Task) -> Self {
+        let nonce = task.names.id(&nonce(&*api.env));
+        Self {
+            api: api.clone(),
+            steps: WriteLoop::new(task.verb, task.caller, task.meant),
+            task,
+            doubts: api.time.doubts(),
+            begun: api.env.boot(),
+            row: None,
+            lease_uid: None,
+            lease: None,
+            on: None,
+            before: None,
+            now: api.time.now(),
+            decided: None,
+            fencing: None,
+            nonce,
+            asides: Vec::new(),
+            conflicts: 0,
+            tries: 0,
+            last_look: false,
+            mark: None,
+        }
+    }
+
+    /// Goes on until it is decided. `None`: the race was lost that is to be run once; what comes to be
+    /// seen then is for [`resume`](Self::resume).
+    pub(crate) async fn run(&mut self, seen: Option<Seen>) -> Result<Option<Change>, Error> {
+        let needs_node = self.task.needs_node() && self.api.repository.locks_nodes();
+        let seen = match seen {
+            Some(seen) => seen,
+            None => self
+                .api
+                .see(&self.task.node, needs_node)
+                .await
+                .map_err(|error| self.api.lease_right("get").explain(error))?,
+        };
+        if needs_node {
+            self.check_node(&seen.row)?;
+        }
+        self.row = seen.row.into_row();
+        self.lease_uid = seen.lease.as_ref().map(|lease| lease.uid.clone());
+        self.resume(seen.lease).await
+    }
+
+    /// Goes on with what is seen of the Lease now.
+    pub(crate) async fn resume(
+        &mut self,
+        lease: Option<NodeLease>,
+    ) -> Result<Option<Change>, Error> {
+        let result = self.go_on(lease).await;
+        // A create that lost may land yet, once what was in its way is gone.
+        if !matches!(result, Err(Error::Unknown { .. }) | Ok(None)) {
+            self.settle();
+        }
+        result
+    }
+
+    async fn go_on(&mut self, lease: Option<NodeLease>) -> Result<Option<Change>, Error> {
+        let mut step = self.saw(lease);
+        loop {
+            if self.steps.is_untold() {
+                // It stands until this is told, whatever becomes of the Lease meanwhile.
+                self.mark(Some(u64::MAX));
+            } else if self.steps.unsettled().is_none() {
+                self.settle();
+            }
+            let mut wait = backoff(&*self.api.env, self.tries);
+            let mut problem = None;
+            step = match step {
+                Step::Done(finished) => return Ok(Some(self.done(finished))),
+                Step::Refused(refusal) => return Err(self.refused(refusal)),
+                Step::Ended => return Err(self.ended()),
+                Step::Altered => {
+                    return Err(self.unknown(ApiError::Unreadable(
+                        "it stored other fields than were sent".to_owned(),
+                    )));
+                }
+                Step::Read => Step::Read,
+                // It would be another write, for which there is no time.
+                Step::Send(_) if self.last_look => {
+                    return Err(match self.steps.is_untold() {
+                        true => self.unknown(ApiError::TimedOut(self.waited())),
+                        false => self.contended(),
+                    });
+                }
+                Step::Send(attempt) => {
+                    self.prepare(&attempt).await?;
+                    if self.task.dry_run == DryRun::Client {
+                        return Ok(Some(self.imagine(&attempt)));
+                    }
+                    match self.send(&attempt).await {
+                        Ok(after) => self.answered(after),
+                        Err(error) if error.is_throttled() => {
+                            let seconds = error.status().and_then(|status| status.retry_after);
+                            wait = wait.max(Duration::from_secs(seconds.unwrap_or(0)));
+                            self.steps.declined();
+                            problem = Some(error);
+                            Step::Read
+                        }
+                        Err(error) if error.leaves_writes_unknown() => {
+                            self.steps.unanswered();
+                            problem = Some(error);
+                            Step::Read
+                        }
+                        Err(error) if error.is_conflict() => {
+                            self.conflicts += 1;
+                            let was_unknown = self.steps.is_unknown();
+                            self.steps.conflicted();
+                            if self.task.once && !was_unknown {
+                                return Ok(None);
+                            }
+                            problem = Some(error);
+                            Step::Read
+                        }
+                        Err(error)
+                            if error.is_not_found()
+                                && attempt.on.is_none()
+                                && self.api.repository.locks_nodes() =>
+                        {
+                            if self.task.dry_run == DryRun::Server {
+                                self.asides.push(Aside::NamespaceCreated);
+                                return Ok(Some(self.imagine(&attempt)));
+                            }
+                            self.create_namespace().await?;
+                            self.steps.declined();
+                            problem = Some(error);
+                            wait = Duration::ZERO;
+                            Step::Read
+                        }
+                        // The Lease went away meanwhile: read again, decide again.
+                        Err(error) if error.is_not_found() && attempt.on.is_some() => {
+                            self.steps.conflicted();
+                            problem = Some(error);
+                            Step::Read
+                        }
+                        Err(error) if self.steps.is_unknown() => return Err(self.unknown(error)),
+                        Err(error) => {
+                            return Err(self.explain_write(error, attempt.on.is_some()));
+                        }
+                    }
+                }
+            };
+            if step == Step::Read {
+                self.tries += 1;
+                let lease = self.read_again(wait, problem).await?;
+                step = self.saw(lease);
+            }
+        }
+    }
+
+    /// The clocks, once the steps were told of any pause.
+    fn clocks(&mut self) -> Clocks {
+        let boot = self.api.env.boot();
+        let server = self.api.time.now();
+        let doubts = self.api.time.doubts();
+        if std::mem::replace(&mut self.doubts, doubts) != doubts {
+            self.steps.doubt();
+        }
+        self.now = server;
+        Clocks { boot, server }
+    }
+
+    /// What the steps say of what was read.
+    fn saw(&mut self, lease: Option<NodeLease>) -> Step {
+        let reduced = self.look_at(lease);
+        let before = self.doubts;
+        let clocks = self.clocks();
+        if self.doubts != before {
+            // It was read before the pause, perhaps.
+            return Step::Read;
+        }
+        let step = self.steps.read(reduced.as_ref(), self.nonce, clocks);
+        if let (Step::Done(Finished::Landed { .. }), true) = (step, self.tries > 0) {
+            self.note(Aside::AnswerLost);
+        }
+        step
+    }
+
+    fn answered(&mut self, after: NodeLease) -> Step {
+        if self.on.is_none() {
+            self.note(Aside::LeaseCreated);
+        }
+        let reduced = self.look_at(Some(after));
+        let clocks = self.clocks();
+        match &reduced {
+            Some(lease) => self.steps.answered(lease, self.nonce, clocks),
+            None => Step::Read,
+        }
+    }
+
+    /// Remembers what is seen of the Lease.
+    fn look_at(&mut self, lease: Option<NodeLease>) -> Option<Lease> {
+        let reduced = lease
+            .as_ref()
+            .map(|lease| lease.reduced(&mut self.task.names));
+        if let Some(lease) = &reduced {
+            self.api
+                .open_writes
+                .passed(&self.task.node, lease.version.0);
+            if let Some(nonce) = lease.nonce
+                && self
+                    .fencing
+                    .is_none_or(|(known, _)| known != (lease.uid, nonce))
+            {
+                self.fencing = Some(((lease.uid, nonce), lease.version.0));
+            }
+        }
+        // What is decided anew must not be taken for what was decided before.
+        if self.steps.unsettled().is_some() || self.tries > 0 {
+            self.nonce = self.task.names.id(&nonce(&*self.api.env));
+        }
+        self.lease = lease;
+        reduced
+    }
+
+    /// Sees to what a write needs besides its fields.
+    async fn prepare(&mut self, attempt: &Attempt) -> Result<(), Error> {
+        let on = self.lease.as_ref().map(|lease| lease.uid.clone());
+        if self.task.needs_node()
+            && !self.steps.has_landed()
+            && self.api.repository.locks_nodes()
+            && on != self.lease_uid
+        {
+            // A Lease goes with its Node: the Node that was seen may be another by now.
+            let row = self
+                .api
+                .node_row(&self.task.node)
+                .await
+                .map_err(|error| Right::on_nodes("get").explain(error))?;
+            self.check_node(&row)?;
+            self.lease_uid = on;
+        }
+        if matches!(attempt.write, Write::Renew { .. })
+            && self.task.meets_another_purpose(self.lease.as_ref())
+        {
+            return Err(self.refused(Refusal::OwnHold));
+        }
+        self.on.clone_from(&self.lease);
+        if !self.steps.has_landed() {
+            self.before.clone_from(&self.lease);
+            self.decided = Some(self.now);
+        }
+        if !self.steps.is_untold() {
+            self.mark(self.on.as_ref().map(|on| on.version.0));
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, attempt: &Attempt) -> Result<NodeLease, ApiError> {
+        let (api, task) = (&self.api, &self.task);
+        let sending = async {
+            match &self.on {
+                Some(on) => {
+                    let mut patch = merge_patch(&attempt.write, on, &task.extras, &task.names);
+                    if task.once
+                        && bugs::active(Bug::WaiterWithoutVersion)
+                        && let Some(metadata) = patch["metadata"].as_object_mut()
+                    {
+                        metadata.remove("resourceVersion");
+                    }
+                    api.patch_lease(&task.node, &patch, &task.write_options)
+                        .await
+                }
+                None => {
+                    let lease = object(
+                        &attempt.write,
+                        &task.node,
+                        &api.repository,
+                        &task.extras,
+                        &task.names,
+                    );
+                    api.create_lease(&lease, &task.write_options).await
+                }
+            }
+        };
+        let answer: Bytes = self.unless_paused(sending).await?;
+        NodeLease::from_json(&answer, &self.api.repository).map_err(ApiError::Unreadable)
+    }
+
+    /// Gives `request` up if the machine is paused meanwhile: the server may have taken its connection for
+    /// dead.
+    async fn unless_paused<T>(
+        &self,
+        request: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
+        let paused = async {
+            while self.api.time.doubts() == self.doubts {
+                self.api.env.sleep(TICK).await;
+            }
+        };
+        pin_mut!(request, paused);
+        match select(request, paused).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => Err(ApiError::Paused),
+        }
+    }
+
+    async fn create_namespace(&mut self) -> Result<(), Error> {
+        let created = self
+            .api
+            .create_namespace(&self.task.write_options)
+            .await
+            .map_err(|error| {
+                Right {
+                    verb: "create",
+                    resource: "namespaces",
+                    namespace: None,
+                }
+                .explain(error)
+            })?;
+        if created {
+            self.note(Aside::NamespaceCreated);
+        }
+        Ok(())
+    }
+
+    /// Waits, then reads the Lease again; gives up if the caller's time is over, or if nothing can be read
+    /// and no write is unknown.
+    async fn read_again(
+        &mut self,
+        mut wait: Duration,
+        mut problem: Option<ApiError>,
+    ) -> Result<Option<NodeLease>, Error> {
+        loop {
+            let waited = self.waited();
+            if self
+                .task
+                .patience
+                .is_some_and(|patience| waited.saturating_add(wait) >= patience)
+            {
+                let is_refused = !self.steps.is_unknown() && self.steps.unsettled().is_some();
+                if !is_refused || std::mem::replace(&mut self.last_look, true) {
+                    return Err(self.out_of_patience(problem));
+                }
+                wait = Duration::ZERO;
+            }
+            self.api.env.sleep(wait).await;
+            self.clocks();
+            match self.unless_paused(self.api.lease(&self.task.node)).await {
+                Ok(lease) => return Ok(lease),
+                Err(ApiError::Paused) => wait = Duration::ZERO,
+                Err(error)
+                    if self.steps.unsettled().is_some()
+                        || self.steps.is_unknown()
+                        || error.is_throttled() =>
+                {
+                    self.tries += 1;
+                    wait = backoff(&*self.api.env, self.tries);
+                    problem = Some(error);
+                }
+                Err(error) => return Err(self.api.lease_right("get").explain(error)),
+            }
+        }
+    }
+
+    fn waited(&self) -> Duration {
+        self.api.env.boot().since(self.begun).to_duration()
+    }
+
+    fn note(&mut self, aside: Aside) {
+        if !self.asides.contains(&aside) {
+            self.asides.push(aside);
+        }
+    }
+
+    /// Has it known that a write on this version may take effect.
+    fn mark(&mut self, on: Option<u64>) {
+        let is_marked = self.mark.as_ref().is_some_and(|(marked, _)| *marked == on);
+        if self.task.dry_run == DryRun::None && !is_marked {
+            self.settle();
+            self.mark = Some((on, self.api.open_writes.open(&self.task.node, on)));
+        }
+    }
+
+    fn settle(&mut self) {
+        if let Some((_, mark)) = self.mark.take() {
+            mark.settle();
+        }
+    }
+
+    fn done(&mut self, finished: Finished) -> Change {
+        let (done, deadline) = match finished {
+            Finished::AlreadyFree => (Done::AlreadyFree, None),
+            Finished::AlreadyHeld => (Done::AlreadyHeld, None),
+            Finished::Landed { write, deadline } => match write {
+                Write::Acquire { .. } => (Done::Acquired, Some(deadline)),
+                Write::Renew { .. } => (Done::Renewed, Some(deadline)),
+                Write::Release { .. } => (Done::Released, None),
+            },
+        };
+        let lease = self.lease.take();
+        let before = match done {
+            Done::AlreadyFree | Done::AlreadyHeld => lease.clone(),
+            Done::Acquired | Done::Renewed | Done::Released => self.before.take(),
+        };
+        let held = self.task.dry_run == DryRun::None;
+        self.change(done, before, lease, deadline.filter(|_| held))
+    }
+
+    /// What `attempt` would do, in a dry run that sends nothing.
+    fn imagine(&mut self, attempt: &Attempt) -> Change {
+        let before = self.lease.take();
+        let after = imagined(
+            &attempt.write,
+            before.as_ref(),
+            &self.task,
+            &self.api.repository,
+        );
+        let done = match attempt.write {
+            Write::Acquire { .. } => Done::Acquired,
+            Write::Renew { .. } => Done::Renewed,
+            Write::Release { .. } => Done::Released,
+        };
+        self.change(done, before, Some(after), None)
+    }
+
+    fn change(
+        &mut self,
+        done: Done,
+        before: Option<NodeLease>,
+        mut lease: Option<NodeLease>,
+        deadline: Option<BootInstant>,
+    ) -> Change {
+        let reduced = before
+            .as_ref()
+            .map(|lease| lease.reduced(&mut self.task.names));
+        if self.task.dry_run != DryRun::None
+            && done == Done::Acquired
+            && let Some(lease) = &mut lease
+        {
+            // Nothing was acquired: no token stands for it.
+            lease.notes.nonce = None;
+        }
+        let fencing = self.fencing.map(|(_, version)| version);
+        Change {
+            node: self.task.node.clone(),
+            row: self.row.take(),
+            done,
+            state_before: state(reduced.as_ref(), self.decided.unwrap_or(self.now)),
+            before,
+            fencing: fencing.filter(|_| done == Done::Acquired && deadline.is_some()),
+            lease,
+            deadline,
+            asides: std::mem::take(&mut self.asides),
+            doubts: self.doubts,
+        }
+    }
+
+    fn refused(&mut self, refusal: Refusal) -> Error {
+        let now = self.api.time.now();
+        let lease = self.lease.as_ref();
+        let reduced = lease.map(|lease| lease.reduced(&mut self.task.names));
+        self.api
+            .refused(&self.task.node, refusal, lease, reduced.as_ref(), now)
+    }
+
+    /// It landed, and somebody ended it before it could be told.
+    fn ended(&mut self) -> Error {
+        let lease = self.lease.take();
+        let holder = lease.as_ref().and_then(NodeLease::holder);
+        Error::Lost(std::sync::Arc::new(Lost {
+            subject: self.api.repository.subject(),
+            node: self.task.node.clone(),
+            by: match (&lease, holder) {
+                (None, _) => LostBy::Deletion,
+                (Some(_), None) => LostBy::Release,
+                (Some(_), Some(holder)) => LostBy::TakeOver(holder.to_owned()),
+            },
+            lease,
+            problem: None,
+        }))
+    }
+
+    fn unknown(&self, source: ApiError) -> Error {
+        Error::Unknown {
+            subject: self.api.repository.subject(),
+            node: self.task.node.clone(),
+            intent: self.task.intent(),
+            source,
+        }
+    }
+
+    /// What became of what was sent last, as `lease` shows; [`Outcome::Failed`] also if nothing is unsettled.
+    pub(crate) fn outcome(&mut self, lease: Option<&NodeLease>) -> Outcome {
+        let reduced = lease.map(|lease| lease.reduced(&mut self.task.names));
+        self.steps.outcome(reduced.as_ref())
+    }
+
+    fn contended(&self) -> Error {
+        Error::Contended {
+            subject: self.api.repository.subject(),
+            node: self.task.node.clone(),
+            intent: self.task.intent(),
+            conflicts: self.conflicts,
+            waited: self.waited(),
+        }
+    }
+
+    fn out_of_patience(&self, problem: Option<ApiError>) -> Error {
+        let is_unknown = self.steps.is_unknown() || self.steps.unsettled().is_some();
+        match problem {
+            Some(problem) if is_unknown => self.unknown(problem),
+            None if is_unknown => self.unknown(ApiError::TimedOut(self.waited())),
+            Some(problem) if problem.is_conflict() || problem.is_not_found() => self.contended(),
+            Some(problem) => Error::Api(problem),
+            None => Error::Api(ApiError::Undated),
+        }
+    }
 
     fn explain_write(&self, error: ApiError, existed: bool) -> Error {
         if error
             .status()
             .is_some_and(|status| status.has_cause("NamespaceTerminating"))
         {
-            return Error::NamespaceTerminating(self.repository.namespace().to_owned());
+            return Error::NamespaceTerminating(self.api.repository.namespace().to_owned());
         }
-        self.lease_right(if existed { "patch" } else { "create" })
+        self.api
+            .lease_right(if existed { "patch" } else { "create" })
             .explain(error)
     }
-}
 
-impl Api {
-    fn believed_until(&self, sent: &Sent, answered: u32) -> BootInstant {
-        let from = if bugs::active(Bug::DeadlineAfterAnswer) {
-            self.env.boot()
-        } else {
-            sent.at
-        };
-        let duration = match sent.write {
-            Write::Acquire { duration, .. } | Write::Renew { duration, .. }
-                if bugs::active(Bug::AskedDuration) =>
-            {
-                duration
-            }
-            _ => answered,
-        };
-        deadline(from, duration)
+    fn check_node(&mut self, row: &Sight) -> Result<(), Error> {
+        match sight(&self.task.node, row)? {
+            Some(row) => self.task.extras.node_uid = Some(row.uid.clone()),
+            None => self.note(Aside::NodeUnreadable),
+        }
+        Ok(())
     }
-}
-
-/// What a read says of the write before it.
-enum Settled {
-    /// There is none, or it failed.
-    Nothing,
-    Landed(Box<Sent>),
-    Unsettled(Box<Sent>),
-}
-
-fn check_node(task: &mut Task<'_>, row: &Sight, asides: &mut Vec<Aside>) -> Result<(), Error> {
-    match sight(task.node, row)? {
-        Some(row) => task.extras.node_uid = Some(row.uid.clone()),
-        None if asides.contains(&Aside::NodeUnreadable) => {}
-        None => asides.push(Aside::NodeUnreadable),
-    }
-    Ok(())
 }
 
 /// The Node's row, if it may be read; a Node that is gone or going is an error.

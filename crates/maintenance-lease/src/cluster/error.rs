@@ -48,6 +48,12 @@ pub enum ApiError {
         /// What the answer is instead, and how it begins.
         what: String,
     },
+    /// The machine was paused while an answer was awaited.
+    #[error("this machine was paused while it waited for the server's answer")]
+    Paused,
+    /// No answer has said how late it is since the machine was paused.
+    #[error("the server's time is unknown since this machine was paused: its answers have no date")]
+    Undated,
     /// Nothing was sent: there is no tokio runtime here.
     #[error(transparent)]
     NoRuntime(#[from] NoRuntime),
@@ -225,8 +231,9 @@ impl ApiError {
             | Self::Transport(_)
             | Self::CutShort { .. }
             | Self::Unreadable(_)
+            | Self::Paused
             | Self::NotKubernetes { .. } => true,
-            Self::NoRuntime(_) => false,
+            Self::Undated | Self::NoRuntime(_) => false,
         }
     }
 }

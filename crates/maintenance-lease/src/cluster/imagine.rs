@@ -10,11 +10,11 @@ use crate::repository::Repository;
 pub(super) fn imagined(
     write: &Write,
     on: Option<&NodeLease>,
-    task: &Task<'_>,
+    task: &Task,
     repository: &Repository,
 ) -> NodeLease {
     let mut lease = on.cloned().unwrap_or_else(|| NodeLease {
-        node: task.node.to_owned(),
+        node: task.node.clone(),
         uid: String::new(),
         version: Version(0),
         holder: None,

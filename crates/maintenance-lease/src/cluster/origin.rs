@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::error::{ApiError, Status};
 use super::requests::{Accept, Call};
+use crate::bugs::{self, Bug};
 
 /// As many characters of a body are told.
 const SHOWN: usize = 60;
@@ -134,6 +135,7 @@ impl<'c> Origin<'c> {
         let is_servers = match self.code {
             StatusCode::TOO_MANY_REQUESTS => true,
             code if code.is_server_error() => true,
+            StatusCode::NOT_FOUND if bugs::active(Bug::Any404AsProof) => true,
             StatusCode::NOT_FOUND => {
                 let target = Target::of(&self.call.path);
                 target.is_some_and(|target| target.is_missing(&status))

@@ -158,6 +158,10 @@ fn annotations(
             if seen.is_some_and(|lease| lease.released_by().is_some()) {
                 note(annotation::RELEASED_BY, Value::Null);
             }
+            // Its holder may not know yet that it had it.
+            if let Some(ended) = seen.and_then(ended) {
+                note(annotation::LAST_ACQUISITION, json!(ended));
+            }
         }
         Write::Renew { .. } => {
             if let Some(reason) = &extras.reason {
@@ -182,9 +186,19 @@ fn annotations(
             let words = seen.filter(|_| extras.reason.is_some());
             let mark = words.map(|lease| mark_of_release(lease.transitions));
             note(annotation::ACQUISITION, json!(mark));
+            if let Some(ended) = seen.and_then(ended) {
+                note(annotation::LAST_ACQUISITION, json!(ended));
+            }
         }
     }
     set
+}
+
+/// The mark of the acquisition that stands on `lease`, which a write ends.
+fn ended(lease: &NodeLease) -> Option<String> {
+    lease.holder()?;
+    let nonce = lease.notes.nonce.as_deref()?;
+    Some(mark(lease.transitions, nonce))
 }
 
 fn owner(node: &str, uid: &str) -> Value {

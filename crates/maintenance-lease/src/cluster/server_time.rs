@@ -1,65 +1,102 @@
-//! The API server's time, estimated from the `Date` headers of its answers.
+//! The API server's time, bounded by the `Date` headers of its answers.
 //!
-//! An answer that carries `Date`, sent for at `sent` and received at `received`, was written while
-//! the server's clock showed a time in `[Date, Date + 1 s)`. So the server's clock was ahead of ours
-//! by something in `[Date − received, Date + 1 s − sent]`. Intersecting these intervals narrows the
-//! estimate to a fraction of a second. The intervals are kept against the boot clock, so that steps
-//! of the local wall clock leave them valid.
+//! A request sent at `sent` whose answer came at `received` was answered while the server's clock
+//! showed a time in `[Date, Date + 1 s)`. So the offset of server time from boot time lies in
+//! `[Date − received, Date + 1 s − sent]`. The answers of the last five minutes bound it together. Bounds are kept
+//! against the boot clock, so that steps of the local wall clock leave them valid.
 //!
-//! Of an interval that is narrow enough one point is as good as any other: two clients who picked
-//! theirs at opposite ends still agree within the clock budget. Slow answers make wide intervals.
-//! They still bound the present, and a local clock that may be wrong by hours does not, so that
-//! where nothing better is known the present is the whole interval: its start to judge expiry by,
-//! its end to write.
+//! A machine that was paused has a boot clock that stood still. Server time went on, so the low bounds
+//! stay true, but the high bounds of every request that was sent before the pause was noticed are void.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response, header};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tower::{Layer, Service};
 
 use super::wire;
+use crate::bugs::{self, Bug};
 use crate::env::Env;
 use crate::protocol::{BootInstant, Instant, Now, SKEW_BUDGET, Span};
 
-/// A quick answer. Two intervals of a second and what such answers took, less what they took one
-/// way, are within the clock budget.
-const QUICK: Span = Span::micros(400_000);
+/// In an interval that is no wider than this, the local wall clock may choose the point. Two clients
+/// who chose opposite ends still agree within the clock budget.
+const NARROW: i64 = 1_400_000;
 
-/// Older intervals are forgotten, since clocks drift.
+/// Bounds widen by one part in so many of their age: 200 ppm, more than a clock drifts that is in use.
+const DRIFT: i64 = 5_000;
+
+/// Bounds that are older count no more, but for the newest.
 const MEMORY: Span = Span::seconds(300);
 
-/// As many of the latest intervals are kept.
+/// As many of the latest answers are kept.
 const CAPACITY: usize = 64;
+
+/// How far the wall clock may run ahead of the boot clock, in microseconds, before a pause of the machine
+/// is suspected. They are slewed alike and come apart by steps alone. It is little, because a holder
+/// believes for that much too long.
+const STEP: i64 = 100_000;
+
+/// How far an answer may be above what is known before a pause is suspected, in microseconds: the precision
+/// of `Date`.
+const ABOVE: i64 = 1_000_000;
+
+/// How far answers may contradict each other before people are warned, in microseconds.
+const DISAGREEMENT: i64 = 1_000_000;
 
 /// A running estimate of the API server's time. Clones share it.
 #[derive(Clone)]
 pub struct ServerTime {
     env: Arc<dyn Env>,
-    samples: Arc<Mutex<VecDeque<Sample>>>,
+    bounds: Arc<Mutex<Bounds>>,
+    /// Woken whenever a pause of the machine is suspected.
+    doubted: Arc<Notify>,
+    on_doubt: OnDoubt,
 }
 
-/// Server time less boot time lies between these.
+/// What is done when a pause of the machine is suspected.
+pub(crate) type OnDoubt = Arc<dyn Fn() + Send + Sync>;
+
+/// When a request was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sending {
+    /// The boot clock before it was sent.
+    pub at: BootInstant,
+    /// How often a pause of the machine had been suspected by then: if it was since, the boot clock may
+    /// not have counted all the time since [`at`](Self::at).
+    pub doubts: u64,
+}
+
+struct Bounds {
+    samples: VecDeque<Sample>,
+    /// How often a pause was suspected.
+    doubts: u64,
+    /// How far the wall clock was ahead of the boot clock, in microseconds, when that was least. Pauses
+    /// that are too short to be noticed one by one add up.
+    wall_ahead: i64,
+}
+
+/// Bounds of server time less boot time, in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     taken: BootInstant,
     low: i64,
-    high: i64,
-    quick: bool,
+    /// `None`: a pause was noticed since the request was sent.
+    high: Option<i64>,
 }
 
-/// What the answers say together of server time less boot time.
-enum Offset {
-    /// Nothing was heard.
-    Unknown,
-    /// It lies between these, close enough for any point to do.
-    Narrow(i64, i64),
-    /// It lies between these.
-    Wide(i64, i64),
-    /// The answers contradict each other: it may be anything from the one to the other.
-    Disputed(i64, i64),
+/// What the answers say together of server time less boot time, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Offset {
+    low: i64,
+    /// `None`: no answer says so since the last pause.
+    high: Option<i64>,
+    /// By how much answers contradict each other.
+    disagreement: i64,
 }
 
 /// What the estimate shows of the clocks involved.
@@ -70,25 +107,157 @@ pub enum ClockWarning {
         /// How far it is ahead of the server's; negative where it is behind.
         ahead: Span,
     },
-    /// Answers contradict each other: several API servers, or a proxy with a clock of its own.
+    /// Answers contradict each other by more than a second: several API servers, or a proxy with a clock
+    /// of its own.
     ServersDisagree {
         /// How far they are apart.
         by: Span,
     },
 }
 
-impl ServerTime {
-    /// An estimate that knows nothing yet and so trusts the local clock.
-    #[must_use]
-    pub fn new(env: Arc<dyn Env>) -> Self {
-        Self {
-            env,
-            samples: Arc::default(),
+impl Bounds {
+    /// A pause is suspected: how late it may be is not known until a request from now on is answered.
+    fn doubt(&mut self) {
+        self.doubts += 1;
+        for sample in &mut self.samples {
+            sample.high = None;
         }
     }
 
+    /// Suspects a pause if the wall clock ran ahead of the boot clock, and says so.
+    fn look(&mut self, env: &dyn Env) -> bool {
+        let (at_least, at_most) = wall_ahead(env);
+        let ran_ahead = at_least - self.wall_ahead > STEP;
+        if ran_ahead {
+            self.doubt();
+            self.wall_ahead = at_most;
+        } else {
+            self.wall_ahead = self.wall_ahead.min(at_most);
+        }
+        ran_ahead
+    }
+
+    /// What is known at `boot`; `None` if no answer has said anything.
+    fn offset(&self, boot: BootInstant) -> Option<Offset> {
+        let lows = self
+            .samples
+            .iter()
+            .map(|sample| sample.low - drift(boot, sample));
+        let highs = || {
+            self.samples
+                .iter()
+                .filter_map(|sample| Some(sample.high? + drift(boot, sample)))
+        };
+        let low = lows.clone().max()?;
+        let Some(high) = highs().min() else {
+            return Some(Offset {
+                low,
+                high: None,
+                disagreement: 0,
+            });
+        };
+        if low <= high || bugs::active(Bug::InvertedInterval) {
+            return Some(Offset {
+                low,
+                high: Some(high),
+                disagreement: 0,
+            });
+        }
+        Some(Offset {
+            low: lows.min()?,
+            // An answer from before a pause says how early it is at least, and not how late.
+            high: highs().max().map(|high| high.max(low)),
+            disagreement: low - high,
+        })
+    }
+
+    fn take_in(&mut self, sample: Sample) {
+        let is_old = |oldest: &Sample| sample.taken.since(oldest.taken) > MEMORY;
+        while self.samples.len() >= CAPACITY || self.samples.front().is_some_and(is_old) {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
+    }
+
+    /// The samples that count at `boot`: the recent ones, and the newest in any case.
+    fn forget_old(&mut self, boot: BootInstant) {
+        while self.samples.len() > 1
+            && self
+                .samples
+                .front()
+                .is_some_and(|oldest| boot.since(oldest.taken) > MEMORY)
+        {
+            self.samples.pop_front();
+        }
+    }
+}
+
+/// By how much a bound has widened since it was taken.
+fn drift(boot: BootInstant, sample: &Sample) -> i64 {
+    boot.since(sample.taken).as_micros().max(0) / DRIFT
+}
+
+/// How far the wall clock is ahead of the boot clock, at least and at most: a process that is stopped
+/// between the readings must not take that for a pause of the machine.
+fn wall_ahead(env: &dyn Env) -> (i64, i64) {
+    let before = env.boot().as_micros();
+    let wall = env.wall().as_micros();
+    (wall - env.boot().as_micros(), wall - before)
+}
+
+impl ServerTime {
+    /// An estimate that knows nothing yet and so trusts the local clock, until the first dated answer.
+    #[must_use]
+    pub fn new(env: Arc<dyn Env>) -> Self {
+        Self::telling(env, Arc::new(|| ()))
+    }
+
+    /// The same, which calls `on_doubt` whenever a pause of the machine is suspected.
+    pub(crate) fn telling(env: Arc<dyn Env>, on_doubt: OnDoubt) -> Self {
+        let bounds = Bounds {
+            samples: VecDeque::new(),
+            doubts: 0,
+            wall_ahead: wall_ahead(&*env).1,
+        };
+        Self {
+            env,
+            bounds: Arc::new(Mutex::new(bounds)),
+            doubted: Arc::default(),
+            on_doubt,
+        }
+    }
+
+    /// Completes at the next suspicion of a pause, counted from this call.
+    pub(crate) fn doubted(&self) -> Notified<'_> {
+        self.doubted.notified()
+    }
+
+    /// Tells everybody that a pause is suspected.
+    fn tell_doubt(&self) {
+        self.doubted.notify_waiters();
+        (self.on_doubt)();
+    }
+
+    /// Where a request stands in time that is about to be sent.
+    #[must_use]
+    pub fn sending(&self) -> Sending {
+        // The clock before the count: a pause between the two makes the request older than it says.
+        let at = self.env.boot();
+        Sending {
+            at,
+            doubts: self.doubts(),
+        }
+    }
+
+    /// How often a pause of the machine was suspected so far, with the present one if it was just paused:
+    /// the wall clock ran ahead of the boot clock, or an answer was later than could be.
+    #[must_use]
+    pub fn doubts(&self) -> u64 {
+        self.look().doubts
+    }
+
     /// Takes an answer's headers into account.
-    pub fn observe(&self, sent: BootInstant, received: BootInstant, headers: &HeaderMap) {
+    pub fn observe(&self, sent: Sending, received: BootInstant, headers: &HeaderMap) {
         let Some(date) = headers
             .get(header::DATE)
             .and_then(|value| value.to_str().ok())
@@ -96,74 +265,71 @@ impl ServerTime {
         else {
             return;
         };
-        let sample = Sample {
+        let mut bounds = self.look();
+        let low = date.as_micros() - received.as_micros();
+        let known = bounds.offset(received).and_then(|known| known.high);
+        if known.is_some_and(|high| low > high + ABOVE) {
+            bounds.doubt();
+            self.tell_doubt();
+        }
+        let is_valid = sent.doubts == bounds.doubts || bugs::active(Bug::StraddlingAnswerBelieved);
+        let high = date.as_micros() + 1_000_000 - sent.at.as_micros();
+        bounds.take_in(Sample {
             taken: received,
-            low: date.as_micros() - received.as_micros(),
-            high: date.as_micros() + 1_000_000 - sent.as_micros(),
-            quick: received.since(sent) <= QUICK,
-        };
-        let mut samples = self.lock();
-        while samples.len() >= CAPACITY
-            || samples
-                .front()
-                .is_some_and(|oldest| received.since(oldest.taken) > MEMORY)
-        {
-            samples.pop_front();
-        }
-        samples.push_back(sample);
-    }
-
-    /// How far the server's time is ahead of the boot clock at most, in microseconds; `None` where
-    /// no answer has said so.
-    pub(crate) fn ahead_of_boot(&self) -> Option<i64> {
-        let local = self.local_offset(self.env.boot());
-        match self.offset(local) {
-            Offset::Unknown => None,
-            Offset::Narrow(low, high) => Some(local.clamp(low, high)),
-            Offset::Wide(_, high) | Offset::Disputed(_, high) => Some(high),
-        }
-    }
-
-    /// Forgets what was learnt: the boot clock may have stood still since.
-    pub(crate) fn forget(&self) {
-        self.lock().clear();
+            low,
+            high: is_valid.then_some(high),
+        });
     }
 
     /// The present, in server time.
     #[must_use]
     pub fn now(&self) -> Now {
+        let mut bounds = self.look();
         let boot = self.env.boot();
-        let local = self.local_offset(boot);
-        let (earliest, latest) = match self.offset(local) {
-            Offset::Unknown => (local, local),
-            Offset::Narrow(low, high) => {
-                let nearest = local.clamp(low, high);
-                (nearest, nearest)
-            }
-            Offset::Wide(low, high) | Offset::Disputed(low, high) => (low, high),
-        };
+        let local = self.env.wall().as_micros() - boot.as_micros();
+        bounds.forget_old(boot);
         let at = |offset: i64| Instant::from_micros(boot.as_micros().saturating_add(offset));
-        Now {
-            earliest: at(earliest),
-            latest: at(latest),
+        match bounds.offset(boot) {
+            None => Now::at(at(local)),
+            Some(Offset { high: None, .. }) if bugs::active(Bug::LocalClockAfterPause) => {
+                Now::at(at(local))
+            }
+            Some(Offset {
+                low, high: None, ..
+            }) => Now {
+                earliest: at(low),
+                latest: at(low),
+                bounded: false,
+            },
+            Some(Offset {
+                low,
+                high: Some(high),
+                ..
+            }) if high - low <= NARROW && low <= high => Now::at(at(local.clamp(low, high))),
+            Some(Offset {
+                low,
+                high: Some(high),
+                ..
+            }) => Now::between(at(low), at(high)),
         }
     }
 
     /// What people should know of the clocks, if anything.
     #[must_use]
     pub fn warning(&self) -> Option<ClockWarning> {
-        let local = self.local_offset(self.env.boot());
-        let (low, high) = match self.offset(local) {
-            Offset::Unknown => return None,
-            Offset::Disputed(low, high) => {
-                let by = Span::micros(high - low);
-                return Some(ClockWarning::ServersDisagree { by });
-            }
-            Offset::Narrow(low, high) | Offset::Wide(low, high) => (low, high),
-        };
-        let ahead = Span::micros(local - local.clamp(low, high));
-        (ahead > SKEW_BUDGET || Span::micros(-ahead.as_micros()) > SKEW_BUDGET)
-            .then_some(ClockWarning::LocalClock { ahead })
+        let bounds = self.look();
+        let boot = self.env.boot();
+        let local = self.env.wall().as_micros() - boot.as_micros();
+        let offset = bounds.offset(boot)?;
+        if offset.disagreement > DISAGREEMENT {
+            return Some(ClockWarning::ServersDisagree {
+                by: Span::micros(offset.disagreement),
+            });
+        }
+        let ahead = local - local.clamp(offset.low, offset.high?.max(offset.low));
+        (ahead.abs() > SKEW_BUDGET.as_micros()).then_some(ClockWarning::LocalClock {
+            ahead: Span::micros(ahead),
+        })
     }
 
     /// A `tower` layer that feeds the estimate from every answer of a client's stack.
@@ -172,41 +338,13 @@ impl ServerTime {
         ServerTimeLayer { time: self.clone() }
     }
 
-    fn local_offset(&self, boot: BootInstant) -> i64 {
-        self.env.wall().as_micros() - boot.as_micros()
-    }
-
-    /// What is known where the local clock's offset from boot time is `local`.
-    fn offset(&self, local: i64) -> Offset {
-        let samples = self.lock();
-        let low = samples.iter().map(|sample| sample.low).max();
-        let high = samples.iter().map(|sample| sample.high).min();
-        let (Some(low), Some(high)) = (low, high) else {
-            return Offset::Unknown;
-        };
-        if low > high {
-            // As each would have it alone.
-            let ends = samples.iter().map(|sample| {
-                if sample.quick {
-                    let nearest = local.clamp(sample.low, sample.high);
-                    (nearest, nearest)
-                } else {
-                    (sample.low, sample.high)
-                }
-            });
-            let (low, high) = ends.fold((i64::MAX, i64::MIN), |so_far, (low, high)| {
-                (so_far.0.min(low), so_far.1.max(high))
-            });
-            Offset::Disputed(low, high)
-        } else if samples.iter().any(|sample| sample.quick) {
-            Offset::Narrow(low, high)
-        } else {
-            Offset::Wide(low, high)
+    /// The bounds, once the clocks were looked at: nothing is decided on what a pause made void.
+    fn look(&self) -> MutexGuard<'_, Bounds> {
+        let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        if bounds.look(&*self.env) {
+            self.tell_doubt();
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Sample>> {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+        bounds
     }
 }
 
@@ -251,7 +389,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let time = self.time.clone();
-        let sent = time.env.boot();
+        let sent = time.sending();
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
@@ -300,25 +438,32 @@ mod tests {
         (ServerTime::new(clocks.clone()), clocks)
     }
 
-    /// An answer whose Date is `date` seconds after the epoch of these tests.
+    /// An answer whose Date is `date` seconds after the epoch of these tests, to a request that was sent
+    /// after the last suspected pause.
     fn answer(time: &ServerTime, sent: i64, received: i64, date: u32) {
+        let sent = Sending {
+            at: BootInstant::from_micros(sent),
+            doubts: time.doubts(),
+        };
+        answer_to(time, sent, received, date);
+    }
+
+    fn answer_to(time: &ServerTime, sent: Sending, received: i64, date: u32) {
         let mut headers = HeaderMap::new();
-        let date = format!("Sun, 06 Nov 1994 08:49:{:02} GMT", 37 + date);
+        let (minute, second) = ((37 + date) / 60 + 49, (37 + date) % 60);
+        let date = format!("Sun, 06 Nov 1994 08:{minute:02}:{second:02} GMT");
         headers.insert(header::DATE, date.parse().expect("a header value"));
-        time.observe(
-            BootInstant::from_micros(sent),
-            BootInstant::from_micros(received),
-            &headers,
-        );
+        time.observe(sent, BootInstant::from_micros(received), &headers);
+    }
+
+    fn epoch_and(micros: i64) -> Instant {
+        Instant::from_micros(EPOCH + micros)
     }
 
     #[test]
     fn without_answers_the_local_clock_counts() {
         let (time, _) = at(7 * SECOND);
-        assert_eq!(
-            time.now(),
-            Now::at(Instant::from_micros(EPOCH + 7 * SECOND))
-        );
+        assert_eq!(time.now(), Now::at(epoch_and(7 * SECOND)));
         assert_eq!(time.warning(), None);
     }
 
@@ -326,25 +471,18 @@ mod tests {
     fn a_clock_within_the_interval_is_not_corrected() {
         let (time, _) = at(SECOND / 2);
         answer(&time, 100 * SECOND, 100 * SECOND + 1000, 0);
-        assert_eq!(
-            time.now(),
-            Now::at(Instant::from_micros(EPOCH + SECOND / 2))
-        );
+        assert_eq!(time.now(), Now::at(epoch_and(SECOND / 2)));
     }
 
     #[test]
     fn a_clock_outside_is_corrected_to_the_nearer_end() {
-        let (time, _) = at(10 * SECOND);
-        answer(&time, 100 * SECOND, 100 * SECOND, 0);
-        assert_eq!(time.now(), Now::at(Instant::from_micros(EPOCH + SECOND)));
-        let ahead = Span::micros(9 * SECOND);
-        assert_eq!(time.warning(), Some(ClockWarning::LocalClock { ahead }));
-
-        let (time, _) = at(-10 * SECOND);
-        answer(&time, 100 * SECOND, 100 * SECOND, 0);
-        assert_eq!(time.now(), Now::at(Instant::from_micros(EPOCH)));
-        let ahead = Span::micros(-10 * SECOND);
-        assert_eq!(time.warning(), Some(ClockWarning::LocalClock { ahead }));
+        for (ahead, corrected, warned) in [(10, 1, 9), (-10, 0, -10)] {
+            let (time, _) = at(ahead * SECOND);
+            answer(&time, 100 * SECOND, 100 * SECOND, 0);
+            assert_eq!(time.now(), Now::at(epoch_and(corrected * SECOND)));
+            let ahead = Span::micros(warned * SECOND);
+            assert_eq!(time.warning(), Some(ClockWarning::LocalClock { ahead }));
+        }
     }
 
     #[test]
@@ -353,97 +491,146 @@ mod tests {
         answer(&time, 100 * SECOND, 100 * SECOND, 0);
         // 0.3 s later the server's clock has passed to the next second.
         answer(&time, 100 * SECOND + 300_000, 100 * SECOND + 300_000, 1);
-        assert_eq!(time.now(), Now::at(Instant::from_micros(EPOCH + SECOND)));
+        assert_eq!(time.now(), Now::at(epoch_and(SECOND)));
         answer(&time, 100 * SECOND + 100_000, 100 * SECOND + 100_000, 0);
-        assert_eq!(time.now(), Now::at(Instant::from_micros(EPOCH + 900_000)));
-    }
-
-    #[test]
-    fn contradicting_answers_keep_the_present_apart() {
-        let (time, _) = at(0);
-        answer(&time, 100 * SECOND, 100 * SECOND, 0);
-        answer(&time, 100 * SECOND, 100 * SECOND, 20);
-        assert_eq!(
-            time.now(),
-            Now {
-                earliest: Instant::from_micros(EPOCH),
-                latest: Instant::from_micros(EPOCH + 20 * SECOND),
-            }
-        );
-        assert_eq!(
-            time.warning(),
-            Some(ClockWarning::ServersDisagree {
-                by: Span::seconds(20)
-            })
-        );
+        assert_eq!(time.now(), Now::at(epoch_and(900_000)));
     }
 
     #[test]
     fn a_slow_answer_alone_leaves_the_present_as_wide_as_it_is() {
         let (time, clocks) = at(3_600 * SECOND);
         clocks.boot.store(102 * SECOND, Ordering::Relaxed);
+        clocks.wall.store(EPOCH + 3_602 * SECOND, Ordering::Relaxed);
         answer(&time, 100 * SECOND, 102 * SECOND, 1);
-        assert_eq!(
-            time.now(),
-            Now {
-                earliest: Instant::from_micros(EPOCH + SECOND),
-                latest: Instant::from_micros(EPOCH + 4 * SECOND),
-            }
-        );
-        let ahead = Span::micros(3_596 * SECOND);
+        let present = Now::between(epoch_and(SECOND), epoch_and(4 * SECOND));
+        assert_eq!(time.now(), present);
+        assert!(present.is_narrow());
+        let ahead = Span::micros(3_598 * SECOND);
         assert_eq!(time.warning(), Some(ClockWarning::LocalClock { ahead }));
     }
 
     #[test]
-    fn a_slow_answer_narrows_what_a_quick_one_says() {
-        let (time, _) = at(-10 * SECOND);
+    fn bounds_widen_with_their_age() {
+        let (time, clocks) = at(-3_600 * SECOND);
         answer(&time, 100 * SECOND, 100 * SECOND, 0);
-        answer(&time, 99 * SECOND + 500_000, 100 * SECOND, 0);
-        assert_eq!(time.now(), Now::at(Instant::from_micros(EPOCH)));
-        answer(&time, 98 * SECOND, 99 * SECOND + 700_000, 0);
-        assert_eq!(time.now(), Now::at(Instant::from_micros(EPOCH + 300_000)));
-    }
-
-    #[test]
-    fn a_slow_answer_that_contradicts_a_quick_one_is_heard() {
-        let (time, _) = at(0);
-        answer(&time, 100 * SECOND, 100 * SECOND, 0);
-        answer(&time, 99 * SECOND, 100 * SECOND, 20);
+        clocks.boot.store(350 * SECOND, Ordering::Relaxed);
+        clocks.wall.store(EPOCH - 3_350 * SECOND, Ordering::Relaxed);
+        // 250 s at 200 ppm, at either end.
+        assert_eq!(time.now(), Now::at(epoch_and(250 * SECOND - 50_000)));
+        clocks.boot.store(1_200 * SECOND, Ordering::Relaxed);
+        clocks.wall.store(EPOCH - 2_500 * SECOND, Ordering::Relaxed);
         let now = time.now();
-        assert_eq!(now.earliest, Instant::from_micros(EPOCH));
-        assert_eq!(now.latest, Instant::from_micros(EPOCH + 22 * SECOND));
+        let wide = Now::between(
+            epoch_and(1_100 * SECOND - 220_000),
+            epoch_and(1_101 * SECOND + 220_000),
+        );
+        assert_eq!(
+            now, wide,
+            "1.44 s are too wide for the local clock to choose"
+        );
     }
 
     #[test]
-    fn a_step_of_the_wall_clock_does_not_move_server_time() {
-        let (time, clocks) = at(0);
-        answer(&time, 100 * SECOND, 100 * SECOND, 0);
-        clocks.wall.store(EPOCH + 3_600 * SECOND, Ordering::Relaxed);
-        assert_eq!(time.now(), Now::at(Instant::from_micros(EPOCH + SECOND)));
-    }
-
-    #[test]
-    fn old_answers_are_forgotten() {
-        let (time, clocks) = at(0);
+    fn of_old_answers_only_the_newest_counts() {
+        let (time, clocks) = at(-SECOND);
+        answer(&time, 100 * SECOND, 100 * SECOND, 20);
         answer(&time, 100 * SECOND, 100 * SECOND, 0);
         clocks.boot.store(500 * SECOND, Ordering::Relaxed);
-        clocks.wall.store(EPOCH + 402 * SECOND, Ordering::Relaxed);
+        clocks.wall.store(EPOCH + 399 * SECOND, Ordering::Relaxed);
+        assert_eq!(time.now(), Now::at(epoch_and(400 * SECOND - 80_000)));
+    }
+
+    #[test]
+    fn contradicting_answers_keep_the_present_apart() {
+        let (time, _) = at(0);
+        answer(&time, 100 * SECOND, 100 * SECOND, 0);
+        // The other server's first answer may as well follow a pause: the next one tells.
+        answer(&time, 100 * SECOND, 100 * SECOND, 20);
+        assert!(!time.now().bounded);
+        for date in [20, 0, 20] {
+            answer(&time, 100 * SECOND, 100 * SECOND, date);
+        }
+        assert_eq!(time.doubts(), 1, "both are known by now");
+        let now = time.now();
+        assert_eq!(now, Now::between(epoch_and(0), epoch_and(21 * SECOND)));
+        assert!(!now.is_narrow());
+        let by = Span::seconds(19);
+        assert_eq!(time.warning(), Some(ClockWarning::ServersDisagree { by }));
+    }
+
+    #[test]
+    fn servers_a_second_apart_are_no_matter_for_people() {
+        let (time, _) = at(0);
+        answer(&time, 100 * SECOND, 100 * SECOND, 2);
+        answer(&time, 100 * SECOND, 100 * SECOND, 0);
         assert_eq!(
             time.now(),
-            Now::at(Instant::from_micros(EPOCH + 401 * SECOND))
+            Now::between(epoch_and(0), epoch_and(3 * SECOND))
         );
-        let mut headers = HeaderMap::new();
-        headers.insert(
-            header::DATE,
-            "Sun, 06 Nov 1994 08:56:19 GMT"
-                .parse()
-                .expect("a header value"),
+        assert_eq!(time.warning(), None);
+    }
+
+    #[test]
+    fn after_a_pause_the_local_clock_decides_nothing() {
+        let (time, clocks) = at(3_600 * SECOND);
+        answer(&time, 100 * SECOND, 100 * SECOND, 0);
+        clocks.wall.store(EPOCH + 3_605 * SECOND, Ordering::Relaxed);
+        let now = time.now();
+        assert_eq!((now.earliest, now.bounded), (epoch_and(0), false));
+        answer(&time, 100 * SECOND, 100 * SECOND, 5);
+        assert_eq!(time.now(), Now::at(epoch_and(6 * SECOND)));
+    }
+
+    #[test]
+    fn an_answer_that_was_under_way_during_a_pause_says_only_how_early_it_is() {
+        let (time, clocks) = at(0);
+        let sent = time.sending();
+        clocks.wall.store(EPOCH + 9 * SECOND, Ordering::Relaxed);
+        // The server answered before the pause.
+        answer_to(&time, sent, 100 * SECOND, 0);
+        let now = time.now();
+        assert_eq!((now.earliest, now.bounded), (epoch_and(0), false));
+        assert_eq!(time.doubts(), 1);
+    }
+
+    #[test]
+    fn a_pause_that_no_local_clock_shows_is_noticed_by_the_next_answer() {
+        let (time, _) = at(0);
+        answer(&time, 100 * SECOND, 100 * SECOND, 0);
+        let sent = time.sending();
+        answer_to(&time, sent, 100 * SECOND, 2);
+        assert_eq!(time.doubts(), 0, "it may be the precision of the header");
+        answer_to(&time, sent, 100 * SECOND, 30);
+        assert_eq!(time.doubts(), 1);
+        assert!(!time.now().bounded, "it was sent before");
+        answer(&time, 100 * SECOND, 100 * SECOND, 30);
+        let now = time.now();
+        assert!(
+            now.bounded && now.latest >= epoch_and(30 * SECOND),
+            "{now:?}"
         );
-        let now = BootInstant::from_micros(500 * SECOND);
-        time.observe(now, now, &headers);
-        assert_eq!(
-            time.now(),
-            Now::at(Instant::from_micros(EPOCH + 402 * SECOND))
-        );
+    }
+
+    #[test]
+    fn short_pauses_add_up_until_they_are_noticed() {
+        let (time, clocks) = at(0);
+        let doubts: Vec<u64> = (1..=4)
+            .map(|pauses| {
+                clocks
+                    .wall
+                    .store(EPOCH + pauses * 40_000, Ordering::Relaxed);
+                time.doubts()
+            })
+            .collect();
+        assert_eq!(doubts, [0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn a_step_back_of_the_wall_clock_does_not_hide_a_pause_after_it() {
+        let (time, clocks) = at(0);
+        clocks.wall.store(EPOCH - 9 * SECOND, Ordering::Relaxed);
+        assert_eq!(time.doubts(), 0);
+        clocks.wall.store(EPOCH - 5 * SECOND, Ordering::Relaxed);
+        assert_eq!(time.doubts(), 1);
     }
 }

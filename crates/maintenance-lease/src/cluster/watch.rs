@@ -37,6 +37,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The longest pause before it asks again for what it was refused, as without the right to it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// A right does not come within a second: as many of the short pauses are left out.
+const REFUSED: u32 = 7;
+
 /// The longest line of a watch: more than the largest object that etcd stores, as JSON.
 const LONGEST_LINE: usize = 16 << 20;
 
@@ -299,7 +302,7 @@ impl<K: Kind> Watcher<K> {
         let env = &self.api.env;
         let pause = self.resumed.checked_sub(1).map(|attempt| {
             env.sleep(match self.refused {
-                true => backoff_up_to(LONGEST_PAUSE, &**env, attempt),
+                true => backoff_up_to(LONGEST_PAUSE, &**env, attempt + REFUSED),
                 false => backoff(&**env, attempt),
             })
         });

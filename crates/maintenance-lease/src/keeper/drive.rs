@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt as _;
-use futures::future::{BoxFuture, Either, FutureExt as _, OptionFuture, select};
+use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
 use futures::stream::BoxStream;
 use serde_json::Value;
 
@@ -17,14 +17,10 @@ use crate::cluster::error::ApiError;
 use crate::cluster::patch::{Extras, merge_patch};
 use crate::cluster::watch::{LeaseEvent, WatchEvent};
 use crate::cluster::writes::WriteOptions;
-use crate::jumps::Jumps;
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::outcome::Error;
-use crate::protocol::{BootInstant, Clocks, Due, Keeper, Loss, Names, Sent, Span, Terms};
-
-/// How long what happened to a Lease that went may be looked into, before its loss is told.
-const LAST_LOOK: Duration = Duration::from_secs(1);
+use crate::protocol::{BootInstant, Clocks, Due, Keeper, Loss, Names, Sent, Terms};
 
 /// How often the clocks are compared, so that a pause of the machine is noticed soon.
 const TICK: Duration = Duration::from_secs(1);
@@ -35,7 +31,6 @@ pub(super) struct Driver {
     node: String,
     names: Names,
     keeper: Keeper,
-    every: Span,
     /// The Lease that the keeper has as held.
     held: NodeLease,
     /// What was seen last, whoever holds it.
@@ -63,7 +58,7 @@ impl Driver {
         lease: NodeLease,
         deadline: Option<BootInstant>,
         terms: Terms,
-        jumps: Jumps,
+        doubts: u64,
     ) -> Option<Self> {
         let mut names = Names::default();
         let caller = maintenance.caller(&mut names);
@@ -87,13 +82,12 @@ impl Driver {
             node: node.to_owned(),
             names,
             keeper,
-            every: terms.every,
             held: lease,
             seen: None,
             patch: None,
             problem: None,
             is_failing: false,
-            shared: Arc::new(Shared::new(standing, jumps)),
+            shared: Arc::new(Shared::new(standing, doubts)),
         })
     }
 
@@ -105,22 +99,18 @@ impl Driver {
     pub(super) async fn run(mut self) {
         let mut request: Option<BoxFuture<'static, Answer>> = None;
         self.spread();
+        let time = self.api.time.clone();
         loop {
+            let doubted = time.doubted();
             let clocks = self.clocks();
-            self.shared.look(&*self.api.env, &self.api.time);
-            if self.shared.is_asked() {
-                self.jumped();
-            }
             match self.keeper.due(clocks) {
                 Due::Lost(loss) => {
                     self.shared.end();
-                    if loss == Loss::Deleted {
-                        self.look_once_more().await;
-                    }
-                    return self.lose(self.keeper.loss().unwrap_or(loss));
+                    return self.lose(loss);
                 }
                 Due::Send(sent) => request = Some(self.renew(sent)),
-                Due::Read => request = Some(self.read()),
+                // What is under way is dropped, with its connection.
+                Due::Read | Due::Check => request = Some(self.read()),
                 Due::Wait(until) => {
                     self.tell();
                     let left = until.since(clocks.boot).to_duration().min(TICK);
@@ -135,6 +125,8 @@ impl Driver {
                         }
                         Some(event) = self.watch.next() => self.watched(event),
                         () = shared.nudge.notified() => {}
+                        // Whoever noticed the pause, every lock of this machine is in doubt.
+                        () = doubted => {}
                         () = timer => {}
                     }
                 }
@@ -142,12 +134,15 @@ impl Driver {
         }
     }
 
-    fn clocks(&self) -> Clocks {
+    /// The clocks, once the keeper was told of any pause: it is in doubt before it hears anything else.
+    fn clocks(&mut self) -> Clocks {
         let boot = self.api.env.boot();
-        Clocks {
-            boot,
-            server: self.api.time.now(),
+        let server = self.api.time.now();
+        self.shared.look(&self.api.time);
+        if self.shared.take_doubt() {
+            self.keeper.doubt();
         }
+        Clocks { boot, server }
     }
 
     fn renew(&mut self, sent: Sent) -> BoxFuture<'static, Answer> {
@@ -175,6 +170,7 @@ impl Driver {
 
     fn answered(&mut self, answer: Answer) {
         let clocks = self.clocks();
+        self.spread();
         match answer {
             Answer::Renewed(Ok(json)) => match NodeLease::from_json(&json, &self.api.repository) {
                 Ok(lease) => {
@@ -183,7 +179,6 @@ impl Driver {
                     self.saw(Some(lease));
                     self.problem = None;
                     self.is_failing = false;
-                    self.spread();
                 }
                 Err(why) => {
                     self.problem = Some(why);
@@ -250,42 +245,19 @@ impl Driver {
         self.seen = lease;
     }
 
-    fn jumped(&mut self) {
-        self.api.time.forget();
-        self.keeper.jumped();
-        self.shared
-            .reset(Jumps::from(&*self.api.env, &self.api.time));
-    }
-
     /// Holders who began together come apart.
     fn spread(&mut self) {
         let mut byte = [0];
         self.api.env.random(&mut byte);
-        let most = self.every.as_micros() / 10;
-        self.keeper
-            .hasten(Span::micros(most * i64::from(byte[0]) / 256));
-    }
-
-    /// Looks whether a Lease that went was made again: its new holder is who made it go.
-    async fn look_once_more(&mut self) {
-        let left = self.keeper.stop_at().since(self.api.env.boot());
-        let timer = self.api.env.sleep(left.to_duration().min(LAST_LOOK));
-        let Either::Left((Answer::Read(read), _)) = select(self.read(), timer).await else {
-            return;
-        };
-        if let Ok(Some(lease)) = *read {
-            self.keeper.stands_instead(&lease.reduced(&mut self.names));
-            self.seen = Some(lease);
-        }
+        self.keeper.spread(byte[0]);
     }
 
     fn tell(&self) {
-        let boot = self.api.env.boot();
         self.shared.tell(&Standing {
             lease: self.held.clone(),
             deadline: self.keeper.deadline(),
             stop_at: self.keeper.stop_at(),
-            checking: !self.keeper.may_work(boot) && boot < self.keeper.stop_at(),
+            checking: self.keeper.is_in_doubt(),
             problem: self.problem.clone().filter(|_| self.is_failing),
             lost: None,
         });

@@ -105,15 +105,21 @@ impl Maintenance {
         let keep = Keep::new();
         self.terms(&keep, check_duration(options.duration)?)?;
         let change = self.acquire_when_free(node, options, |_| ()).await?;
-        self.keep(&change, &keep)
+        self.keep(&change, &keep).await
     }
 
     /// Keeps what was acquired: renews it from now on, in a task of its own.
     ///
+    /// If the machine may have been paused since it was acquired, this waits for a read that shows that the
+    /// lock still stands: no work begins in doubt.
+    ///
     /// # Errors
-    /// Where nothing was acquired, or the duration leaves no time for a renewal before the work has
-    /// to stop; [`ApiError::NoRuntime`] outside a tokio runtime.
-    pub fn keep(&self, change: &Change, options: &Keep) -> Result<HeldLease, Error> {
+    /// If nothing was acquired, or the duration leaves no time for a renewal before the work has
+    /// to stop; [`Error::Lost`] if it was lost by now; [`ApiError::NoRuntime`] outside a tokio runtime.
+    ///
+    /// # Caveats
+    /// Dropping this future ends the renewals: the lease expires by itself.
+    pub async fn keep(&self, change: &Change, options: &Keep) -> Result<HeldLease, Error> {
         let lease = change
             .lease
             .clone()
@@ -136,7 +142,7 @@ impl Maintenance {
             lease,
             change.deadline,
             terms,
-            change.jumps,
+            change.doubts,
         )
         .ok_or(InvalidOption::NothingToKeep)?;
         let shared = driver.shared();
@@ -145,14 +151,16 @@ impl Maintenance {
             // Aborted by its handle: nobody is left to tell.
             let _ = task.await;
         }));
-        Ok(HeldLease {
+        let held = HeldLease {
             maintenance: self.clone(),
             node: change.node.clone(),
             fencing: change.fencing,
             found: change.done != Done::Acquired,
             shared,
             keeper,
-        })
+        };
+        held.checked().await.map_err(Error::Lost)?;
+        Ok(held)
     }
 
     /// The terms on which an acquisition for `duration` seconds is kept.
@@ -266,6 +274,27 @@ impl HeldLease {
         let news = standing.wait_for(is_news).await.ok().map(|now| now.clone());
         match news {
             Some(standing) => standing,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Completes once it is not in doubt; at once if it is not.
+    ///
+    /// # Errors
+    /// How it was lost, if it was.
+    pub async fn checked(&self) -> Result<(), Arc<Lost>> {
+        if !bugs::active(Bug::WorkBegunInDoubt) {
+            self.shared.look(self.time());
+        }
+        let mut standing = self.shared.subscribe();
+        let settled = standing
+            .wait_for(|now| now.lost.is_some() || !now.checking)
+            .await
+            .ok()
+            .map(|now| now.lost.clone());
+        match settled {
+            Some(None) => Ok(()),
+            Some(Some(lost)) => Err(lost),
             None => std::future::pending().await,
         }
     }

@@ -1,14 +1,12 @@
 //! How an acquisition stands, as its keeper tells everybody who works under it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::{Notify, watch};
 
 use super::lost::Lost;
 use crate::cluster::server_time::ServerTime;
-use crate::env::Env;
-use crate::jumps::Jumps;
 use crate::lease::NodeLease;
 use crate::protocol::BootInstant;
 
@@ -21,8 +19,8 @@ pub struct Standing {
     pub deadline: BootInstant,
     /// When the work is asked to stop.
     pub stop_at: BootInstant,
-    /// Whether the machine may have been paused, so that nothing may go on before the Lease was
-    /// read.
+    /// Whether the lock is in doubt, because the machine may have been paused: nothing may start or go on
+    /// before the Lease was read.
     pub checking: bool,
     /// What kept the last renewal from landing, in the words of the request that failed; `None` once
     /// one landed.
@@ -34,23 +32,23 @@ pub struct Standing {
 /// What the keeper's task and the holder's handle share.
 pub(super) struct Shared {
     standing: watch::Sender<Standing>,
-    /// Somebody noticed that the machine may have been paused, and the keeper did not see to it yet.
-    asked: AtomicBool,
+    /// The lock came into doubt, and the keeper was not told yet.
+    doubted: AtomicBool,
     /// It is lost, and how is about to be told.
     over: AtomicBool,
     pub(super) nudge: Notify,
-    /// How the clocks stood when the acquisition began, or at the last check.
-    jumps: Mutex<Jumps>,
+    /// How often a pause of the machine had been suspected when that was looked at last.
+    doubts: AtomicU64,
 }
 
 impl Shared {
-    pub(super) fn new(standing: Standing, jumps: Jumps) -> Self {
+    pub(super) fn new(standing: Standing, doubts: u64) -> Self {
         Self {
             standing: watch::Sender::new(standing),
-            asked: AtomicBool::new(false),
+            doubted: AtomicBool::new(false),
             over: AtomicBool::new(false),
             nudge: Notify::new(),
-            jumps: Mutex::new(jumps),
+            doubts: AtomicU64::new(doubts),
         }
     }
 
@@ -78,7 +76,7 @@ impl Shared {
     pub(super) fn tell(&self, next: &Standing) {
         self.standing.send_if_modified(|standing| {
             let next = Standing {
-                checking: next.checking || self.asked.load(Ordering::SeqCst),
+                checking: next.checking || self.doubted.load(Ordering::SeqCst),
                 ..next.clone()
             };
             let same = standing.lease.resource_version() == next.lease.resource_version()
@@ -94,38 +92,30 @@ impl Shared {
         });
     }
 
-    /// Looks at the clocks, and stops everybody until the Lease was read where the machine may have
-    /// been paused since the last time.
-    pub(super) fn look(&self, env: &dyn Env, time: &ServerTime) {
-        // A pause is noticed once: who looks next must not get past before everybody is stopped.
-        let mut jumps = self.jumps.lock().unwrap_or_else(PoisonError::into_inner);
-        if jumps.noticed(env, time) {
-            self.check();
+    /// Looks at the clocks, and stops everybody until the Lease was read if the machine may have been
+    /// paused since the last time.
+    pub(super) fn look(&self, time: &ServerTime) {
+        let doubts = time.doubts();
+        // Everybody is stopped before anybody else can look and find nothing new.
+        if self.doubts.load(Ordering::SeqCst) != doubts {
+            self.doubted.store(true, Ordering::SeqCst);
+            self.standing
+                .send_if_modified(|standing| !std::mem::replace(&mut standing.checking, true));
+            self.doubts.store(doubts, Ordering::SeqCst);
+            self.nudge.notify_one();
         }
     }
 
-    /// Compares the clocks with how they stand now, from here on.
-    pub(super) fn reset(&self, jumps: Jumps) {
-        *self.jumps.lock().unwrap_or_else(PoisonError::into_inner) = jumps;
-    }
-
-    /// Stops everybody until the Lease was read.
-    fn check(&self) {
-        self.asked.store(true, Ordering::SeqCst);
-        self.standing
-            .send_if_modified(|standing| !std::mem::replace(&mut standing.checking, true));
-        self.nudge.notify_one();
-    }
-
-    /// Whether a check was asked for since the last time.
-    pub(super) fn is_asked(&self) -> bool {
-        self.asked.swap(false, Ordering::SeqCst)
+    /// Whether it came into doubt since the last time.
+    pub(super) fn take_doubt(&self) -> bool {
+        self.doubted.swap(false, Ordering::SeqCst)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::Env as _;
     use crate::env::testing::Paused;
     use crate::protocol::Span;
     use crate::repository::Repository;
@@ -143,13 +133,14 @@ mod tests {
             problem: None,
             lost: None,
         };
-        let shared = Shared::new(standing, Jumps::from(&*machine, &time));
-        shared.look(&*machine, &time);
+        let shared = Shared::new(standing, time.doubts());
+        shared.look(&time);
         assert!(shared.may_work(machine.boot()), "nothing happened");
         machine.set_ahead(9_000_000);
-        shared.look(&*machine, &time);
-        shared.look(&*machine, &time);
+        shared.look(&time);
+        shared.look(&time);
         assert!(!shared.may_work(machine.boot()));
-        assert!(shared.is_asked(), "the keeper has to read the Lease");
+        assert!(shared.take_doubt(), "the keeper has to read the Lease");
+        assert!(!shared.take_doubt());
     }
 }

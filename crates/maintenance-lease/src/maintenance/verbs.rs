@@ -509,27 +509,28 @@ impl Maintenance {
     pub(crate) async fn carry_out(
         &self,
         node: &str,
-        mut plan: Plan,
+        plan: Plan,
         seen: Option<Seen>,
     ) -> Result<Change, Error> {
+        self.api.change(self.task(node, plan), seen).await
+    }
+
+    /// What is to be done to a node's Lease by `plan`.
+    pub(crate) fn task(&self, node: &str, mut plan: Plan) -> Task {
         let caller = self.caller(&mut plan.names);
         let patience = self.api.limit.map(|limit| limit.saturating_mul(PATIENCE));
-        self.api
-            .change(Task {
-                node,
-                verb: plan.verb,
-                caller,
-                names: plan.names,
-                meant: plan.meant,
-                extras: plan.extras,
-                seen,
-                row: None,
-                write_options: &self.write_options,
-                dry_run: self.dry_run,
-                patience: patience.filter(|_| !plan.once),
-                once: plan.once,
-            })
-            .await
+        Task {
+            node: node.to_owned(),
+            verb: plan.verb,
+            caller,
+            names: plan.names,
+            meant: plan.meant,
+            extras: plan.extras,
+            write_options: self.write_options.clone(),
+            dry_run: self.dry_run,
+            patience: patience.filter(|_| !plan.once),
+            once: plan.once,
+        }
     }
 }
 

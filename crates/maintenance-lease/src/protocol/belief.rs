@@ -1,6 +1,10 @@
 //! How long a holder may believe that it holds.
 
-use super::time::Span;
+use super::keep::Clocks;
+use super::lease::Lease;
+use super::time::{Now, Span};
+use super::transition::Write;
+use crate::bugs::{self, Bug};
 
 /// A point of a clock that runs on through suspend, in microseconds since some start of its own.
 ///
@@ -39,6 +43,35 @@ impl BootInstant {
 #[must_use]
 pub const fn deadline(sent: BootInstant, answered_duration: u32) -> BootInstant {
     sent.plus(Span::seconds(answered_duration))
+}
+
+/// How long `lease` lasts yet at the most, by the server's time at its latest, less `margin`.
+pub(super) fn left_of(lease: &Lease, now: Now, margin: Span) -> Span {
+    match lease.end() {
+        Some(end) => end - margin - now.latest,
+        None => Span::ZERO,
+    }
+}
+
+/// The deadline of who sent `write` at `at`, once `lease` shows that it landed.
+pub(super) fn believed(
+    write: &Write,
+    at: BootInstant,
+    lease: &Lease,
+    clocks: Clocks,
+) -> BootInstant {
+    let from = match bugs::active(Bug::DeadlineAfterAnswer) {
+        true => clocks.boot,
+        false => at,
+    };
+    match *write {
+        Write::Acquire { duration, .. } | Write::Renew { duration, .. }
+            if bugs::active(Bug::AskedDuration) =>
+        {
+            deadline(from, duration)
+        }
+        _ => deadline(from, lease.duration),
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! One acquisition as its holder keeps it: when to renew, what became of a renewal whose answer
 //! never came, and when it is lost.
 //!
-//! A [`Keeper`] is small state that inputs move on; [`Keeper::due`] says what to do next. Whoever
-//! drives it has one request under way at a time and does what it says, no later.
+//! A [`Keeper`] is small state that inputs move on; [`Keeper::due`] says what to do next. Its driver has
+//! one request under way at a time and does what it says, no later.
 
-use super::belief::{BootInstant, deadline};
-use super::lease::{Acquisition, Lease};
+use super::belief::{BootInstant, believed, left_of};
+use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
 use super::outcome::{Outcome, judge};
 use super::relabel::Relabel;
@@ -67,6 +67,9 @@ pub enum Due {
     Send(Sent),
     /// Read the Lease.
     Read,
+    /// Read the Lease at once, on a new connection. A request that is under way is abandoned: no answer
+    /// to it may be handed in any more.
+    Check,
     /// Nothing, before this instant.
     Wait(BootInstant),
     /// Stop the work: it is lost. Nothing is written any more.
@@ -82,34 +85,46 @@ pub struct Keeper {
     /// The newest that was seen of the Lease, while it was ours.
     held: Lease,
     deadline: BootInstant,
-    /// How much earlier than due the next renewal goes out, so that holders come apart.
-    early: Span,
+    /// A random share, in 256ths, by which renewals are early and retries late, so that holders who
+    /// began together come apart.
+    jitter: u8,
     /// The renewal that is not settled.
-    sent: Option<Sent>,
-    /// A copy of it was sent whose fate is unknown.
-    open: bool,
-    /// The boot clock may not have counted all the time since it was sent.
-    jumped: bool,
-    /// A request is under way.
-    busy: bool,
-    /// The last renewal met another version than it was decided on.
-    contended: bool,
-    next: Next,
-    /// Nothing is sent before this.
-    not_before: BootInstant,
+    sent: Option<Renewal>,
+    under_way: Option<UnderWay>,
+    /// The lock is in doubt: nothing goes on until a read that is sent from now on is answered.
+    must_check: bool,
+    /// The Lease is to be read before the next renewal.
+    must_read: bool,
+    /// A read showed a version from before one that was known when it was sent.
+    went_back: bool,
+    /// After a failure nothing is sent before this.
+    retry_at: BootInstant,
+    /// When a hold, which has no renewals, is read next. A lease is not read before this only to know
+    /// the server's time better.
+    look_at: BootInstant,
     loss: Option<Loss>,
 }
 
+/// A renewal that was sent, perhaps more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Next {
-    /// A renewal, when it is due.
-    Renew,
-    /// A read, to learn why a renewal was refused.
-    Read,
-    /// A read before the work may go on: time may have passed that the boot clock did not count.
-    Check,
-    /// That read is under way.
-    Checking,
+struct Renewal {
+    sent: Sent,
+    /// A copy of it may have been carried out, or may be yet.
+    unknown: bool,
+    /// A pause was suspected since it was first sent: the boot clock may not have counted all the time.
+    paused: bool,
+}
+
+/// The request that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum UnderWay {
+    Renewal,
+    Read {
+        /// The newest version that was known when it was sent. A quorum read shows none before that.
+        known: Version,
+        /// It was sent since the lock came into doubt.
+        check: bool,
+    },
 }
 
 impl Keeper {
@@ -124,14 +139,14 @@ impl Keeper {
             terms,
             held: *lease,
             deadline: if admin { NEVER } else { deadline },
-            early: Span::ZERO,
+            jitter: 0,
             sent: None,
-            open: false,
-            jumped: false,
-            busy: false,
-            contended: false,
-            next: Next::Renew,
-            not_before: BootInstant::from_micros(i64::MIN),
+            under_way: None,
+            must_check: false,
+            must_read: false,
+            went_back: false,
+            retry_at: BEGINNING,
+            look_at: BEGINNING,
             loss: None,
         })
     }
@@ -167,55 +182,65 @@ impl Keeper {
         self.loss
     }
 
-    /// Whether the work may go on at `boot`: not while a check is due.
+    /// Whether it is in doubt: nothing may start or go on before a check was answered.
     #[must_use]
-    pub fn may_work(&self, boot: BootInstant) -> bool {
-        let checking = matches!(self.next, Next::Check | Next::Checking);
-        self.loss.is_none() && !checking && boot < self.stop_at()
+    pub const fn is_in_doubt(&self) -> bool {
+        self.must_check
     }
 
-    /// Sends the next renewal `early`, so that holders who began together come apart.
-    pub fn hasten(&mut self, early: Span) {
-        self.early = early;
+    /// Whether the work may go on at `boot`.
+    #[must_use]
+    pub fn may_work(&self, boot: BootInstant) -> bool {
+        self.loss.is_none() && !self.must_check && boot < self.stop_at()
+    }
+
+    /// Sets the random share, in 256ths, by which the next renewal is early and the next retry late.
+    pub fn spread(&mut self, jitter: u8) {
+        self.jitter = jitter;
     }
 
     /// What to do next. A request that it asks for counts as under way until one of
     /// [`answered`](Self::answered), [`conflicted`](Self::conflicted),
     /// [`declined`](Self::declined), [`unanswered`](Self::unanswered), [`read`](Self::read) and
-    /// [`unread`](Self::unread) says how it ended.
+    /// [`unread`](Self::unread) says how it ended, or [`Due::Check`] replaces it.
     pub fn due(&mut self, clocks: Clocks) -> Due {
-        let hanging = self.busy && bugs::active(Bug::LossWaitsForRequest);
+        let hanging = self.under_way.is_some() && bugs::active(Bug::LossWaitsForRequest);
         if self.loss.is_none() && clocks.boot >= self.stop_at() && !hanging {
             self.loss = Some(Loss::Expired);
         }
         if let Some(loss) = self.loss {
             return Due::Lost(loss);
         }
-        if self.busy {
+        if self.under_way.is_some() {
             return Due::Wait(match hanging {
                 // A planted mistake would else go round at one instant for ever.
                 true => self.stop_at().max(clocks.boot.plus(Span::seconds(1))),
                 false => self.stop_at(),
             });
         }
-        if clocks.boot < self.not_before {
-            return Due::Wait(self.not_before.min(self.stop_at()));
+        if clocks.boot < self.retry_at {
+            return Due::Wait(self.retry_at.min(self.stop_at()));
         }
-        if self.next == Next::Renew {
-            let renew_at = self.renew_at();
-            if clocks.boot < renew_at {
-                return Due::Wait(renew_at.min(self.stop_at()));
-            }
+        let next = self.next_at();
+        let waits = !self.must_check && !self.must_read || bugs::active(Bug::CheckDelayed);
+        if waits && clocks.boot < next {
+            return Due::Wait(next.min(self.stop_at()));
         }
-        self.busy = true;
-        if self.next == Next::Check {
-            self.next = Next::Checking;
+        if self.must_check {
+            return self.look(true);
         }
-        if self.next != Next::Renew || self.is_hold() {
-            return Due::Read;
+        // Without an answer since the last pause nobody knows what time to write. One more answer
+        // may narrow what is known; if it does not, the latest instant that it can be is safe.
+        let knows_time =
+            clocks.server.bounded && (clocks.server.is_narrow() || clocks.boot < self.look_at);
+        if self.must_read || self.is_hold() || !knows_time {
+            return self.look(false);
         }
         match self.renewal(clocks) {
-            Ok(sent) => Due::Send(sent),
+            Ok(sent) => {
+                self.under_way = Some(UnderWay::Renewal);
+                Due::Send(sent)
+            }
             Err(loss) => {
                 self.loss = Some(loss);
                 Due::Lost(loss)
@@ -225,28 +250,28 @@ impl Keeper {
 
     /// The server answered the renewal with the Lease as it is now.
     pub fn answered(&mut self, lease: &Lease, clocks: Clocks) {
-        self.busy = false;
+        self.under_way = None;
         self.observe(Some(lease), clocks);
-        if let Some(sent) = self.sent
+        if let Some(renewal) = self.sent
             && self.loss.is_none()
-            && lands_on(&sent.write, lease)
+            && lands_on(&renewal.sent.write, lease)
         {
             // It changed nothing, which the server answers with the version that was there.
-            self.landed(sent, lease, clocks);
+            self.landed(renewal, lease, clocks);
         }
     }
 
-    /// The renewal was refused: the Lease is at another version, or gone.
+    /// The renewal was refused: the Lease is at another version, or gone. That copy of it failed; one
+    /// that was sent before it, by us or by something on the way, may have landed.
     pub fn conflicted(&mut self, clocks: Clocks) {
-        self.busy = false;
-        if self.contended {
-            self.not_before = clocks.boot.plus(self.terms.pause());
+        if self.under_way.take().is_none() {
+            return;
         }
-        self.contended = true;
-        if self.next == Next::Renew {
-            self.next = Next::Read;
+        if self.must_read {
+            self.retry_at = self.later(clocks);
         }
-        if !self.open {
+        self.must_read = true;
+        if bugs::active(Bug::OwnNonceNotRecognised) {
             self.sent = None;
         }
     }
@@ -254,51 +279,76 @@ impl Keeper {
     /// The renewal was turned away for another cause, such as too many requests or a right that is
     /// missing. It is tried again after `wait`, if that leaves time to.
     pub fn declined(&mut self, wait: Span, clocks: Clocks) {
-        self.busy = false;
-        let longest = Span::micros(self.terms.every.as_micros() / 2);
-        let wait = wait.min(longest).max(self.terms.pause());
-        self.not_before = clocks.boot.plus(wait);
-        if !self.open {
-            self.sent = None;
+        if self.under_way.take().is_none() {
+            return;
         }
+        let longest = Span::micros(self.every().as_micros() / 2);
+        let wait = clocks.boot.plus(wait.min(longest));
+        self.retry_at = self.later(clocks).max(wait);
+        self.sent = self.sent.filter(|renewal| renewal.unknown);
     }
 
     /// No answer came, or none that says whether the renewal was carried out: it may have landed,
     /// and may still land. The very same write is sent again on the same version: whichever of the
     /// two lands first makes the other fail.
     pub fn unanswered(&mut self, clocks: Clocks) {
-        self.busy = false;
-        self.open = true;
-        self.not_before = clocks.boot.plus(self.terms.pause());
+        if self.under_way.take().is_none() {
+            return;
+        }
+        if let Some(renewal) = &mut self.sent {
+            renewal.unknown = true;
+        }
+        self.retry_at = self.later(clocks);
     }
 
     /// The Lease was read (`None`: there is none). What is older than what a watch has shown
     /// meanwhile says nothing: it is read again.
     pub fn read(&mut self, seen: Option<&Lease>, clocks: Clocks) {
-        if seen.is_some_and(|lease| self.is_outdated(lease)) {
-            return self.unread(clocks);
+        let Some(UnderWay::Read { known, check }) = self.under_way.take() else {
+            return;
+        };
+        let went_back = seen.is_some_and(|lease| lease.version < known);
+        if went_back && !(check && self.went_back) {
+            // Once it may be a cache on the way. Twice, etcd may have been restored from a backup.
+            match std::mem::replace(&mut self.went_back, true) {
+                true => self.doubt(),
+                false => self.retry_at = self.later(clocks),
+            }
+            return;
         }
-        self.busy = false;
-        let checked = self.next == Next::Checking;
-        if self.next != Next::Check {
-            self.next = Next::Renew;
+        if check && !clocks.server.bounded {
+            self.retry_at = self.later(clocks);
+            return;
         }
+        if went_back {
+            if let Some(lease) = seen {
+                // What etcd has now is what others go by. What was sent on a version from before that
+                // is gone with it.
+                self.held.version = lease.version;
+                self.sent = None;
+            }
+        } else if seen.is_some_and(|lease| self.is_outdated(lease)) {
+            self.retry_at = self.later(clocks);
+            return;
+        }
+        self.went_back = false;
+        self.must_read = false;
+        self.retry_at = BEGINNING;
+        if self.is_hold() || !clocks.server.is_narrow() {
+            self.look_at = clocks.boot.plus(self.terms.every);
+        }
+        self.must_check &= !check;
         self.observe(seen, clocks);
-        if self.is_hold() {
-            self.not_before = clocks.boot.plus(self.terms.every);
-        }
-        if checked {
+        if check {
             self.cut(clocks);
         }
     }
 
     /// The Lease could not be read.
     pub fn unread(&mut self, clocks: Clocks) {
-        self.busy = false;
-        if self.next == Next::Checking {
-            self.next = Next::Check;
+        if self.under_way.take().is_some() {
+            self.retry_at = self.later(clocks);
         }
-        self.not_before = clocks.boot.plus(self.terms.pause());
     }
 
     /// A watch showed a state of the Lease; one that is older than what is known already says
@@ -321,20 +371,19 @@ impl Keeper {
         self.loss.get_or_insert(Loss::Deleted);
     }
 
-    /// What stood there after the Lease went: whether it was made again, and for whom.
-    pub fn stands_instead(&mut self, lease: &Lease) {
-        if self.loss == Some(Loss::Deleted) && lease.uid != self.of.uid {
-            self.loss = self.lost(Some(lease));
+    /// The lock came into doubt: the machine may have been paused, so that the boot clock did not count
+    /// all the time. What is under way is abandoned, and the Lease is read before anything goes on.
+    pub fn doubt(&mut self) {
+        if bugs::active(Bug::JumpUnchecked) {
+            return;
         }
-    }
-
-    /// The wall clock or the server's time ran ahead of the boot clock: the machine may have been
-    /// paused. The Lease is read before the work may go on.
-    pub fn jumped(&mut self) {
-        if !bugs::active(Bug::JumpUnchecked) {
-            self.next = Next::Check;
-            self.jumped = self.sent.is_some();
+        self.must_check = true;
+        self.retry_at = BEGINNING;
+        if let Some(renewal) = &mut self.sent {
+            renewal.unknown |= self.under_way == Some(UnderWay::Renewal);
+            renewal.paused = true;
         }
+        self.under_way = None;
     }
 
     /// Renames everything in it.
@@ -345,8 +394,12 @@ impl Keeper {
         labels.acquisition(&mut self.of);
         labels.lease(&mut self.held);
         labels.until(&mut self.deadline);
-        labels.until(&mut self.not_before);
-        if let Some(sent) = &mut self.sent {
+        labels.until(&mut self.retry_at);
+        labels.until(&mut self.look_at);
+        if let Some(UnderWay::Read { known, .. }) = &mut self.under_way {
+            labels.version(known);
+        }
+        if let Some(Renewal { sent, .. }) = &mut self.sent {
             labels.write(&mut sent.write);
             labels.lease(&mut sent.on);
             // A keeper sends nothing else.
@@ -363,18 +416,55 @@ impl Keeper {
         self.held.holder.is_some_and(|holder| holder.admin)
     }
 
-    fn renew_at(&self) -> BootInstant {
+    /// How long after one renewal was sent the next is due, by the duration that the Lease has, which
+    /// may be shorter than what was asked for.
+    fn every(&self) -> Span {
+        self.terms.every_of(self.held.duration)
+    }
+
+    /// When something is to be sent next: a renewal, or a hold's read.
+    fn next_at(&self) -> BootInstant {
         if self.is_hold() {
-            return self.not_before;
+            return self.look_at;
         }
-        let ahead = self.terms.ahead(self.held.duration).as_micros() + self.early.as_micros();
-        self.deadline.plus(Span::micros(-ahead))
+        let early = self.every().as_micros() / 10 * i64::from(self.jitter) / 256;
+        let ahead = Span::seconds(self.held.duration.min(self.terms.duration)).as_micros()
+            - self.every().as_micros();
+        self.deadline.plus(Span::micros(-(ahead + early)))
+    }
+
+    /// When what failed is tried again: sooner the less time is left, at a random instant of the second
+    /// half of the pause.
+    fn later(&self, clocks: Clocks) -> BootInstant {
+        let longest = self.terms.pause_of(self.held.duration);
+        let left = self.stop_at().since(clocks.boot).as_micros() / 16;
+        let shortest = longest.min(Span::seconds(1));
+        let pause = match self.must_check {
+            // The work stands still meanwhile.
+            true => shortest,
+            false => Span::micros(left).clamp(shortest, longest),
+        };
+        let half = pause.as_micros() / 2;
+        clocks.boot.plus(Span::micros(
+            pause.as_micros() - half * i64::from(self.jitter) / 256,
+        ))
+    }
+
+    fn look(&mut self, check: bool) -> Due {
+        self.under_way = Some(UnderWay::Read {
+            known: self.held.version,
+            check,
+        });
+        match check {
+            true => Due::Check,
+            false => Due::Read,
+        }
     }
 
     /// The renewal to send: the unsettled one once more, or a new one.
     fn renewal(&mut self, clocks: Clocks) -> Result<Sent, Loss> {
-        if let Some(sent) = self.sent.filter(|_| self.open) {
-            return Ok(sent);
+        if let Some(renewal) = self.sent {
+            return Ok(renewal.sent);
         }
         let duration = Some(self.terms.duration);
         let verb = Verb::Renew { duration };
@@ -391,15 +481,16 @@ impl Keeper {
             on: self.held,
             at: clocks.boot,
         };
-        self.sent = Some(sent);
-        self.open = false;
-        self.jumped = false;
+        self.sent = Some(Renewal {
+            sent,
+            unknown: false,
+            paused: false,
+        });
         Ok(sent)
     }
 
-    /// Whether `lease` is older than what is known. Versions have an order, also where a Lease was
-    /// deleted and made again; only an etcd that was restored from a backup counts on from a lower
-    /// one. Then nothing that is read counts any more, and the acquisition runs out.
+    /// Whether `lease` is older than what is known. Versions have an order, also if a Lease was deleted
+    /// and made again.
     fn is_outdated(&self, lease: &Lease) -> bool {
         lease.version < self.held.version && !bugs::active(Bug::StaleWatchBelieved)
     }
@@ -416,21 +507,23 @@ impl Keeper {
         let Some(lease) = seen.filter(|_| self.loss.is_none()) else {
             return;
         };
-        let outcome = self
-            .sent
-            .map(|sent| (sent, judge(&sent.write, Some(&sent.on), Some(lease))));
+        let outcome = self.sent.map(|renewal| {
+            (
+                renewal,
+                judge(&renewal.sent.write, Some(&renewal.sent.on), Some(lease)),
+            )
+        });
         match outcome {
-            Some((sent, Outcome::Landed)) => self.landed(sent, lease, clocks),
-            Some((_, Outcome::Failed)) | None => {
+            Some((renewal, Outcome::Landed)) => self.landed(renewal, lease, clocks),
+            Some((_, Outcome::Failed | Outcome::Ended)) | None => {
                 self.sent = None;
-                self.open = false;
                 let ours = (self.held.renewed, self.held.duration);
                 self.held = *lease;
                 if ours != (lease.renewed, lease.duration) {
                     self.cut(clocks);
                 }
             }
-            Some((_, Outcome::Unsettled)) => {}
+            Some((_, Outcome::Unknown)) => {}
         }
     }
 
@@ -451,40 +544,31 @@ impl Keeper {
         }
     }
 
-    fn landed(&mut self, sent: Sent, lease: &Lease, clocks: Clocks) {
+    fn landed(&mut self, renewal: Renewal, lease: &Lease, clocks: Clocks) {
+        let Sent { write, at, .. } = renewal.sent;
         self.sent = None;
-        self.open = false;
-        self.contended = false;
+        self.must_read = false;
         self.held = *lease;
-        let from = if bugs::active(Bug::DeadlineAfterAnswer) {
-            clocks.boot
-        } else {
-            sent.at
-        };
-        let duration = match sent.write {
-            Write::Renew { duration, .. } if bugs::active(Bug::AskedDuration) => duration,
-            _ => lease.duration,
-        };
-        self.deadline = deadline(from, duration);
-        if self.jumped && !bugs::active(Bug::JumpForgotten) {
+        self.deadline = believed(&write, at, lease, clocks);
+        if renewal.paused && !bugs::active(Bug::JumpForgotten) {
             self.cut(clocks);
         }
-        self.jumped = false;
     }
 
     /// Believes no longer than the Lease says, by the server's time: somebody else changed its
     /// times, or time passed that the boot clock did not count. A hold does not end with its times.
+    /// While a check is due the server's time is not known well enough; the check cuts.
     fn cut(&mut self, clocks: Clocks) {
-        if self.is_hold() {
+        if self.is_hold() || self.must_check {
             return;
         }
-        let left = match self.held.end() {
-            Some(end) => end - self.terms.margin() - clocks.server.latest,
-            None => Span::ZERO,
-        };
-        self.deadline = self.deadline.min(clocks.boot.plus(left));
+        let end = left_of(&self.held, clocks.server, self.terms.margin());
+        self.deadline = self.deadline.min(clocks.boot.plus(end));
     }
 }
+
+/// Before every instant.
+const BEGINNING: BootInstant = BootInstant::from_micros(i64::MIN);
 
 /// Later than any deadline.
 const NEVER: BootInstant = BootInstant::from_micros(i64::MAX);

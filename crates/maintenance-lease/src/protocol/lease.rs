@@ -22,6 +22,9 @@ pub struct Lease {
     pub transitions: u32,
     /// The nonce of the acquisition, where a client that follows these rules wrote it.
     pub nonce: Option<Id>,
+    /// The nonce of the last acquisition that was ended, by a release or a take-over, where a client that
+    /// follows these rules ended it.
+    pub ended: Option<Id>,
     /// `spec.strategy` is set: coordinated leader election owns this Lease.
     pub elected: bool,
     /// `metadata.deletionTimestamp` is set: it is about to be gone.

@@ -22,6 +22,7 @@ pub mod time;
 pub mod token;
 pub mod transition;
 pub mod wait;
+pub mod write_loop;
 
 pub use belief::{BootInstant, deadline};
 pub use breaks::breaks;
@@ -36,3 +37,4 @@ pub use time::{Instant, Now, Span};
 pub use token::{InvalidToken, Token};
 pub use transition::{Caller, Decision, Refusal, Verb, Write, decide};
 pub use wait::{Expiry, SILENCE, Turn, Waiter};
+pub use write_loop::{Attempt, Finished, Step, WriteLoop};

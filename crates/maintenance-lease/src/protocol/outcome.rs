@@ -8,15 +8,17 @@ use super::lease::Lease;
 use super::transition::Write;
 use crate::bugs::{self, Bug};
 
-/// What a read after an unanswered write shows.
+/// What a read after a write shows of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The Lease is as the write would have made it.
     Landed,
+    /// It landed, and somebody has ended that acquisition since.
+    Ended,
     /// The Lease moved on without it, so that the write can't land any more.
     Failed,
     /// Nothing moved: the write may land yet.
-    Unsettled,
+    Unknown,
 }
 
 /// Judges `write`, sent on the state `on` (`None`: it was to create the Lease), by the Lease read
@@ -28,7 +30,7 @@ pub enum Outcome {
 pub fn judge(write: &Write, on: Option<&Lease>, seen: Option<&Lease>) -> Outcome {
     let Some(lease) = seen else {
         return match on {
-            None => Outcome::Unsettled,
+            None => Outcome::Unknown,
             Some(_) => Outcome::Failed,
         };
     };
@@ -40,11 +42,16 @@ pub fn judge(write: &Write, on: Option<&Lease>, seen: Option<&Lease>) -> Outcome
             return if bugs::active(Bug::UnchangedProvesFailure) {
                 Outcome::Failed
             } else {
-                Outcome::Unsettled
+                Outcome::Unknown
             };
         }
     }
     let landed = match *write {
+        Write::Acquire { nonce, .. }
+            if lease.ended == Some(nonce) && !bugs::active(Bug::BrokenAcquisitionRepeated) =>
+        {
+            return Outcome::Ended;
+        }
         Write::Acquire { holder, nonce, .. } => {
             lease.holder.map(|holder| holder.id) == Some(holder)
                 && (lease.nonce == Some(nonce) || bugs::active(Bug::NoNonce))
@@ -89,8 +96,8 @@ mod tests {
     #[test]
     fn an_unchanged_lease_settles_nothing() {
         let on = held(BOB, 100, 60);
-        assert_eq!(judge(&acquire(), Some(&on), Some(&on)), Outcome::Unsettled);
-        assert_eq!(judge(&acquire(), None, None), Outcome::Unsettled);
+        assert_eq!(judge(&acquire(), Some(&on), Some(&on)), Outcome::Unknown);
+        assert_eq!(judge(&acquire(), None, None), Outcome::Unknown);
     }
 
     #[test]
@@ -108,6 +115,35 @@ mod tests {
         let other = moved_on(&held(ALICE, 200, 60));
         assert_eq!(judge(&acquire(), Some(&on), Some(&other)), Outcome::Failed);
         assert_eq!(judge(&acquire(), Some(&on), None), Outcome::Failed);
+    }
+
+    #[test]
+    fn an_acquisition_that_landed_and_was_ended_is_told_from_one_that_failed() {
+        let on = held(BOB, 100, 60);
+        let released = Lease {
+            holder: None,
+            nonce: None,
+            ended: Some(Id(77)),
+            ..moved_on(&on)
+        };
+        assert_eq!(
+            judge(&acquire(), Some(&on), Some(&released)),
+            Outcome::Ended
+        );
+        assert_eq!(judge(&acquire(), None, Some(&released)), Outcome::Ended);
+        let taken_since = Lease {
+            holder: Some(BOB),
+            ..released
+        };
+        assert_eq!(
+            judge(&acquire(), Some(&on), Some(&taken_since)),
+            Outcome::Ended
+        );
+        let other = Lease {
+            ended: Some(Id(76)),
+            ..released
+        };
+        assert_eq!(judge(&acquire(), Some(&on), Some(&other)), Outcome::Failed);
     }
 
     #[test]

@@ -119,10 +119,7 @@ pub fn flags(lease: &Lease, now: Now) -> Flags {
 pub fn next_change(lease: &Lease, now: Now) -> Option<Instant> {
     let spread = now.latest - now.earliest;
     let shown_at = |at: Instant| {
-        let now = Now {
-            earliest: at,
-            latest: at + spread,
-        };
+        let now = Now::between(at, at + spread);
         (state(Some(lease), now), flags(lease, now))
     };
     let until = lease.end()?;
@@ -175,10 +172,7 @@ mod tests {
     #[test]
     fn expiry_is_judged_by_the_earliest_clock() {
         let lease = held(ALICE, 100, 60);
-        let now = Now {
-            earliest: secs(163),
-            latest: secs(900),
-        };
+        let now = Now::between(secs(163), secs(900));
         assert_eq!(state(Some(&lease), now), State::Held { until: secs(160) });
     }
 
@@ -273,10 +267,7 @@ mod tests {
         let mut changes = Vec::new();
         while let Some(at) = next_change(lease, now) {
             changes.push(at);
-            now = Now {
-                earliest: at,
-                latest: at + spread,
-            };
+            now = Now::between(at, at + spread);
         }
         changes
     }
@@ -310,10 +301,7 @@ mod tests {
     #[test]
     fn flags_change_by_the_latest_clock_and_states_by_the_earliest() {
         let lease = held(ALICE, 10_000, 60);
-        let now = Now {
-            earliest: secs(9_000),
-            latest: secs(9_010),
-        };
+        let now = Now::between(secs(9_000), secs(9_010));
         assert_eq!(
             changes(&lease, now),
             [secs(9_987), secs(10_063) + Span::TICK]
@@ -342,10 +330,10 @@ mod tests {
         ) {
             let lease = held(ALICE, renewed, duration);
             let at = |earliest: Instant| {
-                let now = Now { earliest, latest: earliest + Span::seconds(spread) };
+                let now = Now::between(earliest, earliest + Span::seconds(spread));
                 (state(Some(&lease), now), flags(&lease, now))
             };
-            let present = Now { earliest: secs(now), latest: secs(now + spread) };
+            let present = Now::between(secs(now), secs(now + spread));
             let next = next_change(&lease, present);
             let end = next.unwrap_or_else(|| secs(1_000_000));
             let length = (end - secs(now)).as_micros() - 1;

@@ -88,10 +88,10 @@ impl Terms {
         }
     }
 
-    /// How long to wait before a request is tried again.
-    pub(super) fn pause(self) -> Span {
-        let tenth = Span::micros(self.every.as_micros() / 10);
-        tenth.min(Span::seconds(1))
+    /// The longest pause before a request is tried again, under a Lease of `duration` seconds.
+    pub(super) fn pause_of(self, duration: u32) -> Span {
+        let tenth = Span::micros(self.every_of(duration).as_micros() / 10);
+        tenth.min(Span::seconds(10))
     }
 
     /// The longest that a request may take: until the next is due, and no more than half of the time
@@ -99,23 +99,20 @@ impl Terms {
     /// another can be tried.
     #[must_use]
     pub fn request(self) -> Span {
-        let until_stop = self
-            .ahead(self.duration)
-            .as_micros()
+        let until_stop = (Span::seconds(self.duration).as_micros() - self.every.as_micros())
             .saturating_sub(self.stop.as_micros());
-        let until_next = self.every.as_micros() - self.pause().as_micros();
+        let until_next = self.every.as_micros() - self.pause_of(self.duration).as_micros();
         Span::micros((until_stop / 2).min(until_next))
     }
 
-    /// When a renewal is due, as the time before the end of a Lease of `duration` seconds, which may
+    /// How long after one renewal was sent the next is due, under a Lease of `duration` seconds, which may
     /// be shorter than what was asked for.
-    pub(super) fn ahead(self, duration: u32) -> Span {
+    pub(super) fn every_of(self, duration: u32) -> Span {
         let duration = duration.min(self.duration);
         // A hold's duration, in microseconds, leaves no room for a product in 64 bits.
         let every = i128::from(self.every.as_micros()) * i128::from(duration)
             / i128::from(self.duration.max(1));
-        let every = i64::try_from(every).unwrap_or(i64::MAX);
-        Span::micros(Span::seconds(duration).as_micros() - every)
+        Span::micros(i64::try_from(every).unwrap_or(i64::MAX))
     }
 }
 
@@ -137,8 +134,7 @@ mod tests {
     fn the_longest_duration_that_a_lease_can_have_is_kept_like_any_other() {
         let longest = i32::MAX.unsigned_abs();
         let terms = Terms::new(longest, Span::seconds(1));
-        let two_thirds = Span::micros(Span::seconds(longest).as_micros() - terms.every.as_micros());
-        assert_eq!(terms.ahead(longest), two_thirds);
+        assert_eq!(terms.every_of(longest), terms.every);
         assert!(terms.request() > Span::seconds(longest / 4));
     }
 

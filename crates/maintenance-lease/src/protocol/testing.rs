@@ -38,6 +38,7 @@ pub(crate) fn held(holder: Holder, at: u32, duration: u32) -> Lease {
         duration,
         transitions: 1,
         nonce: Some(Id(60)),
+        ended: None,
         elected: false,
         deleting: false,
         foreign: false,

@@ -3,6 +3,8 @@
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
+use super::state::SKEW_BUDGET;
+
 /// A length of time in whole microseconds, the precision of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(i64);
@@ -100,25 +102,40 @@ impl Sub for Instant {
 
 /// What is known of the present, in server time: it lies between two instants.
 ///
-/// They are apart only where several API servers, or a proxy, answer with clocks that disagree.
 /// Expiry is judged by the earliest, so that nothing expires too soon; what is written carries the
 /// latest, so that nothing of ours does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Now {
-    /// No server's clock is behind this: the instant to judge expiry by.
+    /// The server's time is not before this: the instant to judge expiry by.
     pub earliest: Instant,
-    /// No server's clock is ahead of this: the instant to write.
+    /// The server's time is not after this: the instant to write, if it is [`bounded`](Self::bounded).
     pub latest: Instant,
+    /// An answer says how late it may be. After a pause of the machine none does until the next
+    /// answer: nothing that begins or extends a lock may be written before.
+    pub bounded: bool,
 }
 
 impl Now {
-    /// A present on which all clocks agree.
+    /// A present that is known exactly.
     #[must_use]
     pub const fn at(instant: Instant) -> Self {
+        Self::between(instant, instant)
+    }
+
+    /// A present between two instants.
+    #[must_use]
+    pub const fn between(earliest: Instant, latest: Instant) -> Self {
         Self {
-            earliest: instant,
-            latest: instant,
+            earliest,
+            latest,
+            bounded: true,
         }
+    }
+
+    /// Whether it is known to the clock budget, as it should be for what begins or extends a lock.
+    #[must_use]
+    pub fn is_narrow(self) -> bool {
+        self.bounded && self.latest - self.earliest <= SKEW_BUDGET
     }
 }
 

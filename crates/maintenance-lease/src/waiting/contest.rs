@@ -5,7 +5,8 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::{Either, select};
 
-use super::{Blocked, Goal};
+use super::{Blocked, Goal, Progress};
+use crate::cluster::change::Running;
 use crate::cluster::error::ApiError;
 use crate::cluster::reads::{Seen, Sight};
 use crate::env::backoff;
@@ -16,7 +17,7 @@ use crate::maintenance::verbs::Plan;
 use crate::options::InvalidOption;
 use crate::outcome::{Change, Error, Refused};
 use crate::protocol::{
-    BootInstant, Clocks, Expiry, Lease, Names, Refusal, Turn, Waiter, state, takeover,
+    BootInstant, Clocks, Expiry, Lease, Names, Outcome, Refusal, Turn, Waiter, state, takeover,
 };
 
 /// After this time at the latest the clocks are looked at again: timers stand still while a machine
@@ -32,8 +33,12 @@ pub(super) struct Contest<'a> {
     seen: Seen,
     /// The Lease changed hands with its Node, perhaps: both are to be read before the next try.
     stale: bool,
+    /// How often a pause of the machine had been suspected when both were last read.
+    doubts: u64,
     follower: Follower,
     failures: u32,
+    /// A try that lost its race, as far as it knows.
+    contended: Option<Running>,
     /// What was told last of what stands in the way.
     told: Option<Blocked>,
 }
@@ -65,8 +70,10 @@ impl<'a> Contest<'a> {
                 lease: None,
             },
             stale: false,
+            doubts: maintenance.api.time.doubts(),
             follower: maintenance.follow([node]),
             failures: 0,
+            contended: None,
             told: None,
         }
     }
@@ -75,9 +82,58 @@ impl<'a> Contest<'a> {
         self.maintenance.api.env.boot()
     }
 
-    pub(super) fn turn(&self, clocks: Clocks) -> Turn {
+    /// Waits until it may try.
+    pub(super) async fn until_free(
+        &mut self,
+        progress: &mut (impl FnMut(Progress<'_>) + Send),
+    ) -> Result<(), Error> {
+        loop {
+            if self.has_settled() {
+                return Ok(());
+            }
+            let clocks = self.maintenance.clocks();
+            match self.turn(clocks) {
+                Turn::Try => return Ok(()),
+                Turn::Read => {
+                    let doubts = self.maintenance.api.time.doubts();
+                    match self.maintenance.see(&self.seen.node, true).await {
+                        Ok(seen) => self.read(seen)?,
+                        Err(error) => self.failed(error)?,
+                    }
+                    self.doubts = doubts;
+                }
+                Turn::Wait(until) => {
+                    if let Some(blocked) = self.news(until, clocks) {
+                        progress(Progress::Blocked(&blocked));
+                    }
+                    match self.wait(until, clocks).await? {
+                        Some(Followed::Blind(cause)) => progress(Progress::Blind(&cause)),
+                        Some(Followed::Sighted) => progress(Progress::Sighted),
+                        Some(Followed::Changed(_)) | None => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether what is seen now shows that a try landed that was taken for lost.
+    fn has_settled(&mut self) -> bool {
+        let lease = self.seen.lease.as_ref();
+        let contended = self.contended.as_mut();
+        contended.is_some_and(|running| {
+            matches!(running.outcome(lease), Outcome::Landed | Outcome::Ended)
+        })
+    }
+
+    fn turn(&self, clocks: Clocks) -> Turn {
+        if let Some(turn) = self.waiter.first(clocks) {
+            return turn;
+        }
         match self.waiter.turn(clocks) {
-            Turn::Try if self.stale => Turn::Read,
+            // What was seen before a pause says little of the time after it.
+            Turn::Try if self.stale || self.doubts != self.maintenance.api.time.doubts() => {
+                Turn::Read
+            }
             turn => turn,
         }
     }
@@ -99,6 +155,10 @@ impl<'a> Contest<'a> {
     ) -> Result<(), Error> {
         let boot = self.boot();
         let reduced = self.reduced();
+        if let Some(lease) = &reduced {
+            let open_writes = &self.maintenance.api.open_writes;
+            open_writes.passed(&self.seen.node, lease.version.0);
+        }
         tell(&mut self.waiter, reduced.as_ref(), boot);
         match self.verdict() {
             Err(Error::Refused(refused)) if can_end(refused.refusal) => Ok(()),
@@ -131,12 +191,29 @@ impl<'a> Contest<'a> {
 
     /// Tries once, on the version that was seen. `None`: go on waiting.
     pub(super) async fn attempt(&mut self) -> Result<Option<Change>, Error> {
-        let plan = self.plan()?;
-        let (maintenance, seen) = (self.maintenance, self.seen.clone());
-        let node = seen.node.clone();
-        match maintenance.carry_out(&node, plan, Some(seen)).await {
-            Ok(change) => Ok(Some(change)),
-            Err(Error::Contended { .. }) => {
+        if let Some(mut running) = self.contended.take()
+            && running.outcome(self.seen.lease.as_ref()) != Outcome::Failed
+        {
+            // It landed after all, or what was sent on this version may land yet.
+            let result = running.resume(self.seen.lease.clone()).await;
+            return self.attempted(running, result);
+        }
+        let task = self.maintenance.task(&self.seen.node, self.plan()?);
+        let mut running = Running::new(&self.maintenance.api, task);
+        let result = running.run(Some(self.seen.clone())).await;
+        self.attempted(running, result)
+    }
+
+    fn attempted(
+        &mut self,
+        running: Running,
+        result: Result<Option<Change>, Error>,
+    ) -> Result<Option<Change>, Error> {
+        match result {
+            Ok(Some(change)) => Ok(Some(change)),
+            Ok(None) => {
+                // Something on the way may have sent it twice, and told of the second time.
+                self.contended = Some(running);
                 let boot = self.boot();
                 self.waiter.conflicted(boot);
                 Ok(None)

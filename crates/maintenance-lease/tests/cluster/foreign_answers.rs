@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use http::{Method, Response, header};
 use kube::client::Body;
 use maintenance_lease::{
-    Accept, Acquire, ApiError, Aside, Call, Done, Error, Guarded, LeaseEvent, Maintenance, Realm,
+    Accept, Acquire, ApiError, Aside, Call, Done, Error, Followed, Guarded, Maintenance, Realm,
     Release, Requests, RowDetail, Sight,
 };
 use serde_json::json;
@@ -76,7 +76,7 @@ fn answer((code, content_type, body): (u16, &'static str, &'static str)) -> Resp
 
 /// Everything that reads, and what came of it.
 async fn reads(alice: &Maintenance, node: &str) -> Vec<(&'static str, Result<(), Error>)> {
-    let mut watch = alice.watch_leases(None, None);
+    let mut watch = alice.follow_all();
     let mut nodes = alice.watch_nodes(None, None);
     vec![
         ("get", alice.get(node).await.map(drop)),
@@ -101,8 +101,11 @@ async fn reads(alice: &Maintenance, node: &str) -> Vec<(&'static str, Result<(),
             alice.heartbeat(node).await.map(drop).map_err(Error::from),
         ),
         (
-            "watch_leases",
-            watch.next().await.expect("an event").map(drop),
+            "follow_all",
+            match watch.next().await {
+                Ok(Followed::Blind(error)) => Err(error),
+                followed => followed.map(drop),
+            },
         ),
         (
             "watch_nodes",
@@ -177,10 +180,15 @@ async fn a_watch_lists_again_after_a_list_that_was_cut_short(cluster: Cluster) {
         }
     });
     let alice = cluster.holder_on(&wire, "alice");
-    let mut events = alice.watch_leases(None, None);
-    events.next().await.unwrap().unwrap_err();
-    let listed = events.next().await.unwrap().unwrap();
-    assert!(matches!(listed, LeaseEvent::Listed(leases) if leases.contains_key(&node)));
+    let mut leases = alice.follow_all();
+    let blind = leases.next().await.unwrap();
+    assert!(matches!(blind, Followed::Blind(_)), "{blind:?}");
+    loop {
+        match leases.next().await.unwrap() {
+            Followed::Changed(leases) if leases.contains_key(&node) => break,
+            _ => {}
+        }
+    }
 }
 
 /// A wire on which the next `pages` requests about Leases, other than watches, meet a 404 page.

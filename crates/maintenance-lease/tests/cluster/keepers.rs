@@ -62,7 +62,7 @@ async fn beyond_a_few_they_share_a_watch(cluster: Cluster) {
     let mut held = Vec::new();
     for number in 0..3 * ALONE {
         let change = acquire(&cluster, &alice, number).await;
-        held.push(alice.keep(&change, &Keep::new()).unwrap());
+        held.push(alice.keep(&change, &Keep::new()).await.unwrap());
     }
     for held in &held {
         assert_loss_is_noticed(&cluster, held).await;
@@ -89,11 +89,10 @@ async fn who_acquired_before_the_shared_watch_began_shares_it_too(cluster: Clust
     for number in 1..3 * ALONE {
         changes.push(acquire(&cluster, &alice, number).await);
     }
-    let held: Vec<_> = changes
-        .iter()
-        .rev()
-        .map(|change| alice.keep(change, &Keep::new()).unwrap())
-        .collect();
+    let mut held = Vec::new();
+    for change in changes.iter().rev() {
+        held.push(alice.keep(change, &Keep::new()).await.unwrap());
+    }
     let (first, others) = held.split_last().expect("some are held");
     let lost = first.expiry().await;
     assert_eq!(lost.by, LostBy::TakeOver("kubeadm:bob".to_owned()));

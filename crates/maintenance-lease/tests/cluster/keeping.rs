@@ -8,7 +8,6 @@ use maintenance_lease::{
     Release,
 };
 use serde_json::json;
-use tokio::sync::oneshot;
 
 use crate::on_both_servers;
 use crate::support::{Cluster, Fate, Wire};
@@ -21,7 +20,6 @@ on_both_servers! {
     work_is_dropped_when_the_lease_is_taken_over,
     work_is_dropped_when_the_lease_is_released_by_force,
     work_is_dropped_when_the_lease_is_deleted,
-    who_a_deleted_lease_was_made_again_for_is_told,
     work_is_dropped_in_time_while_a_renewal_hangs,
     a_renewal_whose_answer_was_lost_keeps_the_lease,
     nothing_is_written_after_a_loss,
@@ -90,7 +88,7 @@ async fn what_takes_too_long_to_stop_is_not_kept(cluster: Cluster) {
     let alice = cluster.holder("alice");
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
     for keep in [Keep::new(), Keep::new().missed_renewals(u32::MAX)] {
-        let refused = alice.keep(&change, &keep.stop(Duration::MAX)).err();
+        let refused = alice.keep(&change, &keep.stop(Duration::MAX)).await.err();
         let shortest = u32::MAX;
         assert!(
             matches!(refused, Some(Error::Invalid(InvalidOption::NoneLongEnough { shortest: it })) if it == shortest),
@@ -150,27 +148,6 @@ async fn work_is_dropped_when_the_lease_is_deleted(cluster: Cluster) {
     let held = keep(&cluster.holder("alice"), &node).await;
     let (lost, ()) = tokio::join!(lost(&held), cluster.delete_lease(&node));
     assert_eq!(lost.by, LostBy::Deletion);
-}
-
-async fn who_a_deleted_lease_was_made_again_for_is_told(cluster: Cluster) {
-    let node = cluster.node("n").await;
-    let (made, was_made) = oneshot::channel();
-    let mut was_made = Some(was_made);
-    // What the watch has to say of the deletion comes when there is another Lease.
-    let wire = Wire::every_watch(move |_| match was_made.take() {
-        Some(was_made) => Fate::Silent(Box::pin(async { was_made.await.expect("it is made") })),
-        None => Fate::Pass,
-    });
-    let alice = cluster.holder_on(&wire, "alice");
-    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
-    let held = alice.keep(&change, &Keep::new()).unwrap();
-    cluster.delete_lease(&node).await;
-    let bob = cluster.holder("bob");
-    bob.try_acquire(&node, &Acquire::new()).await.unwrap();
-    made.send(()).expect("it is waited for");
-    let lost = lost(&held).await;
-    assert_eq!(lost.by, LostBy::Replacement(Some("bob".to_owned())));
-    assert_eq!(lost.lease.expect("it was seen").holder(), Some("bob"));
 }
 
 async fn work_is_dropped_in_time_while_a_renewal_hangs(cluster: Cluster) {
@@ -250,7 +227,10 @@ async fn an_own_hold_is_worked_under_and_left(cluster: Cluster) {
     let before = cluster.lease(&node).await;
     let options = Acquire::new().reentry(true);
     let change = alice.try_acquire(&node, &options).await.unwrap();
-    let held = alice.keep(&change, &Keep::new().duration(SHORT)).unwrap();
+    let held = alice
+        .keep(&change, &Keep::new().duration(SHORT))
+        .await
+        .unwrap();
     let work = async {
         cluster.touch_lease(&node).await;
         Ok::<_, ()>(())

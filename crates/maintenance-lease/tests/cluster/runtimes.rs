@@ -55,9 +55,11 @@ fn what_was_acquired_is_kept_within_a_runtime_alone() {
     let (runtime, locks) = locks(Repository::default());
     let acquire = Acquire::new();
     let change = runtime.block_on(locks.try_acquire(NODE, &acquire)).unwrap();
-    assert!(lacks_a_runtime(&locks.keep(&change, &Keep::new())));
-    let _within = runtime.enter();
-    assert!(locks.keep(&change, &Keep::new()).is_ok());
+    assert!(lacks_a_runtime(&block_on(
+        locks.keep(&change, &Keep::new())
+    )));
+    let kept = runtime.block_on(locks.keep(&change, &Keep::new()));
+    assert!(kept.is_ok());
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use maintenance_lease::{
-    Acquire, Call, HeldLease, Hold, Keep, LeaderElection, Lost, Maintenance, NodeEvent, NodeLease,
-    Release, Renew, Requests, RowDetail, Seen, Standing,
+    Acquire, Call, HeldLease, HeldSet, Hold, Keep, LeaderElection, Lost, Maintenance, NodeEvent,
+    NodeLease, Release, Renew, Requests, RowDetail, Seen, SetOptions, Standing,
 };
 
 fn may_be_spawned<T: Send + 'static>() {}
@@ -73,6 +73,13 @@ fn waiting(locks: &Maintenance, election: &LeaderElection, seen: fn() -> Option<
     sendable(locks.hold_when_free_seen("n", &hold, seen(), |_| ()));
     sendable(election.campaign(|_| ()));
     sendable(election.lead(&Keep::new(), |_| ()));
+}
+
+fn sets(locks: &Maintenance, held: HeldSet, options: &SetOptions) {
+    sendable(locks.lock_all(["n"], options, std::future::ready(()), |_| ()));
+    sendable(locks.acquire_all(["n"], &Acquire::new()));
+    sendable(held.guard(async { Ok::<_, Infallible>(()) }));
+    sendable(held.release());
 }
 
 fn holding(held: HeldLease, standing: &Standing) {

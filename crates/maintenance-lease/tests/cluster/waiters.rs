@@ -66,6 +66,7 @@ impl Crowd {
         let change = first.try_acquire(&node, &acquire).await.unwrap();
         let first = first
             .keep(&change, &Keep::new().stop(Duration::from_millis(100)))
+            .await
             .unwrap();
         let wire = Wire::clear();
         let (tell, mut told) = mpsc::unbounded_channel();
@@ -98,7 +99,7 @@ async fn turn(
     let change = waiter
         .acquire_when_free(node, &acquire, |_| waits())
         .await?;
-    let held = waiter.keep(&change, &Keep::new())?;
+    let held = waiter.keep(&change, &Keep::new()).await?;
     held.release().await?.expect("it was acquired");
     Ok(())
 }

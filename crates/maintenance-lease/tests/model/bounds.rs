@@ -4,7 +4,7 @@ use maintenance_lease::protocol::{Expiry, Now, Span, Terms, Verb};
 use stateright::{Model, Property};
 
 use crate::canonical::Horizon;
-use crate::client::{Client, Flaw, Role};
+use crate::client::{Client, Flaw, Heard, Role};
 use crate::progress::{Calm, takeover_bound};
 use crate::world::{CLIENTS, Setting, World, is_lease_of, landed};
 
@@ -43,6 +43,9 @@ pub(crate) struct Bounds {
     pub(crate) touches: bool,
     /// How often machines stand still at most, with their boot clocks.
     pub(crate) halts: u8,
+    /// How many answers are another's than the server's at most: a page in its place, or a refusal of what
+    /// was carried out.
+    pub(crate) foreign: u8,
     /// A policy of the cluster shortens every lease to this.
     pub(crate) longest: Option<u32>,
     /// What must come to pass once faults have ended is looked at, from every state.
@@ -90,6 +93,14 @@ pub(crate) enum Action {
     Touch,
     Halt(usize),
     Resume(usize),
+    /// A machine goes on, and the answer to a request of before is there.
+    ResumeTo(usize),
+    /// A client is scheduled, and where it reads, it gets a page that is not the server's.
+    Misread(usize, Clock),
+    /// A page that is not the server's comes in place of an answer.
+    AnswerFalsely(usize),
+    /// A request is carried out, sent again by something on the way, and refused.
+    ServeTwice(usize),
     /// All faults end, and whoever held is gone.
     Desert,
     /// All faults end, and the holder alone goes on.
@@ -135,6 +146,7 @@ pub(crate) const CONTENDERS: Bounds = Bounds {
     administrator: false,
     touches: false,
     halts: 0,
+    foreign: 0,
     longest: None,
     progress: false,
     symmetry: true,
@@ -167,7 +179,8 @@ pub(crate) const DELETIONS: Bounds = Bounds {
 
 /// One of them, an administrator, and a Node that is deleted and made again.
 pub(crate) const BREAKS: Bounds = Bounds {
-    breaks: 2,
+    duration: 3,
+    breaks: 1,
     deletions: true,
     administrator: true,
     contenders: 1,
@@ -179,6 +192,13 @@ pub(crate) const HALTS: Bounds = Bounds {
     halts: 1,
     contenders: 2,
     ..CONTENDERS
+};
+
+/// Two of them, a machine that stands still, and an answer that is not the server's.
+pub(crate) const FOREIGN: Bounds = Bounds {
+    duration: 3,
+    foreign: 1,
+    ..HALTS
 };
 
 /// Two of them, who may enter again what they left behind. Whoever does so again and again, by clocks
@@ -270,7 +290,12 @@ impl Bounds {
             actions.push(Action::Resume(who));
             return;
         }
-        if world.halts > 0 && matches!(client.role, Role::Holding(_)) {
+        let may_halt = match &client.role {
+            Role::Idle => false,
+            Role::Waiting(contender) => contender.running.is_some(),
+            Role::Holding(_) | Role::Changing(_) => true,
+        };
+        if world.halts > 0 && may_halt {
             actions.push(Action::Halt(who));
         }
         let may_want = who < self.contenders;
@@ -292,23 +317,29 @@ impl Bounds {
                 } else if !is_hold {
                     actions.push(Action::GiveBack(who));
                 }
-                if !is_hold {
+                // A hold knows no time, but that a check is due at once.
+                if !is_hold || holding.keeper.is_in_doubt() {
                     actions.extend(CLOCKS.map(|clock| Action::Run(who, clock)));
                 }
             }
-            Role::Leaving(_) if !world.is_busy(who) => {
-                actions.push(Action::Run(who, Clock::Behind));
+            Role::Changing(_) => {
+                actions.push(Action::GiveUp(who));
+                if !world.is_busy(who) {
+                    actions.push(Action::Run(who, Clock::Behind));
+                }
             }
-            Role::Leaving(_) => {}
+        }
+        if world.foreign > 0 && !self.slow {
+            actions.push(Action::Misread(who, Clock::Behind));
         }
         for event in 0..self.events {
             if world.store.events[event].is_some() {
-                match client.role {
+                match &client.role {
                     Role::Waiting(_) => actions.push(Action::Watch(who, event, Clock::Behind)),
                     Role::Holding(_) => {
                         actions.extend(CLOCKS.map(|clock| Action::Watch(who, event, clock)));
                     }
-                    Role::Idle | Role::Leaving(_) => {}
+                    Role::Idle | Role::Changing(_) => {}
                 }
             }
         }
@@ -323,7 +354,11 @@ impl Bounds {
         if request.answer.is_none() && (self.slow || !request.awaited) {
             actions.push(Action::Serve(index));
         }
-        let hears = request.awaited && !world.clients[request.who].halted;
+        let halted = world.clients[request.who].halted;
+        if request.awaited && halted && (!self.slow || request.answer.is_some()) {
+            actions.push(Action::ResumeTo(index));
+        }
+        let hears = request.awaited && !halted;
         if hears && (!self.slow || request.answer.is_some()) {
             actions.push(Action::Answer(index, Clock::Behind));
             if holds {
@@ -332,6 +367,12 @@ impl Bounds {
         }
         if hears && !self.slow && request.answer.is_none() {
             actions.push(Action::LoseAnswer(index));
+        }
+        if hears && world.foreign > 0 {
+            actions.push(Action::AnswerFalsely(index));
+            if world.may_be_carried_out(index) {
+                actions.push(Action::ServeTwice(index));
+            }
         }
     }
 
@@ -384,9 +425,7 @@ impl Bounds {
                     Intent::ForceRelease => Verb::ForceRelease,
                 };
                 let (seen, server) = (world.store.lease, now(world, Clock::Ahead));
-                world
-                    .command(ADMINISTRATOR, verb, seen.as_ref(), server)
-                    .ok()?;
+                world.command(ADMINISTRATOR, verb, seen.as_ref(), server, &setting);
             }
             Action::Serve(index) => world.serve(index),
             Action::Answer(index, clock) => {
@@ -406,12 +445,28 @@ impl Bounds {
             }
             Action::Watch(who, event, clock) => {
                 let server = now(world, clock);
-                world.watch(who, event, server);
+                world.watch(who, event, server, &setting);
             }
             Action::DeleteNode => world.delete(),
             Action::Touch => world.store.touch(),
             Action::Halt(who) => world.halt(who),
-            Action::Resume(who) => world.clients[who].resume(),
+            Action::Resume(who) => world.resume(who),
+            Action::ResumeTo(index) => {
+                let server = now(world, Clock::Behind);
+                world.serve_once(index);
+                world.resume_to(index, server, &setting);
+            }
+            Action::Misread(who, clock) => {
+                let server = now(world, clock);
+                if !world.misread(who, server, &setting) {
+                    return None;
+                }
+            }
+            Action::AnswerFalsely(index) => {
+                let server = now(world, Clock::Behind);
+                world.answer_falsely(index, server);
+            }
+            Action::ServeTwice(index) => world.serve_twice(index),
             Action::Desert | Action::LeaveAlone | Action::GoOn => return None,
         }
         Some(())
@@ -442,6 +497,7 @@ impl Model for Bounds {
         world.store.longest = self.longest;
         world.breaks = self.breaks;
         world.halts = self.halts;
+        world.foreign = self.foreign;
         vec![State {
             world: world.canonical(self.horizon()),
             calm: None,
@@ -524,6 +580,21 @@ impl Model for Bounds {
             Property::<Self>::always("what a waiter tries is allowed", |_, state| {
                 state.world.flaw != Some(Flaw::RefusedTry)
             }),
+            Property::<Self>::always("nobody works in doubt", |_, state| {
+                state.world.nobody_works_in_doubt()
+            }),
+            Property::<Self>::always("a check that is due is sent", |_, state| {
+                state.world.flaw != Some(Flaw::CheckDelayed)
+            }),
+            Property::<Self>::always("success leaves a third of the duration", |_, state| {
+                state.world.flaw != Some(Flaw::StaleSuccess)
+            }),
+            Property::<Self>::always("who got in knows", |_, state| {
+                state.world.flaw != Some(Flaw::Unrecognised)
+            }),
+            Property::<Self>::always("what was ended is not begun again", |_, state| {
+                state.world.flaw != Some(Flaw::Repeated)
+            }),
             Property::<Self>::always(
                 "no lease is longer than the horizon",
                 |bounds: &Self, state| {
@@ -543,11 +614,11 @@ impl Model for Bounds {
             Property::<Self>::sometimes(
                 "a lost answer hides that a lease was taken",
                 |_, state| {
-                    any(state, |client, world| match &client.role {
-                        Role::Waiting(contender) => contender
-                            .open
-                            .is_some_and(|sent| landed(&sent, world.store.lease.as_ref())),
-                        _ => false,
+                    any(state, |client, world| {
+                        client.is_waiting()
+                            && client
+                                .unsettled()
+                                .any(|sent| landed(&sent, world.store.lease.as_ref()))
                     })
                 },
             ),
@@ -579,6 +650,31 @@ impl Model for Bounds {
                     matches!(state.calm, Some(Calm::Kept(_)))
                 }),
             ]);
+        }
+        if self.halts > 0 {
+            properties.push(Property::<Self>::sometimes(
+                "a lock is known to be one's own after a standstill",
+                |_, state: &State| {
+                    state.world.halts == 0
+                        && any(state, |client, _| {
+                            client.heard == Heard::TheLease && client.works_under().is_some()
+                        })
+                },
+            ));
+        }
+        if self.foreign > 0 {
+            properties.push(Property::<Self>::sometimes(
+                "a refusal hides that a lease was taken",
+                |_, state: &State| {
+                    any(state, |client, world| match &client.role {
+                        Role::Waiting(contender) => contender
+                            .contended
+                            .and_then(|steps| steps.unsettled())
+                            .is_some_and(|sent| landed(&sent, world.store.lease.as_ref())),
+                        _ => false,
+                    })
+                },
+            ));
         }
         if self.administrator {
             properties.push(Property::<Self>::sometimes(

@@ -18,12 +18,21 @@ fn world(bug: Bug) -> Option<Bounds> {
         Bug::PatchWithoutVersion
         | Bug::WallForBoot
         | Bug::WaiterWithoutVersion
-        | Bug::RevivedAfterRelease => None,
+        | Bug::RevivedAfterRelease
+        | Bug::LocalClockAfterPause
+        | Bug::StraddlingAnswerBelieved
+        | Bug::InvertedInterval
+        | Bug::Any404AsProof
+        | Bug::TruncatedListAccepted
+        | Bug::SetOrderNotKept
+        | Bug::PartialSetKept => None,
         Bug::DeadlineAfterAnswer
         | Bug::ExpiryWithoutMargin
         | Bug::LossWaitsForRequest
         | Bug::ReleaseUnchecked
         | Bug::UnchangedProvesFailure
+        | Bug::StaleSuccess
+        | Bug::BrokenAcquisitionRepeated
         | Bug::RevivedAfterLoss => Some(two),
         Bug::NoNonce => Some(OVERTAKING),
         Bug::NonceProvesRenewal => Some(Bounds {
@@ -44,12 +53,15 @@ fn world(bug: Bug) -> Option<Bounds> {
             contenders: 1,
             ..CONTENDERS
         }),
-        Bug::JumpUnchecked | Bug::JumpForgotten => Some(Bounds {
-            apart: 0,
-            duration: 9,
-            halts: 1,
-            ..two
-        }),
+        Bug::OwnNonceNotRecognised => Some(Bounds { foreign: 1, ..two }),
+        Bug::JumpUnchecked | Bug::JumpForgotten | Bug::CheckDelayed | Bug::WorkBegunInDoubt => {
+            Some(Bounds {
+                apart: 0,
+                duration: 9,
+                halts: 1,
+                ..two
+            })
+        }
     }
 }
 

@@ -9,12 +9,13 @@ mod names;
 
 use maintenance_lease::protocol::relabel::Relabel;
 use maintenance_lease::protocol::{
-    BootInstant, Clocks, Id, Instant, Lease, Now, Span, Turn, Version, Write,
+    Attempt, BootInstant, Clocks, Id, Instant, Lease, Now, Outcome, Span, Turn, Version, Write,
+    WriteLoop,
 };
 
-use self::names::{NO_ID, Names, Passed, TRANSITIONS, Versions};
-use crate::client::{Client, Role, Sent};
-use crate::store::{Event, FIRST_FRESH};
+use self::names::{Bare, Doomed, Ended, Names, Passed, Versions, doomed_write, nothing_but};
+use crate::client::{Client, Heard, Role};
+use crate::store::{Event, FIRST_FRESH, NO_ID};
 use crate::world::{Answer, Asked, Request, World};
 
 /// What can still matter in a world, and what can't.
@@ -33,6 +34,16 @@ pub(crate) struct Horizon {
     /// This many clients, the first ones, are alike: which of them is which makes no difference.
     pub(crate) alike: usize,
 }
+
+impl Horizon {
+    /// Whether anybody may come to see an old state of the Lease.
+    fn is_old_news_shown(&self) -> bool {
+        self.slow || self.events > 1
+    }
+}
+
+/// In microseconds: before anything that matters.
+const FAR_BACK: i64 = 1_000_000_000;
 
 impl World {
     /// This world, without what makes no difference.
@@ -64,6 +75,10 @@ impl World {
                 .granted
                 .filter(|until| breaks && *until >= client.boot)
                 .filter(|_| busy || matches!(client.role, Role::Waiting(_) | Role::Holding(_)));
+            if client.role == Role::Idle {
+                // Whoever begins anew reads first.
+                client.heard = Heard::TheLease;
+            }
             if let Some((of, until)) = client.broken
                 && until < client.boot
                 && client.works_under() != Some(of)
@@ -73,8 +88,9 @@ impl World {
         }
         self.forget_what_passed(horizon);
         let store = &self.store;
-        let may_land =
-            |sent: &Sent| store.is_at(sent.on.as_ref()) || (sent.on.is_none() && horizon.deletions);
+        let may_land = |sent: &Attempt| {
+            store.is_at(sent.on.as_ref()) || (sent.on.is_none() && horizon.deletions)
+        };
         self.requests
             .retain_mut(|request| match &mut request.asked {
                 Asked::Write { sent, .. } if request.answer.is_none() && !may_land(sent) => {
@@ -88,16 +104,46 @@ impl World {
                 }
                 _ => true,
             });
-        for client in &mut self.clients {
-            if let Role::Waiting(contender) = &mut client.role
-                && let Some(open) = &mut contender.open
-                && !may_land(open)
-                && !crate::world::landed(open, store.lease.as_ref())
-                && let Write::Acquire { nonce, .. } = &mut open.write
-            {
-                *nonce = NO_ID;
+        if !horizon.is_old_news_shown() {
+            let has_failed = |steps: &WriteLoop| {
+                let sent = steps.unsettled();
+                sent.is_some_and(|sent| !may_land(&sent))
+                    && steps.outcome(store.lease.as_ref()) == Outcome::Failed
+            };
+            for client in &mut self.clients {
+                if let Role::Waiting(contender) = &mut client.role {
+                    contender.contended = contender.contended.filter(|steps| !has_failed(steps));
+                }
+                for steps in client.changes() {
+                    if has_failed(steps) {
+                        steps.relabel(&mut Doomed);
+                    } else if steps.unsettled().is_some_and(|sent| !may_land(&sent)) {
+                        steps.relabel(&mut Bare);
+                    }
+                }
+                let stands = |nonce: Id| {
+                    store
+                        .lease
+                        .is_some_and(|lease| [lease.nonce, lease.ended].contains(&Some(nonce)))
+                };
+                client.landed = client.landed.filter(|nonce| stands(*nonce));
             }
         }
+        self.forget_ends();
+    }
+
+    /// Which acquisition was ended matters to who made it, and has not been told.
+    fn forget_ends(&mut self) {
+        let acquisition = |sent: Attempt| match sent.write {
+            Write::Acquire { nonce, .. } => Some(nonce),
+            Write::Renew { .. } | Write::Release { .. } => None,
+        };
+        let untold = self.clients.iter().flat_map(|client| {
+            let sent = client.unsettled().filter_map(acquisition);
+            sent.chain(client.landed)
+        });
+        let mut ended = Ended(untold.collect());
+        self.visit(&mut ended, |_, _| {});
     }
 
     /// Who knows an old state of the Lease can do nothing with it. So one old state stands for all:
@@ -135,9 +181,13 @@ impl World {
                     boot: client.boot,
                     server: Now::at(self.now),
                 };
+                let writes = match &client.role {
+                    Role::Waiting(contender) => contender.running.is_some(),
+                    _ => false,
+                };
                 let mut told = client.clone();
-                told.watched(&event, clocks);
-                told == *client
+                told.sees(&event, clocks);
+                !writes && told == *client
             })
     }
 
@@ -158,6 +208,11 @@ impl World {
     fn looks(&self, who: usize) -> [i64; 8] {
         let client = &self.clients[who];
         let ahead = |at: BootInstant| at.since(client.boot).as_micros();
+        let looks_of = |steps: WriteLoop| {
+            let flags = i64::from(steps.is_unknown()) * 2 + i64::from(steps.is_in_doubt());
+            let sent = steps.unsettled().map_or(1, |sent| ahead(sent.at));
+            sent.max(-FAR_BACK) * 4 + flags
+        };
         let role = match &client.role {
             Role::Idle => [0; 4],
             Role::Waiting(contender) => {
@@ -172,8 +227,9 @@ impl World {
                     Turn::Wait(Some(at)) => ahead(at),
                 };
                 let version = contender.waiter.seen().map_or(0, |lease| lease.version.0);
-                let open = contender.open.map_or(1, |open| ahead(open.at));
-                [1, turn, version as i64, open]
+                let running = contender.running.map_or(FAR_BACK, looks_of);
+                let contended = contender.contended.map_or(FAR_BACK, looks_of);
+                [1, turn, version as i64, running * FAR_BACK + contended]
             }
             Role::Holding(holding) => {
                 let keeper = &holding.keeper;
@@ -181,7 +237,7 @@ impl World {
                 let version = keeper.held().version.0;
                 [2, ahead(keeper.deadline()), version as i64, working]
             }
-            Role::Leaving(of) => [3, i64::from(of.transitions), 0, 0],
+            Role::Changing(changing) => [3, looks_of(changing.steps), 0, 0],
         };
         let holds = self
             .store
@@ -194,7 +250,16 @@ impl World {
             awaited += i64::from(kind.2);
             writes = writes * 1_000 + i64::from(kind.2) * 4 + i64::from(kind.1) + 1;
         }
-        let broken = i64::from(client.broken.is_some()) * 2 + i64::from(client.halted);
+        let broken = [
+            client.broken.is_some(),
+            client.halted,
+            client.landed.is_some(),
+            client.heard == Heard::Nothing,
+            client.heard == Heard::TheTime,
+        ];
+        let broken = broken
+            .into_iter()
+            .fold(0, |all, flag| all * 2 + i64::from(flag));
         [
             role[0],
             role[1],
@@ -283,19 +348,38 @@ impl Event {
 }
 
 impl Client {
+    /// The changes that it makes.
+    fn changes(&mut self) -> impl Iterator<Item = &mut WriteLoop> {
+        let (running, contended, steps) = match &mut self.role {
+            Role::Waiting(contender) => (
+                contender.running.as_mut(),
+                contender.contended.as_mut(),
+                None,
+            ),
+            Role::Changing(changing) => (None, None, Some(&mut changing.steps)),
+            Role::Idle | Role::Holding(_) => (None, None, None),
+        };
+        running.into_iter().chain(contended).chain(steps)
+    }
+
     fn visit(&mut self, labels: &mut impl Relabel) {
         labels.id(&mut self.caller.identity);
         labels.id(&mut self.caller.hold_identity);
         match &mut self.role {
             Role::Idle => {}
-            Role::Waiting(contender) => {
-                contender.waiter.relabel(labels);
-                if let Some(open) = &mut contender.open {
-                    open.visit(labels);
+            Role::Waiting(contender) => contender.waiter.relabel(labels),
+            Role::Holding(holding) => holding.keeper.relabel(labels),
+            Role::Changing(changing) => {
+                if let Some(of) = &mut changing.breaks {
+                    labels.acquisition(of);
                 }
             }
-            Role::Holding(holding) => holding.keeper.relabel(labels),
-            Role::Leaving(of) => labels.acquisition(of),
+        }
+        for steps in self.changes() {
+            steps.relabel(labels);
+        }
+        if let Some(landed) = &mut self.landed {
+            labels.id(landed);
         }
         if let Some(until) = &mut self.granted {
             labels.until(until);
@@ -316,7 +400,7 @@ impl Request {
                 *breaks = None;
             }
             (Asked::Write { sent, breaks }, answer) => {
-                sent.visit(labels);
+                visit(sent, labels);
                 if let Some(of) = breaks {
                     labels.acquisition(of);
                 }
@@ -330,58 +414,28 @@ impl Request {
     }
 }
 
-impl Sent {
-    fn visit(&mut self, labels: &mut impl Relabel) {
-        if let Some(on) = &mut self.on {
-            // Of what a write was decided on, the rules look at the uid and the version alone.
-            let transitions = on.transitions;
-            *on = Lease {
-                transitions,
-                ..nothing_but(on.uid, on.version)
-            };
-            labels.lease(on);
-        }
-        labels.write(&mut self.write);
-        if let Write::Acquire { transitions, .. } = &mut self.write {
-            *transitions = self.on.map_or(1, |on| on.transitions + 1);
-        }
-        let length = match self.write {
-            Write::Acquire { duration, .. } | Write::Renew { duration, .. } => duration,
-            Write::Release { .. } => 0,
-        };
-        labels.since(&mut self.at, Span::seconds(length));
+fn visit(sent: &mut Attempt, labels: &mut impl Relabel) {
+    if let Some(on) = &mut sent.on {
+        Bare.lease(on);
+        labels.lease(on);
     }
+    labels.write(&mut sent.write);
+    if let Write::Acquire { transitions, .. } = &mut sent.write {
+        *transitions = sent.on.map_or(1, |on| on.transitions + 1);
+    }
+    let length = match sent.write {
+        Write::Acquire { duration, .. } | Write::Renew { duration, .. } => duration,
+        Write::Release { .. } => 0,
+    };
+    labels.since(&mut sent.at, Span::seconds(length));
 }
 
 /// A write of which only its conflict is awaited: it was decided on a Lease that went.
-fn doomed() -> Sent {
-    Sent {
-        write: Write::Acquire {
-            holder: NO_ID,
-            at: Instant::from_micros(0),
-            duration: 0,
-            transitions: 0,
-            nonce: NO_ID,
-        },
+fn doomed() -> Attempt {
+    Attempt {
+        write: doomed_write(0),
         on: Some(nothing_but(NO_ID, Version(0))),
         at: BootInstant::from_micros(0),
-    }
-}
-
-/// A Lease of which only this is known.
-fn nothing_but(uid: Id, version: Version) -> Lease {
-    Lease {
-        uid,
-        version,
-        holder: None,
-        acquired: None,
-        renewed: None,
-        duration: 0,
-        transitions: TRANSITIONS,
-        nonce: None,
-        elected: false,
-        deleting: false,
-        foreign: false,
     }
 }
 

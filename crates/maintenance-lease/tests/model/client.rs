@@ -1,12 +1,11 @@
-//! One client: the shipped [`Waiter`] until it holds, then the shipped [`Keeper`].
+//! One client: the shipped [`Waiter`] and [`WriteLoop`] until it holds, then the shipped [`Keeper`].
 //!
 //! This is what drives them, and no more: it says when to look, sends what they say, and hands the
 //! answers on. One request is under way at a time.
 
-use maintenance_lease::protocol::Id;
 use maintenance_lease::protocol::{
-    Acquisition, BootInstant, Caller, Clocks, Decision, Due, Keeper, Lease, Outcome, Span, Terms,
-    Turn, Verb, Waiter, Write, deadline, decide, judge,
+    Acquisition, Attempt, BootInstant, Caller, Clocks, Due, Finished, Id, Keeper, Lease, Now,
+    Outcome, Refusal, Span, Step, Terms, Turn, Waiter, Write, WriteLoop,
 };
 
 use crate::store::{Event, caller};
@@ -21,30 +20,48 @@ pub(crate) struct Client {
     pub(crate) boot: BootInstant,
     /// Its machine stands still, and its boot clock with it.
     pub(crate) halted: bool,
+    /// What it has heard since its machine last stood still.
+    pub(crate) heard: Heard,
+    /// Its acquisition that landed, while it has not been told.
+    pub(crate) landed: Option<Id>,
     /// The end of what its last landed write lets it believe, whether it has heard of it or not.
     pub(crate) granted: Option<BootInstant>,
     /// Its last acquisition that was broken, and until when it may act on it.
     pub(crate) broken: Option<(Acquisition, BootInstant)>,
 }
 
+/// What a client heard of the server, in answer to what it sent since its machine last stood still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Heard {
+    /// It can't know how late it is.
+    Nothing,
+    /// It knows how late it is, and not who has the Lease.
+    TheTime,
+    /// It knows what the Lease says.
+    TheLease,
+}
+
 /// What a client is at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there are three clients, and boxes cost more"
+)]
 pub(crate) enum Role {
-    /// It wants nothing, or has sent what an administrator told it to.
     Idle,
     Waiting(Contender),
     Holding(Holding),
-    /// Its work is over, and it gives this acquisition back.
-    Leaving(Acquisition),
+    /// It gives a lease back, or carries out what an administrator told it to.
+    Changing(Changing),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Contender {
     pub(crate) waiter: Waiter,
-    /// An acquisition that was sent and whose fate is unknown.
-    pub(crate) open: Option<Sent>,
-    /// Its machine stood still since it sent that.
-    pub(crate) jumped: bool,
+    /// The try that is being made. It reads unless it awaits an answer.
+    pub(crate) running: Option<WriteLoop>,
+    /// The try that lost its race, as far as it knows.
+    pub(crate) contended: Option<WriteLoop>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,22 +73,22 @@ pub(crate) struct Holding {
     pub(crate) runaway: bool,
 }
 
-/// A write under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Sent {
-    pub(crate) write: Write,
-    /// What it was decided on, and is a compare-and-swap on.
-    pub(crate) on: Option<Lease>,
-    /// The boot clock before it was sent.
-    pub(crate) at: BootInstant,
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Changing {
+    /// The change. It reads unless it awaits an answer.
+    pub(crate) steps: WriteLoop,
+    /// The acquisition of another that it was confirmed to break.
+    pub(crate) breaks: Option<Acquisition>,
 }
 
-/// What a client does when it runs.
+/// What a client does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
     Nothing,
     Read,
-    Write(Sent),
+    /// It reads, and listens to no answer to what it sent before.
+    Check,
+    Write(Attempt),
 }
 
 /// What a step must never do.
@@ -83,10 +100,44 @@ pub(crate) enum Flaw {
     Revived,
     /// A write was taken for failed that may still land.
     Misjudged,
+    /// A check was due and was put off.
+    CheckDelayed,
+    /// Success was reported with less than a third of the duration left.
+    StaleSuccess,
+    /// The own acquisition stood there and was taken for another's.
+    Unrecognised,
+    /// What had landed and was ended by somebody was done again.
+    Repeated,
 }
 
 /// Before every deadline.
 const BEGINNING: BootInstant = BootInstant::from_micros(i64::MIN / 2);
+
+/// A check that failed is made again after no longer than this.
+const CHECK_PAUSE: Span = Span::seconds(1);
+
+/// What is at hand when something is handed to a client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment<'a> {
+    pub(crate) clocks: Clocks,
+    /// Marks what is decided anew.
+    pub(crate) nonce: Id,
+    pub(crate) setting: &'a Setting,
+}
+
+impl Contender {
+    pub(crate) fn new(waiter: Waiter) -> Self {
+        Self {
+            waiter,
+            running: None,
+            contended: None,
+        }
+    }
+
+    fn tries(&self) -> impl Iterator<Item = &WriteLoop> {
+        self.running.iter().chain(&self.contended)
+    }
+}
 
 impl Client {
     pub(crate) fn new(number: u32) -> Self {
@@ -95,6 +146,8 @@ impl Client {
             role: Role::Idle,
             boot: BootInstant::from_micros(0),
             halted: false,
+            heard: Heard::TheLease,
+            landed: None,
             granted: None,
             broken: None,
         }
@@ -139,153 +192,187 @@ impl Client {
         matches!(self.role, Role::Waiting(_))
     }
 
+    /// What it sent and has not settled.
+    pub(crate) fn unsettled(&self) -> impl Iterator<Item = Attempt> {
+        let (waiting, changing) = match &self.role {
+            Role::Waiting(contender) => (Some(contender), None),
+            Role::Changing(changing) => (None, Some(&changing.steps)),
+            Role::Idle | Role::Holding(_) => (None, None),
+        };
+        let tries = waiting.into_iter().flat_map(Contender::tries);
+        tries.chain(changing).filter_map(WriteLoop::unsettled)
+    }
+
+    /// What it takes for the present, where `server` is an estimate that an answer just gave.
+    pub(crate) fn clocks(&self, server: Now) -> Clocks {
+        let server = match self.heard {
+            // By a clock that stood still it is long ago: who writes that must not believe it.
+            Heard::Nothing => Now {
+                latest: server.latest - Span::seconds(LONG_AGO),
+                bounded: false,
+                ..server
+            },
+            Heard::TheTime | Heard::TheLease => server,
+        };
+        Clocks {
+            boot: self.boot,
+            server,
+        }
+    }
+
+    /// An answer came to something that it sent since its machine last stood still.
+    pub(crate) fn hears(&mut self, what: Heard) {
+        self.heard = self.heard.max(what);
+    }
+
+    /// It ends what it was at.
+    pub(crate) fn becomes(&mut self, role: Role) {
+        self.role = role;
+        self.landed = None;
+    }
+
     /// It is this client's turn on its machine. `busy`: its request is still under way.
-    pub(crate) fn run(
-        &mut self,
-        clocks: Clocks,
-        busy: bool,
-        (setting, nonce): (&Setting, Id),
-    ) -> Result<Move, Flaw> {
+    pub(crate) fn run(&mut self, busy: bool, moment: Moment<'_>) -> Result<Move, Flaw> {
+        let clocks = moment.clocks;
         match &mut self.role {
             Role::Idle => Ok(Move::Nothing),
-            Role::Holding(holding) => Ok(match holding.keeper.due(clocks) {
-                Due::Send(sent) => Move::Write(Sent {
-                    write: sent.write,
-                    on: Some(sent.on),
-                    at: sent.at,
-                }),
-                Due::Read => Move::Read,
-                Due::Wait(_) => {
-                    holding.runaway |= clocks.boot > holding.keeper.deadline();
-                    Move::Nothing
-                }
-                Due::Lost(_) => {
-                    holding.runaway = false;
-                    Move::Nothing
-                }
-            }),
+            Role::Holding(holding) => holding.run(busy, clocks),
             _ if busy => Ok(Move::Nothing),
-            Role::Leaving(_) => Ok(Move::Read),
-            Role::Waiting(contender) if contender.open.is_some() => Ok(Move::Read),
+            Role::Changing(_) => Ok(Move::Read),
+            Role::Waiting(contender) if contender.running.is_some() => Ok(Move::Read),
             Role::Waiting(contender) => match contender.waiter.turn(clocks) {
                 Turn::Wait(_) => Ok(Move::Nothing),
                 Turn::Read => Ok(Move::Read),
                 Turn::Try => {
-                    let seen = contender.waiter.seen();
-                    let verb = setting.bid(nonce, seen);
-                    match decide(verb, self.caller, seen, None, clocks.server) {
-                        Ok(Decision::Write(write)) => {
-                            let on = seen.copied();
-                            contender.jumped = false;
-                            Ok(Move::Write(Sent {
-                                write,
-                                on,
-                                at: clocks.boot,
-                            }))
-                        }
-                        // It is the own hold: nothing is to be written.
-                        Ok(Decision::AlreadyHeld) => {
-                            let hold = seen.copied().expect("somebody holds it");
-                            self.holds(clocks.boot, &hold, setting.terms);
-                            Ok(Move::Nothing)
-                        }
-                        _ => Err(Flaw::RefusedTry),
+                    let seen = contender.waiter.seen().copied();
+                    let verb = moment.setting.bid(seen.as_ref());
+                    let mut steps = WriteLoop::new(verb, self.caller, None);
+                    let step = steps.read(seen.as_ref(), moment.nonce, clocks);
+                    contender.running = Some(steps);
+                    match step {
+                        Step::Refused(_) => Err(Flaw::RefusedTry),
+                        step => self.takes(step, seen.as_ref(), moment),
                     }
                 }
             },
         }
     }
 
-    /// What it read. Says what to write thereupon, if anything.
-    pub(crate) fn read(
+    /// Begins a change on what it has seen.
+    pub(crate) fn change(
         &mut self,
+        mut changing: Changing,
         seen: Option<&Lease>,
-        clocks: Clocks,
-        terms: Terms,
-    ) -> Option<Sent> {
-        match &mut self.role {
-            Role::Idle => None,
-            Role::Waiting(contender) => {
-                let Some(open) = contender.open else {
-                    contender.waiter.read(seen, clocks.boot);
-                    return None;
-                };
-                match (judge(&open.write, open.on.as_ref(), seen), seen) {
-                    (Outcome::Unsettled, _) => return Some(open),
-                    (Outcome::Landed, Some(lease)) => self.holds(open.at, lease, terms),
-                    (Outcome::Landed, None) | (Outcome::Failed, _) => {
-                        contender.open = None;
-                        contender.waiter.read(seen, clocks.boot);
-                    }
-                }
-                None
-            }
+        moment: Moment<'_>,
+    ) -> Result<Move, Flaw> {
+        let step = changing.steps.read(seen, moment.nonce, moment.clocks);
+        self.role = Role::Changing(changing);
+        self.takes(step, seen, moment)
+    }
+
+    /// What it read.
+    pub(crate) fn read(&mut self, seen: Option<&Lease>, moment: Moment<'_>) -> Result<Move, Flaw> {
+        let Moment { clocks, nonce, .. } = moment;
+        self.recognises(seen);
+        let step = match &mut self.role {
+            Role::Idle => return Ok(Move::Nothing),
             Role::Holding(holding) => {
                 holding.keeper.read(seen, clocks);
-                None
+                return Ok(Move::Nothing);
             }
-            Role::Leaving(of) => {
-                match decide(Verb::Release, self.caller, seen, Some(*of), clocks.server) {
-                    Ok(Decision::Write(write)) => Some(Sent {
-                        write,
-                        on: seen.copied(),
-                        at: clocks.boot,
-                    }),
-                    _ => {
-                        self.role = Role::Idle;
-                        None
-                    }
+            Role::Waiting(contender) => match &mut contender.running {
+                None => {
+                    contender.waiter.read(seen, clocks.boot);
+                    return self.settle(moment);
                 }
-            }
-        }
+                Some(steps) => steps.read(seen, nonce, clocks),
+            },
+            Role::Changing(changing) => changing.steps.read(seen, nonce, clocks),
+        };
+        self.takes(step, seen, moment)
     }
 
     /// It could not read.
     pub(crate) fn unread(&mut self, clocks: Clocks) {
         match &mut self.role {
-            Role::Waiting(contender) => contender.waiter.failed(Span::TICK, clocks.boot),
+            Role::Waiting(contender) if contender.running.is_none() => {
+                contender.waiter.failed(Span::TICK, clocks.boot);
+            }
             Role::Holding(holding) => holding.keeper.unread(clocks),
-            Role::Idle | Role::Leaving(_) => {}
+            Role::Idle | Role::Waiting(_) | Role::Changing(_) => {}
         }
     }
 
-    /// The server answered `sent` with the Lease as it is now.
-    pub(crate) fn answered(&mut self, sent: &Sent, lease: &Lease, clocks: Clocks, terms: Terms) {
-        match &mut self.role {
-            Role::Holding(holding) => holding.keeper.answered(lease, clocks),
-            Role::Leaving(_) => self.role = Role::Idle,
-            Role::Idle | Role::Waiting(_) => {
-                if let Write::Acquire { .. } | Write::Renew { .. } = sent.write {
-                    self.holds(sent.at, lease, terms);
-                }
+    /// The server answered what it wrote with the Lease as it is now.
+    pub(crate) fn answered(&mut self, lease: &Lease, moment: Moment<'_>) -> Result<Move, Flaw> {
+        let Moment { clocks, nonce, .. } = moment;
+        self.recognises(Some(lease));
+        let step = match &mut self.role {
+            Role::Idle => return Ok(Move::Nothing),
+            Role::Holding(holding) => {
+                holding.keeper.answered(lease, clocks);
+                return Ok(Move::Nothing);
             }
-        }
+            Role::Waiting(contender) => match &mut contender.running {
+                None => return Ok(Move::Nothing),
+                Some(steps) => steps.answered(lease, nonce, clocks),
+            },
+            Role::Changing(changing) => changing.steps.answered(lease, nonce, clocks),
+        };
+        self.takes(step, Some(lease), moment)
     }
 
     /// The server refused it: the Lease is at another version.
     pub(crate) fn conflicted(&mut self, clocks: Clocks) {
         match &mut self.role {
-            Role::Waiting(contender) if contender.open.is_none() => {
-                contender.waiter.conflicted(clocks.boot);
-            }
+            Role::Idle => {}
             Role::Holding(holding) => holding.keeper.conflicted(clocks),
-            Role::Idle | Role::Waiting(_) | Role::Leaving(_) => {}
+            Role::Changing(changing) => changing.steps.conflicted(),
+            Role::Waiting(contender) => {
+                if let Some(mut steps) = contender.running.take() {
+                    let was_unknown = steps.is_unknown();
+                    steps.conflicted();
+                    if was_unknown {
+                        contender.running = Some(steps);
+                    } else {
+                        // What was seen is what it was sent on, which says nothing of it.
+                        contender.contended = Some(steps);
+                        contender.waiter.conflicted(clocks.boot);
+                    }
+                }
+            }
         }
     }
 
-    /// No answer to `sent` came.
-    pub(crate) fn unanswered(&mut self, sent: &Sent, clocks: Clocks) {
+    /// No answer to what it wrote came, or none of the server.
+    pub(crate) fn unanswered(&mut self, clocks: Clocks) {
         match &mut self.role {
-            Role::Waiting(contender) => contender.open = Some(*sent),
-            Role::Holding(holding) => holding.keeper.unanswered(clocks),
-            Role::Leaving(_) => self.role = Role::Idle,
             Role::Idle => {}
+            Role::Holding(holding) => holding.keeper.unanswered(clocks),
+            Role::Changing(changing) => changing.steps.unanswered(),
+            Role::Waiting(contender) => {
+                if let Some(steps) = &mut contender.running {
+                    steps.unanswered();
+                }
+            }
         }
     }
 
     /// What its watch shows.
-    pub(crate) fn watched(&mut self, event: &Event, clocks: Clocks) {
+    pub(crate) fn watched(&mut self, event: &Event, moment: Moment<'_>) -> Result<Move, Flaw> {
+        let before = self.clone();
+        self.sees(event, moment.clocks);
+        match *self == before {
+            true => Ok(Move::Nothing),
+            false => self.settle(moment),
+        }
+    }
+
+    /// It takes in what its watch shows, and draws no conclusions.
+    pub(crate) fn sees(&mut self, event: &Event, clocks: Clocks) {
         match (&mut self.role, event) {
+            // Whoever writes looks at its watch afterwards.
+            (Role::Waiting(contender), _) if contender.running.is_some() => {}
             (Role::Waiting(contender), Event::Shown(lease)) => {
                 contender.waiter.watched(Some(lease), clocks.boot);
             }
@@ -294,20 +381,29 @@ impl Client {
             }
             (Role::Holding(holding), Event::Shown(lease)) => holding.keeper.watched(lease, clocks),
             (Role::Holding(holding), Event::Gone(last)) => holding.keeper.watched_deletion(last),
-            (Role::Idle | Role::Leaving(_), _) => {}
+            (Role::Idle | Role::Changing(_), _) => {}
         }
     }
 
     /// Its machine goes on after a standstill, which it notices before anything else runs.
     pub(crate) fn resume(&mut self) {
         self.halted = false;
+        self.heard = Heard::Nothing;
         match &mut self.role {
-            Role::Waiting(contender) => contender.jumped = true,
+            Role::Idle => {}
+            Role::Waiting(Contender {
+                running, contended, ..
+            }) => {
+                running
+                    .iter_mut()
+                    .chain(contended)
+                    .for_each(WriteLoop::doubt);
+            }
+            Role::Changing(changing) => changing.steps.doubt(),
             Role::Holding(holding) => {
-                holding.keeper.jumped();
+                holding.keeper.doubt();
                 holding.resting = true;
             }
-            Role::Idle | Role::Leaving(_) => {}
         }
     }
 
@@ -320,22 +416,164 @@ impl Client {
         }
     }
 
-    /// It holds `lease`, by what it did at `since`.
-    fn holds(&mut self, since: BootInstant, lease: &Lease, terms: Terms) {
-        let jumped = matches!(&self.role, Role::Waiting(contender) if contender.jumped);
-        let until = deadline(since, lease.duration);
-        self.role = match Keeper::new(self.caller, terms, lease, until) {
-            None => Role::Idle,
-            Some(mut keeper) => {
-                if jumped {
-                    keeper.jumped();
-                }
-                Role::Holding(Holding {
-                    keeper,
-                    resting: jumped,
-                    runaway: false,
-                })
+    /// Whether it waits for the end of what is its own.
+    pub(crate) fn waits_for_itself(&self) -> bool {
+        match &self.role {
+            Role::Waiting(contender) => {
+                let seen = contender.waiter.seen().and_then(|lease| lease.nonce);
+                contender.tries().next().is_none() && seen.is_some() && seen == self.landed
             }
-        };
+            _ => false,
+        }
     }
+
+    /// It sees its own acquisition stand there, and knows it by what it has not settled.
+    fn recognises(&mut self, seen: Option<&Lease>) {
+        let standing = seen.and_then(|lease| lease.nonce);
+        let own = |sent: Attempt| match sent.write {
+            Write::Acquire { nonce, .. } => standing == Some(nonce),
+            Write::Renew { .. } | Write::Release { .. } => false,
+        };
+        if self.heard == Heard::TheLease && self.unsettled().any(own) {
+            self.landed = self.landed.filter(|landed| standing != Some(*landed));
+        }
+    }
+
+    /// What is seen now may tell what became of the try that lost its race.
+    fn settle(&mut self, moment: Moment<'_>) -> Result<Move, Flaw> {
+        if let Role::Waiting(contender) = &self.role {
+            let seen = contender.waiter.seen().copied();
+            self.recognises(seen.as_ref());
+        }
+        let Role::Waiting(contender) = &mut self.role else {
+            return Ok(Move::Nothing);
+        };
+        let Some(steps) = &mut contender.contended else {
+            return Ok(Move::Nothing);
+        };
+        let seen = contender.waiter.seen().copied();
+        match steps.outcome(seen.as_ref()) {
+            Outcome::Unknown => Ok(Move::Nothing),
+            Outcome::Failed => {
+                contender.contended = None;
+                Ok(Move::Nothing)
+            }
+            Outcome::Landed | Outcome::Ended => {
+                let step = match steps.is_in_doubt() {
+                    true => Step::Read,
+                    false => steps.read(seen.as_ref(), moment.nonce, moment.clocks),
+                };
+                contender.running = contender.contended.take();
+                self.takes(step, seen.as_ref(), moment)
+            }
+        }
+    }
+
+    /// Takes the step that its change says, on what was just seen.
+    fn takes(
+        &mut self,
+        step: Step,
+        seen: Option<&Lease>,
+        moment: Moment<'_>,
+    ) -> Result<Move, Flaw> {
+        let Moment {
+            clocks, setting, ..
+        } = moment;
+        match step {
+            Step::Read => {}
+            Step::Send(attempt) => {
+                let ended = attempt.on.and_then(|on| on.ended);
+                if ended.is_some() && ended == self.landed {
+                    return Err(Flaw::Repeated);
+                }
+                return Ok(Move::Write(attempt));
+            }
+            Step::Done(Finished::AlreadyHeld) if self.is_waiting() => {
+                self.holds(clocks.boot, seen, setting.terms);
+            }
+            Step::Done(Finished::Landed { write, deadline }) => match write {
+                Write::Release { .. } => self.becomes(Role::Idle),
+                Write::Acquire { .. } | Write::Renew { .. } => {
+                    self.holds(deadline, seen, setting.terms);
+                    if self.keeper().is_some_and(|keeper| is_stale(keeper, clocks)) {
+                        return Err(Flaw::StaleSuccess);
+                    }
+                }
+            },
+            // An administrator may have looked long ago, and begins no work under what is a hold already.
+            Step::Done(Finished::AlreadyFree | Finished::AlreadyHeld)
+            | Step::Ended
+            | Step::Altered => self.becomes(Role::Idle),
+            Step::Refused(refusal) => match &mut self.role {
+                Role::Waiting(contender) if can_end(refusal) => {
+                    contender.running = None;
+                    contender.waiter.read(seen, clocks.boot);
+                    return self.settle(moment);
+                }
+                _ => self.becomes(Role::Idle),
+            },
+        }
+        Ok(Move::Nothing)
+    }
+
+    /// It holds `lease` until `deadline`.
+    fn holds(&mut self, deadline: BootInstant, lease: Option<&Lease>, terms: Terms) {
+        let keeper = lease.and_then(|lease| Keeper::new(self.caller, terms, lease, deadline));
+        self.becomes(keeper.map_or(Role::Idle, |keeper| {
+            Role::Holding(Holding {
+                keeper,
+                resting: false,
+                runaway: false,
+            })
+        }));
+    }
+}
+
+impl Holding {
+    fn run(&mut self, busy: bool, clocks: Clocks) -> Result<Move, Flaw> {
+        let in_doubt = self.keeper.is_in_doubt();
+        match self.keeper.due(clocks) {
+            Due::Send(sent) => Ok(Move::Write(Attempt {
+                write: sent.write,
+                on: Some(sent.on),
+                at: sent.at,
+            })),
+            Due::Read => Ok(Move::Read),
+            Due::Check => Ok(Move::Check),
+            Due::Wait(until) => {
+                self.runaway |= clocks.boot > self.keeper.deadline();
+                match in_doubt && !busy && until > clocks.boot.plus(CHECK_PAUSE) {
+                    true => Err(Flaw::CheckDelayed),
+                    false => Ok(Move::Nothing),
+                }
+            }
+            Due::Lost(_) => {
+                self.runaway = false;
+                Ok(Move::Nothing)
+            }
+        }
+    }
+}
+
+/// Longer than any lease that is no hold.
+const LONG_AGO: u32 = 100_000;
+
+/// Less than a third of the duration is left. A hold has no end.
+fn is_stale(keeper: &Keeper, clocks: Clocks) -> bool {
+    let lease = keeper.held();
+    let is_hold = lease.holder.is_some_and(|holder| holder.admin);
+    let left = keeper.deadline().since(clocks.boot).as_micros();
+    !is_hold && left.saturating_mul(3) < Span::seconds(lease.duration).as_micros()
+}
+
+/// Whether passing time, or the holder, can end the refusal.
+fn can_end(refusal: Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::Held
+            | Refusal::HeldByCaller
+            | Refusal::Expired
+            | Refusal::AdminHold
+            | Refusal::Deleting
+    )
 }

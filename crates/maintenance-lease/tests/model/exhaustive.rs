@@ -3,12 +3,12 @@
 use maintenance_lease::protocol::{SKEW_BUDGET, Span};
 
 use crate::bounds::{
-    BREAKS, Bounds, COMBINED, COMMANDS, CONTENDERS, DELETIONS, ELECTION, ELECTION_HALTS, GUARANTEE,
-    HALTS, OVERTAKING, REENTRY,
+    BREAKS, Bounds, COMBINED, COMMANDS, CONTENDERS, DELETIONS, ELECTION, ELECTION_HALTS, FOREIGN,
+    GUARANTEE, HALTS, OVERTAKING, REENTRY,
 };
 use crate::explore::{explore, story, tell};
 
-const LARGER: [(&str, Bounds); 7] = [
+const LARGER: [(&str, Bounds); 10] = [
     (
         "finer time",
         Bounds {
@@ -44,6 +44,24 @@ const LARGER: [(&str, Bounds); 7] = [
         },
     ),
     ("an administrator and two users", COMMANDS),
+    (
+        "breaks of two locks",
+        Bounds {
+            duration: 6,
+            breaks: 2,
+            ..BREAKS
+        },
+    ),
+    ("combined", COMBINED),
+    (
+        "foreign answers and overtaking",
+        Bounds {
+            duration: 6,
+            foreign: 2,
+            in_flight: 2,
+            ..FOREIGN
+        },
+    ),
     (
         "everything at once, and an administrator",
         Bounds {
@@ -96,11 +114,6 @@ fn who_enters_what_is_theirs_already_makes_no_second_holder() {
 }
 
 #[test]
-fn faults_of_every_kind_in_one_world_make_no_second_holder() {
-    holds_in("combined", COMBINED);
-}
-
-#[test]
 fn after_a_break_only_whom_it_hit_may_act_on() {
     holds_in("breaks", BREAKS);
     holds_in("deletions", DELETIONS);
@@ -109,6 +122,11 @@ fn after_a_break_only_whom_it_hit_may_act_on() {
 #[test]
 fn a_machine_that_stood_still_lets_no_work_go_on_that_is_not_its_own() {
     holds_in("halts", HALTS);
+}
+
+#[test]
+fn answers_that_are_not_the_servers_settle_nothing() {
+    holds_in("foreign answers", FOREIGN);
 }
 
 #[test]

@@ -140,7 +140,15 @@ proptest! {
                         prop_assert_ne!(last, Some(index), "it has just landed: {:?}", write);
                         written.failed = true;
                     }
-                    (Outcome::Unsettled, write) => {
+                    (Outcome::Ended, write) => {
+                        prop_assert!(written.landed, "it never landed: {write:?}");
+                        let standing = store.lease.and_then(|lease| lease.nonce);
+                        prop_assert!(
+                            matches!(write, Write::Acquire { nonce, .. } if standing != Some(nonce)),
+                            "it stands there still: {write:?}"
+                        );
+                    }
+                    (Outcome::Unknown, write) => {
                         prop_assert!(!written.landed || store.lease.is_none(), "{write:?}");
                     }
                 }

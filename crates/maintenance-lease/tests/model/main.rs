@@ -10,7 +10,7 @@
 //! - `bugs`, with the feature `seeded-bugs`: the exploration catches mistakes that are planted.
 //!
 //! # The shape
-//! A [`client`] drives the shipped `Waiter` and `Keeper`, and judges and decides by the shipped rules: what it
+//! A [`client`] drives the shipped `Waiter`, `WriteLoop` and `Keeper`, which judge and decide: what it
 //! hears or reads goes in together with readings of its clocks, and what it sends comes out; it
 //! never sees the [`world`]. The world knows nothing of how it is explored; [`bounds`] says which
 //! worlds there are and what may happen next.

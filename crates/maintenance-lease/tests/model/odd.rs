@@ -31,6 +31,7 @@ pub(crate) fn lease() -> impl Strategy<Value = Lease> {
         prop_oneof![Just(0), 1..20_u32, 1..=3600_u32, Just(MOST)],
         prop_oneof![0..5_u32, MOST - 1..=MOST],
         option::of(Just(Id(1_000_001))),
+        option::of(Just(Id(1_000_002))),
     );
     let untouchable = (
         prop::bool::weighted(0.05),
@@ -38,7 +39,10 @@ pub(crate) fn lease() -> impl Strategy<Value = Lease> {
         prop::bool::weighted(0.05),
     );
     (fields, untouchable).prop_map(
-        |((id, acquired, renewed, duration, transitions, nonce), (elected, deleting, foreign))| {
+        |(
+            (id, acquired, renewed, duration, transitions, nonce, ended),
+            (elected, deleting, foreign),
+        )| {
             Lease {
                 uid: Id(1_000_000),
                 version: Version(1),
@@ -48,6 +52,7 @@ pub(crate) fn lease() -> impl Strategy<Value = Lease> {
                 duration,
                 transitions,
                 nonce,
+                ended,
                 elected,
                 deleting,
                 foreign,
@@ -101,9 +106,8 @@ pub(crate) fn error() -> impl Strategy<Value = (Span, Span)> {
 
 /// A present around zero.
 pub(crate) fn now() -> impl Strategy<Value = Now> {
-    (instant(), error()).prop_map(|(instant, (earliest, latest))| Now {
-        earliest: instant + earliest,
-        latest: instant + latest,
+    (instant(), error()).prop_map(|(instant, (earliest, latest))| {
+        Now::between(instant + earliest, instant + latest)
     })
 }
 

@@ -37,7 +37,7 @@ impl World {
             if self.clients[who].is_waiting() {
                 self.time_out(who, server);
             } else {
-                self.clients[who].role = Role::Idle;
+                self.clients[who].becomes(Role::Idle);
             }
             self.clients[who].granted = None;
             self.clients[who].broken = None;
@@ -67,7 +67,7 @@ impl World {
                 .and_then(|lease| lease.holder)
                 .is_none_or(|holder| !client.owns(holder.id))
             {
-                client.role = Role::Idle;
+                client.becomes(Role::Idle);
             }
             client.granted = None;
             client.broken = None;
@@ -80,7 +80,8 @@ impl World {
     /// holds; or who held has lost it.
     pub(crate) fn go_on(&mut self, server: Now, setting: &Setting) {
         for who in 0..self.clients.len() {
-            self.watch(who, 0, server);
+            let wanted = self.clients[who].is_waiting();
+            self.watch(who, 0, server, setting);
             if self.clients[who]
                 .keeper()
                 .is_some_and(|keeper| keeper.loss().is_some())
@@ -94,6 +95,10 @@ impl World {
                     self.serve_once(request);
                     self.answer(request, server, setting);
                 }
+            }
+            if wanted && self.clients[who].role == Role::Idle {
+                // What it sent before the faults ended landed, and somebody has ended it since.
+                self.want(who, server, setting);
             }
         }
     }
@@ -111,9 +116,9 @@ impl World {
     fn settle_down(&mut self) {
         self.requests.clear();
         self.confirmed = None;
-        for client in &mut self.clients {
-            if client.halted {
-                client.resume();
+        for who in 0..self.clients.len() {
+            if self.clients[who].halted {
+                self.resume(who);
             }
         }
     }

@@ -89,7 +89,7 @@ proptest! {
         let end = lease.end().unwrap_or(Instant::from_micros(0));
         prop_assume!(end < Instant::UNREADABLE - Span::seconds(100));
         let earliest = end + Span::micros(since_end);
-        let now = Now { earliest, latest: earliest + Span::micros(unsure) };
+        let now = Now::between(earliest, earliest + Span::micros(unsure));
         let over = lease.end().is_none() || since_end > SKEW_BUDGET.as_micros();
         let takes = matches!(verb, Verb::Acquire { free_only: false, .. } | Verb::Hold { .. });
         prop_assert_eq!(written(verb, &lease, None, now).is_some(), over && takes);

@@ -8,6 +8,9 @@ pub(crate) const FIRST_ADMIN: u32 = 10;
 /// Uids and nonces are counted from here.
 pub(crate) const FIRST_FRESH: u32 = 100;
 
+/// An id that is nobody's.
+pub(crate) const NO_ID: Id = Id(FIRST_FRESH);
+
 /// A holder as a reader sees it; on the wire its kind shows in how it begins.
 pub(crate) fn holder(id: Id) -> Holder {
     Holder {
@@ -145,10 +148,13 @@ pub(crate) fn applied(write: &Write, on: Option<&Lease>, uid: Id, version: Versi
         duration: 0,
         transitions: 0,
         nonce: None,
+        ended: None,
         elected: false,
         deleting: false,
         foreign: false,
     });
+    // The mark of whom this ends, who may not know yet that it was theirs.
+    let ended = before.nonce.filter(|_| before.holder.is_some());
     let kept = Lease { version, ..before };
     match *write {
         Write::Acquire {
@@ -164,6 +170,7 @@ pub(crate) fn applied(write: &Write, on: Option<&Lease>, uid: Id, version: Versi
             duration,
             transitions,
             nonce: Some(nonce),
+            ended: ended.or(before.ended),
             ..kept
         },
         Write::Renew { at, duration, .. } => Lease {
@@ -176,6 +183,7 @@ pub(crate) fn applied(write: &Write, on: Option<&Lease>, uid: Id, version: Versi
             renewed: Some(renewed),
             duration: 1,
             nonce: None,
+            ended: ended.or(before.ended),
             ..kept
         },
     }

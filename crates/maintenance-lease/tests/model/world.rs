@@ -1,12 +1,13 @@
 //! Clients around one Lease, and a network that loses answers and delivers late.
 
+use maintenance_lease::protocol::transition::HOLD_SECONDS;
 use maintenance_lease::protocol::{
-    Acquisition, Candidacy, Clocks, Decision, Expiry, Id, Instant, Keeper, Lease, Loss, Now,
-    Outcome, Refusal, Span, Terms, Verb, Waiter, Write, deadline, decide, judge,
+    Acquisition, Attempt, Candidacy, Expiry, Id, Instant, Keeper, Lease, Loss, Now, Outcome, Span,
+    Terms, Verb, Waiter, Write, WriteLoop, deadline, judge,
 };
 
-use crate::client::{Client, Contender, Flaw, Move, Role, Sent};
-use crate::store::Store;
+use crate::client::{Changing, Client, Contender, Flaw, Heard, Moment, Move, Role};
+use crate::store::{NO_ID, Store};
 
 pub(crate) const CLIENTS: usize = 3;
 
@@ -24,6 +25,8 @@ pub(crate) struct World {
     pub(crate) breaks: u8,
     /// How often machines may stand still yet.
     pub(crate) halts: u8,
+    /// How many answers may be another's than the server's yet.
+    pub(crate) foreign: u8,
     /// The first step that should never have been taken.
     pub(crate) flaw: Option<Flaw>,
 }
@@ -41,7 +44,9 @@ pub(crate) struct Setting {
 
 impl Setting {
     /// How a client tries to take the Lease, as it has `seen` it.
-    pub(crate) fn bid(&self, nonce: Id, seen: Option<&Lease>) -> Verb {
+    pub(crate) fn bid(&self, seen: Option<&Lease>) -> Verb {
+        // Every event marks what it decides.
+        let nonce = NO_ID;
         let duration = self.terms.duration;
         match self.expiry {
             Expiry::ServerTime => Verb::Acquire {
@@ -73,7 +78,7 @@ pub(crate) struct Request {
 pub(crate) enum Asked {
     Read,
     Write {
-        sent: Sent,
+        sent: Attempt,
         /// The acquisition of another that it was confirmed to break.
         breaks: Option<Acquisition>,
     },
@@ -99,16 +104,14 @@ impl World {
             confirmed: None,
             breaks: u8::MAX,
             halts: u8::MAX,
+            foreign: u8::MAX,
             flaw: None,
         }
     }
 
     /// An estimate of the server's time that errs by this.
     pub(crate) fn estimate(&self, earliest: Span, latest: Span) -> Now {
-        Now {
-            earliest: self.now + earliest,
-            latest: self.now + latest,
-        }
+        Now::between(self.now + earliest, self.now + latest)
     }
 
     /// The clients whose work may be running, but for those whose lock was broken.
@@ -138,6 +141,13 @@ impl World {
         })
     }
 
+    /// Nobody works after a standstill before having read that the Lease is still their own.
+    pub(crate) fn nobody_works_in_doubt(&self) -> bool {
+        self.clients
+            .iter()
+            .all(|client| client.heard == Heard::TheLease || client.works_under().is_none())
+    }
+
     /// Who declared that another took the Lease, released or deleted it, is right.
     pub(crate) fn no_loss_is_imagined(&self) -> bool {
         let standing = self.store.lease.and_then(|lease| lease.acquisition());
@@ -164,13 +174,6 @@ impl World {
         self.clients[who].role == Role::Idle && !self.is_busy(who)
     }
 
-    fn clocks(&self, who: usize, server: Now) -> Clocks {
-        Clocks {
-            boot: self.clients[who].boot,
-            server,
-        }
-    }
-
     /// Time passes, for all whose machines run.
     pub(crate) fn tick(&mut self, span: Span) {
         self.now = self.now + span;
@@ -186,11 +189,7 @@ impl World {
             true => waiter.or_own(self.clients[who].caller),
             false => waiter,
         };
-        self.clients[who].role = Role::Waiting(Contender {
-            waiter,
-            open: None,
-            jumped: false,
-        });
+        self.clients[who].becomes(Role::Waiting(Contender::new(waiter)));
         self.run(who, server, setting);
     }
 
@@ -200,39 +199,84 @@ impl World {
         self.clients[who].halted = true;
     }
 
-    /// A client stops waiting; what it sent may land yet.
+    /// A client's machine goes on. What it awaited it listens to no longer.
+    pub(crate) fn resume(&mut self, who: usize) {
+        self.input(who, Client::resume);
+        self.abandon(who);
+    }
+
+    /// A client's machine goes on, and an answer to what it sent before is there.
+    pub(crate) fn resume_to(&mut self, index: usize, server: Now, setting: &Setting) {
+        let request = self.requests[index];
+        self.input(request.who, Client::resume);
+        self.requests.remove(index);
+        self.hear(request, server, setting);
+        self.abandon(request.who);
+    }
+
+    /// A client ends what it is at; what it sent may land yet.
     pub(crate) fn give_up(&mut self, who: usize) {
-        self.clients[who].role = Role::Idle;
+        self.clients[who].becomes(Role::Idle);
         self.abandon(who);
     }
 
     /// A client is scheduled.
     pub(crate) fn run(&mut self, who: usize, server: Now, setting: &Setting) {
-        let clocks = self.clocks(who, server);
+        let next = self.scheduled(who, server, setting);
+        self.act(who, next, server, setting);
+    }
+
+    /// A client is scheduled, and reads something that is not of the server. Says whether it did read.
+    pub(crate) fn misread(&mut self, who: usize, server: Now, setting: &Setting) -> bool {
+        let next = self.scheduled(who, server, setting);
+        if let Move::Check = next {
+            self.abandon(who);
+        }
+        self.foreign -= 1;
+        let clocks = self.clients[who].clocks(server);
+        self.input(who, |client| client.unread(clocks));
+        matches!(next, Move::Read | Move::Check)
+    }
+
+    fn scheduled(&mut self, who: usize, server: Now, setting: &Setting) -> Move {
         let busy = self.is_busy(who);
-        let nonce = self.store.fresh_id();
-        let next = self.input(who, |client| client.run(clocks, busy, (setting, nonce)));
+        self.hand(who, server, setting, |client, moment| {
+            client.run(busy, moment)
+        })
+    }
+
+    /// What a client does is carried out.
+    fn act(&mut self, who: usize, next: Move, server: Now, setting: &Setting) {
         match next {
-            Ok(Move::Nothing) => {}
-            Ok(Move::Read) if setting.slow => self.send(who, Asked::Read),
-            Ok(Move::Read) => self.look(who, self.store.lease, server, setting),
-            Ok(Move::Write(sent)) => self.send(who, Asked::Write { sent, breaks: None }),
-            Err(flaw) => self.flaw = self.flaw.or(Some(flaw)),
+            Move::Nothing => {}
+            Move::Write(sent) => self.write(who, sent),
+            Move::Check => {
+                self.abandon(who);
+                self.act(who, Move::Read, server, setting);
+            }
+            Move::Read if setting.slow => self.send(who, Asked::Read),
+            Move::Read => {
+                self.clients[who].hears(Heard::TheLease);
+                self.look(who, self.store.lease, server, setting);
+            }
         }
     }
 
     /// A holder's work is over, and it gives the lease back.
     pub(crate) fn give_back(&mut self, who: usize) {
-        if let Some(of) = self.clients[who].keeper().map(Keeper::acquisition) {
-            self.clients[who].role = Role::Leaving(of);
+        let client = &mut self.clients[who];
+        if let Some(of) = client.keeper().map(Keeper::acquisition) {
+            client.becomes(Role::Changing(Changing {
+                steps: WriteLoop::new(Verb::Release, client.caller, Some(of)),
+                breaks: None,
+            }));
             self.abandon(who);
         }
     }
 
     /// The work of a client whose lease was lost is over.
     pub(crate) fn stop(&mut self, who: usize) {
-        self.clients[who].role = Role::Idle;
-        self.abandon(who);
+        self.give_up(who);
     }
 
     /// An administrator looks, is asked whether to break what stands there, and says yes.
@@ -247,31 +291,18 @@ impl World {
         verb: Verb,
         seen: Option<&Lease>,
         server: Now,
-    ) -> Result<(), Refusal> {
-        let clocks = self.clocks(who, server);
-        let meant = self.confirmed.filter(|_| breaks(verb));
-        let caller = self.clients[who].caller;
-        let Decision::Write(write) = decide(verb, caller, seen, meant, server)? else {
-            return Ok(());
+        setting: &Setting,
+    ) {
+        let breaks = self.confirmed.filter(|_| breaks(verb));
+        let changing = Changing {
+            steps: WriteLoop::new(verb, self.clients[who].caller, breaks),
+            breaks,
         };
-        if let Write::Release { of, .. } = write
-            && self.clients[who].owns(of.holder)
-        {
-            self.clients[who].role = Role::Idle;
-        }
-        let sent = Sent {
-            write,
-            on: seen.copied(),
-            at: clocks.boot,
-        };
-        self.send(
-            who,
-            Asked::Write {
-                sent,
-                breaks: meant,
-            },
-        );
-        Ok(())
+        let next = self.hand(who, server, setting, |client, moment| {
+            client.becomes(Role::Idle);
+            client.change(changing, seen, moment)
+        });
+        self.act(who, next, server, setting);
     }
 
     /// A request arrives: it is carried out, or conflicts.
@@ -288,7 +319,7 @@ impl World {
                             self.break_lock(before);
                         }
                         let lease = self.store.lease.expect("something landed");
-                        self.grant(request.who, &sent, &lease);
+                        self.landed(request.who, &sent, &lease);
                         Answer::Landed(lease)
                     }
                 }
@@ -311,16 +342,47 @@ impl World {
     /// The answer to a request arrives.
     pub(crate) fn answer(&mut self, index: usize, server: Now, setting: &Setting) {
         let request = self.requests.remove(index);
-        let (who, terms) = (request.who, setting.terms);
-        let clocks = self.clocks(who, server);
-        match (request.asked, request.answer.expect("it was served")) {
-            (_, Answer::Seen(lease)) => self.look(who, lease, server, setting),
-            (Asked::Write { sent, .. }, Answer::Landed(lease)) => {
-                self.input(who, |client| client.answered(&sent, &lease, clocks, terms));
+        self.clients[request.who].hears(match request.answer {
+            Some(Answer::Seen(_) | Answer::Landed(_)) => Heard::TheLease,
+            Some(Answer::Conflict) | None => Heard::TheTime,
+        });
+        self.hear(request, server, setting);
+    }
+
+    /// Whether this is a write that would be carried out if it arrived now.
+    pub(crate) fn may_be_carried_out(&self, index: usize) -> bool {
+        let request = &self.requests[index];
+        request.answer.is_none()
+            && matches!(request.asked, Asked::Write { sent, .. } if self.store.is_at(sent.on.as_ref()))
+    }
+
+    /// What a client sent is carried out, and something on the way that sends it again tells of the
+    /// second time only.
+    pub(crate) fn serve_twice(&mut self, index: usize) {
+        self.foreign -= 1;
+        self.serve(index);
+        self.requests[index].answer = Some(Answer::Conflict);
+    }
+
+    /// Something that is not the server answers in its place, without a date; the request may arrive yet.
+    pub(crate) fn answer_falsely(&mut self, index: usize, server: Now) {
+        self.foreign -= 1;
+        let who = self.requests[index].who;
+        self.time_out(who, server);
+    }
+
+    fn hear(&mut self, request: Request, server: Now, setting: &Setting) {
+        let who = request.who;
+        let clocks = self.clients[who].clocks(server);
+        match request.answer.expect("it was served") {
+            Answer::Seen(lease) => self.look(who, lease, server, setting),
+            Answer::Landed(lease) => {
+                let next = self.hand(who, server, setting, |client, moment| {
+                    client.answered(&lease, moment)
+                });
+                self.act(who, next, server, setting);
             }
-            (_, Answer::Landed(_) | Answer::Conflict) => {
-                self.input(who, |client| client.conflicted(clocks));
-            }
+            Answer::Conflict => self.input(who, |client| client.conflicted(clocks)),
         }
     }
 
@@ -329,20 +391,22 @@ impl World {
         let Some(index) = self.awaited(who) else {
             return;
         };
-        let clocks = self.clocks(who, server);
+        let clocks = self.clients[who].clocks(server);
         let request = self.requests[index];
         self.abandon(who);
         self.input(who, |client| match request.asked {
             Asked::Read => client.unread(clocks),
-            Asked::Write { sent, .. } => client.unanswered(&sent, clocks),
+            Asked::Write { .. } => client.unanswered(clocks),
         });
     }
 
     /// A watch shows the newest event, or the one before it.
-    pub(crate) fn watch(&mut self, who: usize, event: usize, server: Now) {
-        let clocks = self.clocks(who, server);
+    pub(crate) fn watch(&mut self, who: usize, event: usize, server: Now, setting: &Setting) {
         if let Some(event) = self.store.events[event] {
-            self.input(who, |client| client.watched(&event, clocks));
+            let next = self.hand(who, server, setting, |client, moment| {
+                client.watched(&event, moment)
+            });
+            self.act(who, next, server, setting);
         }
     }
 
@@ -354,35 +418,39 @@ impl World {
     }
 
     fn look(&mut self, who: usize, lease: Option<Lease>, server: Now, setting: &Setting) {
-        let clocks = self.clocks(who, server);
-        let terms = setting.terms;
-        let open = self.open(who);
-        let next = self.input(who, |client| client.read(lease.as_ref(), clocks, terms));
-        if let Some(open) = open
-            && self.clients[who].is_waiting()
-            && self.open(who).is_none()
-            && self.may_land(&open)
-        {
-            self.flaw = Some(Flaw::Misjudged);
-        }
-        if let Some(sent) = next {
-            self.send(who, Asked::Write { sent, breaks: None });
-        }
+        let next = self.hand(who, server, setting, |client, moment| {
+            client.read(lease.as_ref(), moment)
+        });
+        self.act(who, next, server, setting);
     }
 
-    fn open(&self, who: usize) -> Option<Sent> {
-        match &self.clients[who].role {
-            Role::Waiting(contender) => contender.open,
-            _ => None,
-        }
-    }
-
-    fn may_land(&self, open: &Sent) -> bool {
+    /// Whether a write may be carried out yet.
+    fn may_land(&self, open: &Attempt) -> bool {
         self.store.is_at(open.on.as_ref())
             && self.requests.iter().any(|request| {
-                matches!(request.asked, Asked::Write { sent, .. } if sent.write == open.write)
+                matches!(request.asked, Asked::Write { sent, .. } if is_copy(&sent, open))
                     && request.answer.is_none()
             })
+    }
+
+    /// Hands something to a client, which says what it does next.
+    fn hand(
+        &mut self,
+        who: usize,
+        server: Now,
+        setting: &Setting,
+        hand: impl FnOnce(&mut Client, Moment<'_>) -> Result<Move, Flaw>,
+    ) -> Move {
+        let moment = Moment {
+            clocks: self.clients[who].clocks(server),
+            nonce: self.store.fresh_id(),
+            setting,
+        };
+        let next = self.input(who, |client| hand(client, moment));
+        next.unwrap_or_else(|flaw| {
+            self.flaw = self.flaw.or(Some(flaw));
+            Move::Nothing
+        })
     }
 
     /// Hands something to a client, and sees to what must hold at every such step.
@@ -390,12 +458,39 @@ impl World {
         let client = &mut self.clients[who];
         let is_lost = |client: &Client| client.keeper().map(|keeper| keeper.loss().is_some());
         let before = is_lost(client);
+        let open: Vec<Attempt> = client.unsettled().collect();
         let result = hand(client);
         if before == Some(true) && is_lost(client) == Some(false) {
             self.flaw = Some(Flaw::Revived);
         }
         client.wake_work();
+        let client = &self.clients[who];
+        if client.waits_for_itself() {
+            self.flaw = self.flaw.or(Some(Flaw::Unrecognised));
+        }
+        let is_open = |open: &Attempt| client.unsettled().any(|sent| is_copy(&sent, open));
+        let is_acquisition = |open: &&Attempt| matches!(open.write, Write::Acquire { .. });
+        let settled = open
+            .iter()
+            .filter(is_acquisition)
+            .filter(|open| !is_open(open));
+        if client.is_waiting() && settled.into_iter().any(|open| self.may_land(open)) {
+            self.flaw = self.flaw.or(Some(Flaw::Misjudged));
+        }
         result
+    }
+
+    fn write(&mut self, who: usize, mut sent: Attempt) {
+        if let Write::Acquire { transitions, .. } = &mut sent.write
+            && *transitions == LOST_COUNT
+        {
+            *transitions = next_transition(sent.on.as_ref());
+        }
+        let breaks = match &self.clients[who].role {
+            Role::Changing(changing) => changing.breaks,
+            Role::Idle | Role::Waiting(_) | Role::Holding(_) => None,
+        };
+        self.send(who, Asked::Write { sent, breaks });
     }
 
     fn send(&mut self, who: usize, asked: Asked) {
@@ -417,9 +512,15 @@ impl World {
         });
     }
 
-    fn grant(&mut self, who: usize, sent: &Sent, lease: &Lease) {
+    /// What a client sent was carried out, whether it hears of it or not.
+    fn landed(&mut self, who: usize, sent: &Attempt, lease: &Lease) {
+        let client = &mut self.clients[who];
+        if let Write::Acquire { nonce, .. } = sent.write
+            && client.unsettled().any(|open| is_copy(&open, sent))
+        {
+            client.landed = Some(nonce);
+        }
         if let Write::Acquire { .. } | Write::Renew { .. } = sent.write {
-            let client = &mut self.clients[who];
             client.granted = client.granted.max(Some(deadline(sent.at, lease.duration)));
         }
     }
@@ -437,7 +538,11 @@ impl World {
                     .keeper()
                     .filter(|keeper| keeper.acquisition() == of)
                     .map(Keeper::deadline);
-                client.broken = believed.max(client.granted).map(|until| (of, until));
+                // It may have just read that its own hold stands there, which has no end.
+                let enters = client.is_waiting() && of.holder == client.caller.hold_identity;
+                let entered = enters.then(|| deadline(client.boot, HOLD_SECONDS));
+                let until = believed.max(client.granted).max(entered);
+                client.broken = until.map(|until| (of, until));
             }
         }
     }
@@ -454,8 +559,27 @@ pub(crate) fn breaks(verb: Verb) -> bool {
 }
 
 /// Whether a write has landed, as far as anybody can tell from the Lease.
-pub(crate) fn landed(sent: &Sent, lease: Option<&Lease>) -> bool {
+pub(crate) fn landed(sent: &Attempt, lease: Option<&Lease>) -> bool {
     judge(&sent.write, sent.on.as_ref(), lease) == Outcome::Landed
+}
+
+/// Whether these are copies of one write, which may carry different times.
+fn is_copy(one: &Attempt, other: &Attempt) -> bool {
+    match (one.write, other.write) {
+        (Write::Acquire { nonce, .. }, Write::Acquire { nonce: other, .. }) => nonce == other,
+        (one, other) => one == other,
+    }
+}
+
+/// Stands for the count that a write makes while nobody looks at it.
+pub(crate) const LOST_COUNT: u32 = u32::MAX;
+
+fn next_transition(on: Option<&Lease>) -> u32 {
+    match on {
+        Some(lease) if lease.transitions == i32::MAX as u32 => 0,
+        Some(lease) => lease.transitions + 1,
+        None => 1,
+    }
 }
 
 /// A holder that is no administrator.

@@ -64,10 +64,7 @@ mod tests {
 
     #[test]
     fn the_earliest_clock_says_whether_grace_is_over() {
-        let now = Now {
-            earliest: NOW,
-            latest: NOW + Span::seconds(60),
-        };
+        let now = Now::between(NOW, NOW + Span::seconds(60));
         let pod = PodSight {
             ends: Some(NOW + Span::seconds(5)),
             ..pod()

@@ -85,9 +85,8 @@ mod tests {
 
     #[test]
     fn a_hook_may_run_until_its_time_is_over_by_the_slowest_clock() {
-        let at = |earliest, latest| Now {
-            earliest: Instant::from_micros(earliest),
-            latest: Instant::from_micros(latest),
+        let at = |earliest, latest| {
+            Now::between(Instant::from_micros(earliest), Instant::from_micros(latest))
         };
         assert!(attempt().may_run(at(65_000_000, 70_000_000)));
         assert!(!attempt().may_run(at(65_000_001, 70_000_000)));

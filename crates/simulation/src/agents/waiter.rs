@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use maintenance_lease::env::Env as _;
-use maintenance_lease::{Change, Error, Guarded, HeldLease, Keep, LostBy, Release};
+use maintenance_lease::{Change, Guarded, HeldLease, LostBy, Release};
 
 use super::{Agent, acquisition};
-use crate::history::{Acquisition, BeliefId, Call, ClientId, Ending, Event, Recorder};
+use crate::history::{Acquisition, BeliefId, Call, ClientId, Ending, Ends, Event, Recorder};
 
 pub(super) async fn live(agent: &mut Agent, leads: bool) {
     loop {
@@ -26,7 +26,7 @@ pub(super) async fn live(agent: &mut Agent, leads: bool) {
 }
 
 /// Waits until it is acquired, or until patience is over.
-async fn wait(agent: &mut Agent, node: &Arc<str>, seconds: u32) -> Option<Change> {
+pub(super) async fn wait(agent: &mut Agent, node: &Arc<str>, seconds: u32) -> Option<Change> {
     let patience = match agent.rng.u8(..4) {
         0 => agent.rng.u64(100..20_000),
         _ => 3_600_000,
@@ -60,22 +60,21 @@ async fn wait(agent: &mut Agent, node: &Arc<str>, seconds: u32) -> Option<Change
 /// Works under what was acquired.
 async fn work(agent: &mut Agent, node: &Arc<str>, acquired: &Change, leads: bool) {
     let stop = Duration::from_millis(agent.rng.u64(50..1_000));
-    let Ok(held) = agent.maintenance.keep(acquired, &Keep::new().stop(stop)) else {
-        // The webhook left too little time; it runs out.
-        return;
-    };
-    let Some(acquisition) = held
-        .standing()
-        .lease
-        .holder()
-        .and(acquisition(&held.standing().lease))
-    else {
-        return;
-    };
     let millis = if leads {
         3_600_000
     } else {
         agent.rng.u64(100..25_000)
+    };
+    // Else the webhook left too little time; it runs out.
+    if let Ok(held) = agent.keep(acquired, stop).await {
+        guard(agent, node, held, millis).await;
+    }
+}
+
+/// Works for so long, or for as long as it is held.
+pub(super) async fn guard(agent: &mut Agent, node: &Arc<str>, held: HeldLease, millis: u64) {
+    let Some(acquisition) = acquisition(&held.standing().lease) else {
+        return;
     };
     let work = Work {
         client: agent.client,
@@ -101,15 +100,19 @@ async fn work(agent: &mut Agent, node: &Arc<str>, acquired: &Change, leads: bool
     }
 }
 
-async fn give_back(agent: &Agent, node: &Arc<str>, held: HeldLease, acquisition: Acquisition) {
+pub(super) async fn give_back(
+    agent: &Agent,
+    node: &Arc<str>,
+    held: HeldLease,
+    acquisition: Acquisition,
+) {
     let op = agent.called(node, Call::Release(Some(acquisition)));
     let result = held.release().await;
     agent.machine.set_op(None);
     let ending = match result {
         Ok(Some(change)) => super::ending(&change),
         Ok(None) => Ending::Nothing,
-        Err(error @ Error::Unknown { .. }) => Ending::Unknown(error.to_string()),
-        Err(error) => Ending::Refused(error.to_string()),
+        Err(error) => super::failure(&error),
     };
     agent.recorder.record(Event::Returned { op, ending });
 }
@@ -148,7 +151,7 @@ impl Future for Work {
                     client: self.client,
                     node: self.node.clone(),
                     acquisition: self.acquisition.clone(),
-                    until: None,
+                    ends: Ends::Guard,
                 });
                 self.belief = Some(belief);
             }

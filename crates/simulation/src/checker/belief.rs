@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::digest::{Belief, Commit, Digest};
-use super::{Rule, Violation};
-use crate::history::{Acquisition, ClientId, Record};
+use super::{CLOCK_BUDGET, Rule, Violation};
+use crate::history::{Acquisition, ClientId, Freeze, Record};
 use crate::time::Time;
-
-/// How far clients' estimates of the server's time may be apart.
-const CLOCK_BUDGET: Duration = Duration::from_secs(3);
 
 /// A belief rests on a committed write, from before it was sent until its duration later.
 pub(super) fn founded(digest: &Digest, violations: &mut Vec<Violation>) {
@@ -51,11 +48,11 @@ fn ground(digest: &Digest, client: ClientId, sent: Time, commit: &Commit) -> (Ti
     let seconds = commit.after.as_ref().map_or(0, |after| after.duration);
     let length = Duration::from_secs(seconds.into());
     // Clocks drift, and count in whole microseconds.
-    let end = sent + length + length / 2_000 + Duration::from_millis(2);
-    let paused = |&(whose, at): &(ClientId, Time)| whose == client && sent <= at && at <= end;
-    if digest.pauses.iter().any(paused) {
+    let end = sent + length + length / 1_000 + Duration::from_millis(2);
+    let mut stood_still = digest.stood_still(client, sent, end);
+    if stood_still.any(|still| matches!(still.how, Freeze::Paused | Freeze::Halted)) {
         // Its boot clock says nothing any more; it goes by the server's time, as far as that is known.
-        (sent, end + CLOCK_BUDGET)
+        (sent, end + CLOCK_BUDGET + digest.stepped_back_since(sent))
     } else {
         (sent, end)
     }
@@ -111,7 +108,7 @@ fn overlap(one: &Belief, other: &Belief) -> Option<Time> {
 }
 
 /// When each acquisition was broken: on purpose, or from outside.
-fn broken(digest: &Digest) -> BTreeMap<Acquisition, Time> {
+pub(super) fn broken(digest: &Digest) -> BTreeMap<Acquisition, Time> {
     let mut broken = BTreeMap::new();
     for commit in &digest.commits {
         let Some(standing) = commit.acquisition_before() else {

@@ -1,12 +1,17 @@
 //! A history, sorted by what belongs together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::history::{
-    Acquisition, BeliefId, Call, ClientId, Ending, Entry, Event, Freeze, OpId, Record, RequestId,
+    Acquisition, BeliefId, Call, ClientId, Ending, Ends, Entry, Event, Freeze, OpId, Record,
+    RequestId,
 };
 use crate::time::Time;
+
+/// How often keepers look at the clocks, and a little more.
+pub(super) const LOOK: Duration = Duration::from_millis(1_100);
 
 /// A change of a Lease.
 pub(super) struct Commit {
@@ -42,6 +47,12 @@ pub(super) struct Request {
     pub(super) client: ClientId,
     pub(super) op: Option<OpId>,
     pub(super) sent: Time,
+    /// The node whose Lease it is about, where it is about one alone.
+    pub(super) node: Option<Arc<str>>,
+    /// It watches.
+    pub(super) watches: bool,
+    /// When the server's own answer came back whole.
+    pub(super) answered: Option<Time>,
 }
 
 /// A call of a client's.
@@ -51,6 +62,41 @@ pub(super) struct Op {
     pub(super) call: Call,
     pub(super) called: Time,
     pub(super) returned: Option<(Time, Ending)>,
+}
+
+impl Op {
+    /// It has to do with this node.
+    pub(super) fn is_about(&self, node: &Arc<str>) -> bool {
+        match &self.call {
+            Call::AcquireAll(nodes, _) => nodes.contains(node),
+            _ => self.node == *node,
+        }
+    }
+}
+
+/// What a client says of the server's time.
+pub(super) struct Known {
+    pub(super) at: Time,
+    pub(super) client: ClientId,
+    pub(super) earliest: i64,
+    pub(super) latest: Option<i64>,
+}
+
+/// A time in which a machine stood still.
+pub(super) struct Standstill {
+    pub(super) client: ClientId,
+    pub(super) how: Freeze,
+    pub(super) from: Time,
+    /// When it went on.
+    pub(super) to: Time,
+}
+
+/// What a client was told all Leases are.
+pub(super) struct Listed {
+    pub(super) at: Time,
+    pub(super) client: ClientId,
+    pub(super) since: Time,
+    pub(super) nodes: Vec<Arc<str>>,
 }
 
 /// What a client was told of an acquisition that it kept.
@@ -67,7 +113,12 @@ pub(super) struct Belief {
     pub(super) node: Arc<str>,
     pub(super) acquisition: Acquisition,
     pub(super) spans: Vec<(Time, Time)>,
-    until: Option<Time>,
+    pub(super) ends: Ends,
+    pub(super) begun: Time,
+    /// When its client ended it, or was ended.
+    pub(super) over_at: Option<Time>,
+    /// When it was acted on.
+    pub(super) acts: Vec<Time>,
     /// When it was acted on last.
     acted: Time,
     /// Its client's timers stood still meanwhile. They end too late from there on; that no step is
@@ -75,7 +126,6 @@ pub(super) struct Belief {
     timers_late: bool,
     /// The span that goes on.
     open: Option<Time>,
-    over: bool,
 }
 
 /// Everything, by its number.
@@ -85,15 +135,25 @@ pub(super) struct Digest {
     pub(super) requests: BTreeMap<RequestId, Request>,
     pub(super) ops: BTreeMap<OpId, Op>,
     pub(super) beliefs: BTreeMap<BeliefId, Belief>,
-    /// Whose boot clock stood still, and since when.
-    pub(super) pauses: Vec<(ClientId, Time)>,
+    pub(super) standstills: Vec<Standstill>,
+    /// When each client's latest process began.
+    pub(super) lives: Vec<(ClientId, Time)>,
+    /// The clocks of the API servers, and since when.
+    pub(super) server_clocks: Vec<(Time, Vec<i64>)>,
+    pub(super) known: Vec<Known>,
+    pub(super) listed: Vec<Listed>,
+    /// Requests to which something else happened than an answer.
+    pub(super) mishaps: BTreeSet<RequestId>,
+    pub(super) healed: Option<Time>,
+    pub(super) panics: Vec<(Time, ClientId)>,
     pub(super) identities: BTreeMap<ClientId, Arc<str>>,
     /// Losses by something that happened.
     pub(super) losses: Vec<Loss>,
-    /// When clients that wait must be in, and which wait, since when, until when.
-    pub(super) due: Option<Time>,
+    /// When clients that wait must be in, and when they were.
     pub(super) waits: BTreeMap<ClientId, (Time, Option<Time>)>,
     pub(super) end: Time,
+    /// Whose clocks all stood still: since when it goes on, and when an answer showed what happened.
+    unaware: BTreeMap<ClientId, (Time, Option<Time>)>,
 }
 
 impl Digest {
@@ -125,13 +185,47 @@ impl Digest {
         for belief in digest.beliefs.values_mut() {
             belief.close(end);
         }
+        for standstill in &mut digest.standstills {
+            standstill.to = standstill.to.min(end);
+        }
         digest
     }
 
     /// The call that made a change, if a call did.
     pub(super) fn op_of(&self, commit: &Commit) -> Option<(OpId, &Op)> {
-        let op = self.requests.get(&commit.by?)?.op?;
-        Some((op, self.ops.get(&op)?))
+        let id = self.requests.get(&commit.by?)?.op?;
+        // What is kept is renewed during calls for other nodes, too.
+        let op = self.ops.get(&id).filter(|op| op.is_about(&commit.node))?;
+        Some((id, op))
+    }
+
+    /// What this client's clocks went through between two times.
+    pub(super) fn stood_still(
+        &self,
+        client: ClientId,
+        from: Time,
+        to: Time,
+    ) -> impl Iterator<Item = &Standstill> {
+        let within = move |still: &&Standstill| {
+            still.client == client && still.from <= to && still.to >= from
+        };
+        self.standstills.iter().filter(within)
+    }
+
+    /// By how much the clocks of the API servers were stepped back since `at`.
+    pub(super) fn stepped_back_since(&self, at: Time) -> Duration {
+        let first = |ahead: &[i64]| ahead.first().copied().unwrap_or(0);
+        let last = self.server_clocks.last();
+        let last = last.map_or(0, |(_, ahead)| first(ahead));
+        let back = first(self.servers_ahead(at)) - last;
+        Duration::from_micros(u64::try_from(back).unwrap_or(0))
+    }
+
+    /// How far the clocks of the API servers were ahead at `at`.
+    pub(super) fn servers_ahead(&self, at: Time) -> &[i64] {
+        let since = |(since, _): &&(Time, Vec<i64>)| *since <= at;
+        let clocks = self.server_clocks.iter().rfind(since);
+        clocks.map_or(&[0], |(_, ahead)| ahead)
     }
 
     /// A write takes effect after the call that it belongs to ended.
@@ -168,10 +262,18 @@ impl Digest {
         match event {
             Event::Lives { client, identity } => {
                 self.identities.insert(*client, identity.clone());
+                self.lives.push((*client, at));
+                self.unaware.remove(client);
             }
             Event::Froze { client, how } => {
-                if *how == Freeze::Paused {
-                    self.pauses.push((*client, at));
+                self.standstills.push(Standstill {
+                    client: *client,
+                    how: *how,
+                    from: at,
+                    to: Time::NEVER,
+                });
+                if *how == Freeze::Halted {
+                    self.unaware.insert(*client, (at, None));
                 }
                 for belief in self.of_client(*client) {
                     belief.close(at);
@@ -179,14 +281,21 @@ impl Digest {
                 }
             }
             Event::Thawed { client } => {
+                let mut all = self.standstills.iter_mut().rev();
+                if let Some(still) = all.find(|still| still.client == *client) {
+                    still.to = at;
+                }
+                if let Some((since, None)) = self.unaware.get_mut(client) {
+                    *since = at;
+                }
                 for belief in self.of_client(*client) {
                     belief.thaw(at);
                 }
             }
+            Event::Panicked { client } => self.panics.push((at, *client)),
             Event::Crashed { client } => {
                 for belief in self.of_client(*client) {
-                    belief.close(at);
-                    belief.over = true;
+                    belief.end(at);
                 }
             }
             Event::Called {
@@ -215,7 +324,8 @@ impl Digest {
                 request,
                 client,
                 op,
-                ..
+                node,
+                what,
             } => {
                 self.requests.insert(
                     *request,
@@ -223,8 +333,25 @@ impl Digest {
                         client: *client,
                         op: *op,
                         sent: at,
+                        node: node.clone(),
+                        watches: what.ends_with(" watch"),
+                        answered: None,
                     },
                 );
+            }
+            Event::Answered { request } => {
+                let Some(request) = self.requests.get_mut(request) else {
+                    return;
+                };
+                request.answered = Some(at);
+                if let Some((since, noticed @ None)) = self.unaware.get_mut(&request.client)
+                    && request.sent >= *since
+                {
+                    *noticed = Some(at);
+                }
+            }
+            Event::Mishap { request, .. } => {
+                self.mishaps.insert(*request);
             }
             Event::Committed {
                 node,
@@ -252,8 +379,9 @@ impl Digest {
                 client,
                 node,
                 acquisition,
-                until,
+                ends,
             } => {
+                let is_aware = self.is_aware(*client, at);
                 self.beliefs.insert(
                     *belief,
                     Belief {
@@ -261,23 +389,31 @@ impl Digest {
                         node: node.clone(),
                         acquisition: acquisition.clone(),
                         spans: Vec::new(),
-                        until: *until,
+                        ends: *ends,
+                        begun: at,
+                        over_at: None,
+                        acts: vec![at],
                         acted: at,
                         timers_late: false,
-                        open: Some(at),
-                        over: false,
+                        open: is_aware.then_some(at),
                     },
                 );
             }
             Event::Acts { belief } => {
+                let client = self.beliefs.get(belief).map(|belief| belief.client);
+                let is_aware = client.is_some_and(|client| self.is_aware(client, at));
+                let late = client.is_some_and(|client| self.has_just_gone_on(client, at));
                 if let Some(belief) = self.beliefs.get_mut(belief) {
-                    belief.act(at);
+                    belief.acts.push(at);
+                    // What runs beside the keeper is stopped by its word.
+                    if is_aware && !(belief.ends == Ends::Word && late) {
+                        belief.act(at);
+                    }
                 }
             }
             Event::Ceases { belief, .. } => {
                 if let Some(belief) = self.beliefs.get_mut(belief) {
-                    belief.close(at);
-                    belief.over = true;
+                    belief.end(at);
                 }
             }
             Event::Lost {
@@ -296,14 +432,32 @@ impl Digest {
                     });
                 }
             }
-            Event::Healed { due } => self.due = Some(*due),
-            Event::Waits {
+            Event::ServerClocks { ahead } => self.server_clocks.push((at, ahead.clone())),
+            Event::Knows {
                 client,
-                done: false,
-            } => {
-                self.waits.insert(*client, (at, None));
+                earliest,
+                latest,
+            } => self.known.push(Known {
+                at,
+                client: *client,
+                earliest: *earliest,
+                latest: *latest,
+            }),
+            Event::Listed {
+                client,
+                since,
+                nodes,
+            } => self.listed.push(Listed {
+                at,
+                client: *client,
+                since: *since,
+                nodes: nodes.clone(),
+            }),
+            Event::Healed => self.healed = Some(at),
+            Event::Waits { client, due } => {
+                self.waits.insert(*client, (*due, None));
             }
-            Event::Waits { client, done: true } => {
+            Event::GotIn { client } => {
                 if let Some((_, got_in)) = self.waits.get_mut(client) {
                     *got_in = Some(at);
                 }
@@ -311,9 +465,26 @@ impl Digest {
             Event::Note(_)
             | Event::Struck { .. }
             | Event::Stepped { .. }
-            | Event::Mishap { .. }
             | Event::Served { .. } => {}
         }
+    }
+
+    /// Since all of its clocks stood still, an answer came that shows it, and its keepers had the time
+    /// to look at that.
+    fn is_aware(&self, client: ClientId, at: Time) -> bool {
+        self.unaware
+            .get(&client)
+            .is_none_or(|(_, noticed)| noticed.is_some_and(|noticed| noticed + LOOK < at))
+    }
+
+    /// A machine went on so short a while ago that its keepers did not look at the clocks yet.
+    pub(super) fn has_just_gone_on(&self, client: ClientId, at: Time) -> bool {
+        let of_client = |still: &&Standstill| still.client == client;
+        let last = self
+            .standstills
+            .iter()
+            .rfind(|still| of_client(still) && still.to <= at);
+        last.is_some_and(|still| at < still.to + LOOK)
     }
 
     fn of_client(&mut self, client: ClientId) -> impl Iterator<Item = &mut Belief> {
@@ -328,22 +499,35 @@ impl Belief {
     fn close(&mut self, at: Time) {
         if let Some(from) = self.open.take() {
             let end = if self.timers_late { self.acted } else { at };
-            let to = self.until.map_or(end, |until| until.min(at));
+            let to = self.until().map_or(end, |until| until.min(at));
             if from < to {
                 self.spans.push((from, to));
             }
         }
     }
 
+    fn until(&self) -> Option<Time> {
+        match self.ends {
+            Ends::Deadline(until) => Some(until),
+            Ends::Guard | Ends::Word => None,
+        }
+    }
+
+    /// It ends.
+    fn end(&mut self, at: Time) {
+        self.close(at);
+        self.over_at.get_or_insert(at);
+    }
+
     /// The machine goes on. Who goes by its own clock looks at it first; who acts says so.
     fn thaw(&mut self, at: Time) {
-        if !self.over && self.until.is_some_and(|until| until > at) {
+        if self.over_at.is_none() && self.until().is_some_and(|until| until > at) {
             self.open.get_or_insert(at);
         }
     }
 
     fn act(&mut self, at: Time) {
-        if !self.over {
+        if self.over_at.is_none() {
             self.acted = at;
             self.open.get_or_insert(at);
         }

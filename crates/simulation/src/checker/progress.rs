@@ -4,13 +4,10 @@ use super::digest::Digest;
 use super::{Rule, Violation};
 
 pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
-    let Some(due) = digest.due else {
-        return;
-    };
-    for (client, (_, got_in)) in &digest.waits {
-        if got_in.is_none_or(|at| at > due) {
+    for (client, (due, got_in)) in &digest.waits {
+        if got_in.is_none_or(|at| at > *due) {
             violations.push(Violation {
-                at: due,
+                at: *due,
                 rule: Rule::Progress,
                 what: match got_in {
                     Some(at) => format!("{client} got in only at {at}"),

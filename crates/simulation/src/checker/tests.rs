@@ -1,10 +1,13 @@
 //! Histories that are bad, each in one way, and good ones beside them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::outcomes::WATCHES;
 use super::{Rule, check};
 use crate::history::{
-    Acquisition, BeliefId, Call, ClientId, Ending, Entry, Event, Freeze, OpId, Record, RequestId,
+    Acquisition, BeliefId, Call, ClientId, Ending, Ends, Entry, Event, Fate, Freeze, OpId, Record,
+    RequestId,
 };
 use crate::time::{EPOCH, Time};
 
@@ -20,6 +23,8 @@ struct Story {
     requests: u32,
     ops: u32,
     lease: Option<Record>,
+    /// The node that all of it is about, unless that is "n".
+    node: Option<&'static str>,
 }
 
 impl Story {
@@ -36,6 +41,10 @@ impl Story {
             });
         }
         story
+    }
+
+    fn node(&self) -> Arc<str> {
+        self.node.unwrap_or("n").into()
     }
 
     fn at(&mut self, seconds: i64) -> &mut Self {
@@ -56,7 +65,7 @@ impl Story {
         self.happens(Event::Called {
             op,
             client,
-            node: "n".into(),
+            node: self.node(),
             call,
         });
         op
@@ -76,6 +85,7 @@ impl Story {
             request,
             client,
             op,
+            node: Some(self.node()),
             what: String::new(),
         });
         request
@@ -97,7 +107,7 @@ impl Story {
         self.lease.clone_from(&lease);
         let version = self.version;
         self.happens(Event::Committed {
-            node: "n".into(),
+            node: self.node(),
             version,
             lease,
         })
@@ -151,21 +161,49 @@ impl Story {
     }
 
     fn believes(&mut self, client: ClientId, acquisition: &Acquisition, seconds: u64) -> BeliefId {
+        let until = Time::from_micros(self.at * 1_000_000) + Duration::from_secs(seconds);
+        self.believes_as(client, acquisition, Ends::Deadline(until))
+    }
+
+    fn believes_as(&mut self, client: ClientId, acquisition: &Acquisition, ends: Ends) -> BeliefId {
         let number = self
             .entries
             .iter()
             .filter(|entry| matches!(entry.event, Event::Believes { .. }))
             .count();
         let belief = BeliefId(u32::try_from(number).expect("few"));
-        let until = Time::from_micros(self.at * 1_000_000) + Duration::from_secs(seconds);
         self.happens(Event::Believes {
             belief,
             client,
-            node: "n".into(),
+            node: self.node(),
             acquisition: acquisition.clone(),
-            until: Some(until),
+            ends,
         });
         belief
+    }
+
+    /// The server's answer to a request that changes nothing.
+    fn is_answered(&mut self, request: RequestId) -> &mut Self {
+        self.happens(Event::Answered { request })
+    }
+
+    /// What a client says of the server's time: so many microseconds ahead of the truth.
+    fn knows(&mut self, client: ClientId, earliest: i64, latest: i64) -> &mut Self {
+        let now = EPOCH + self.at * 1_000_000;
+        self.happens(Event::Knows {
+            client,
+            earliest: now + earliest,
+            latest: Some(now + latest),
+        })
+    }
+
+    /// Another story with the same beginning.
+    fn fork(&self) -> Self {
+        Self {
+            entries: self.entries.clone(),
+            lease: self.lease.clone(),
+            ..*self
+        }
     }
 
     /// The rules that it breaks.
@@ -235,7 +273,7 @@ fn but_not_on_renewals_that_nobody_committed() {
     let mut story = Story::begins();
     let acquisition = story.acquires(ALICE, ACQUIRE);
     story.at(9).believes(ALICE, &acquisition, 10);
-    assert_eq!(story.breaks(), [Rule::Founded]);
+    assert_eq!(story.breaks(), [Rule::Founded, Rule::Covered]);
 }
 
 #[test]
@@ -261,7 +299,7 @@ fn who_stands_still_does_not_act() {
         client: ALICE,
         node: "n".into(),
         acquisition,
-        until: None,
+        ends: Ends::Guard,
     });
     story.at(5).happens(Event::Froze {
         client: ALICE,
@@ -420,24 +458,390 @@ fn what_is_lost_is_lost() {
 #[test]
 fn who_waits_gets_in() {
     let mut story = Story::begins();
-    let due = Time::from_micros(20_000_000);
-    story.happens(Event::Healed { due });
+    story.happens(Event::Healed);
     story.happens(Event::Waits {
         client: ALICE,
-        done: false,
+        due: Time::from_micros(20_000_000),
     });
-    let mut late = Story {
-        entries: story.entries.clone(),
-        ..Story::default()
-    };
-    story.at(19).happens(Event::Waits {
-        client: ALICE,
-        done: true,
-    });
+    let mut late = story.fork();
+    story.at(19).happens(Event::GotIn { client: ALICE });
     assert_eq!(story.breaks(), []);
-    late.at(21).happens(Event::Waits {
-        client: ALICE,
-        done: true,
-    });
+    late.at(21).happens(Event::GotIn { client: ALICE });
     assert_eq!(late.breaks(), [Rule::Progress]);
+}
+
+/// What alice says of the server's time, after she heard of it; `clocks` are the API servers'.
+fn knowing(clocks: &[i64], earliest: i64, latest: i64) -> Vec<Rule> {
+    let mut story = Story::begins();
+    story.happens(Event::ServerClocks {
+        ahead: clocks.to_vec(),
+    });
+    // Before the first answer nobody knows better than their own clock.
+    story.knows(ALICE, 9_000_000_000, 9_000_000_000);
+    let request = story.at(1).sends(ALICE, None);
+    story
+        .is_answered(request)
+        .at(2)
+        .knows(ALICE, earliest, latest);
+    story.breaks()
+}
+
+#[test]
+fn an_interval_has_its_ends_in_order_and_some_servers_time_in_it() {
+    assert_eq!(knowing(&[0], -200_000, 300_000), []);
+    assert_eq!(knowing(&[0], 1, 0), [Rule::Interval]);
+    assert_eq!(knowing(&[0], 100_000, 300_000), [Rule::Interval], "ahead");
+    assert_eq!(
+        knowing(&[0], -300_000, -100_000),
+        [Rule::Interval],
+        "behind"
+    );
+    assert_eq!(
+        knowing(&[0, 900_000], 700_000, 950_000),
+        [],
+        "of the other server"
+    );
+    assert_eq!(
+        knowing(&[0], 1_200_000, 1_200_000),
+        [],
+        "a point of a narrow interval"
+    );
+    assert_eq!(
+        knowing(&[0], 1_500_000, 1_500_000),
+        [Rule::Interval],
+        "of none"
+    );
+}
+
+#[test]
+fn an_interval_from_before_a_pause_is_behind_until_something_is_heard() {
+    let mut story = Story::begins();
+    let request = story.sends(ALICE, None);
+    story.is_answered(request);
+    for event in [
+        Event::Froze {
+            client: ALICE,
+            how: Freeze::Paused,
+        },
+        Event::Thawed { client: ALICE },
+    ] {
+        story.at(story.at + 5).happens(event);
+    }
+    story.knows(ALICE, -5_000_000, -4_000_000);
+    let mut heard = story.fork();
+    assert_eq!(story.breaks(), []);
+    let request = heard.sends(ALICE, None);
+    heard
+        .is_answered(request)
+        .knows(ALICE, -5_000_000, -4_000_000);
+    assert_eq!(heard.breaks(), [Rule::Interval]);
+}
+
+#[test]
+fn a_lease_stands_for_as_long_as_its_holder_believes() {
+    let mut story = Story::begins();
+    let op = story.calls(ALICE, ACQUIRE);
+    let lease = Record {
+        // Written in the past.
+        renewed: Some(EPOCH - 4_000_000),
+        ..story.held(ALICE, 1)
+    };
+    let acquisition = lease.acquisition().expect("held");
+    story.writes(ALICE, Some(op), lease);
+    story.believes(ALICE, &acquisition, 9);
+    let mut longer = story.fork();
+    assert_eq!(story.breaks(), []);
+    longer.believes(ALICE, &acquisition, 10);
+    assert_eq!(longer.breaks(), [Rule::Covered]);
+}
+
+#[test]
+fn success_is_told_with_a_third_of_the_duration_left() {
+    for (seconds, broken) in [(6, &[][..]), (7, &[Rule::TimeLeft])] {
+        let mut story = Story::begins();
+        let op = story.calls(ALICE, ACQUIRE);
+        let lease = story.held(ALICE, 1);
+        let acquisition = lease.acquisition().expect("held");
+        story.writes(ALICE, Some(op), lease);
+        let fencing = story.version;
+        story.at(seconds).returns(
+            op,
+            Ending::Acquired {
+                acquisition,
+                fencing,
+                settled: true,
+            },
+        );
+        assert_eq!(story.breaks(), broken, "after {seconds} s");
+    }
+}
+
+/// Alice works under a lease, beside her keeper or guarded by it, and stands still from 2 to 4.
+fn paused(ends: Ends, how: Freeze) -> (Story, BeliefId) {
+    let mut story = Story::begins();
+    let acquisition = story.acquires(ALICE, ACQUIRE);
+    let belief = story.believes_as(ALICE, &acquisition, ends);
+    story.at(2).happens(Event::Froze { client: ALICE, how });
+    story.at(4).happens(Event::Thawed { client: ALICE });
+    (story, belief)
+}
+
+#[test]
+fn nothing_goes_on_after_a_pause_before_a_check_was_answered() {
+    let (mut story, belief) = paused(Ends::Guard, Freeze::Paused);
+    let mut checked = story.fork();
+    story.happens(Event::Acts { belief });
+    story.sends(ALICE, None);
+    story.happens(Event::Ceases { belief, why: "" });
+    assert_eq!(story.breaks(), [Rule::NoWorkInDoubt]);
+    let request = checked.sends(ALICE, None);
+    checked.at(5).is_answered(request);
+    checked.happens(Event::Acts { belief });
+    checked.happens(Event::Ceases { belief, why: "" });
+    assert_eq!(checked.breaks(), []);
+
+    let (mut story, belief) = paused(Ends::Guard, Freeze::Suspended);
+    story.happens(Event::Acts { belief });
+    story.happens(Event::Ceases { belief, why: "" });
+    assert_eq!(story.breaks(), [], "its boot clock went on");
+}
+
+#[test]
+fn what_runs_beside_its_keeper_is_stopped_when_that_looks_and_does_not_begin() {
+    let (mut story, belief) = paused(Ends::Word, Freeze::Paused);
+    story.at(5).sends(ALICE, None);
+    let mut late = story.fork();
+    story.happens(Event::Acts { belief });
+    story.happens(Event::Ceases { belief, why: "" });
+    assert_eq!(story.breaks(), []);
+    late.at(6).happens(Event::Acts { belief });
+    late.happens(Event::Ceases { belief, why: "" });
+    assert_eq!(late.breaks(), [Rule::NoWorkInDoubt]);
+
+    let mut story = Story::begins();
+    let acquisition = story.acquires(ALICE, ACQUIRE);
+    story.at(2).happens(Event::Froze {
+        client: ALICE,
+        how: Freeze::Paused,
+    });
+    story.at(4).happens(Event::Thawed { client: ALICE });
+    let belief = story.believes_as(ALICE, &acquisition, Ends::Word);
+    story.happens(Event::Ceases { belief, why: "" });
+    assert_eq!(story.breaks(), [Rule::NoWorkInDoubt], "it begins");
+}
+
+#[test]
+fn a_check_is_sent_at_once() {
+    for (at, broken) in [(6, &[][..]), (7, &[Rule::Checked])] {
+        let (mut story, belief) = paused(Ends::Guard, Freeze::Paused);
+        story.at(at).sends(ALICE, None);
+        story.happens(Event::Ceases { belief, why: "" });
+        assert_eq!(story.breaks(), broken, "at {at}");
+    }
+}
+
+#[test]
+fn who_cannot_know_of_a_halt_may_believe_until_something_is_heard() {
+    let (mut story, belief) = paused(Ends::Guard, Freeze::Halted);
+    story.at(20).acquires(BOB, ACQUIRE);
+    story.happens(Event::Acts { belief });
+    let mut heard = story.fork();
+    story.at(22).happens(Event::Ceases { belief, why: "" });
+    assert_eq!(story.breaks(), []);
+    let request = heard.sends(ALICE, None);
+    heard.is_answered(request);
+    for at in [22, 23] {
+        heard.at(at).happens(Event::Acts { belief });
+    }
+    heard.at(23).happens(Event::Ceases { belief, why: "" });
+    assert_eq!(heard.breaks(), [Rule::Founded, Rule::OneBeliever]);
+}
+
+#[test]
+fn what_is_said_to_be_released_does_not_stand() {
+    for meant in [true, false] {
+        let mut story = Story::begins();
+        let acquisition = story.acquires(ALICE, ACQUIRE);
+        let call = Call::Release(meant.then_some(acquisition));
+        let op = story.at(3).calls(ALICE, call);
+        story.at(4).returns(op, Ending::Nothing);
+        assert_eq!(story.breaks(), [Rule::Reported], "meant: {meant}");
+    }
+    let mut story = Story::begins();
+    story.acquires(BOB, ACQUIRE);
+    let op = story.at(3).calls(ALICE, Call::Release(None));
+    story.at(4).returns(op, Ending::Nothing);
+    assert_eq!(story.breaks(), [], "it is another's");
+}
+
+#[test]
+fn what_is_said_to_be_the_callers_was_acquired_by_another_attempt() {
+    let mut story = Story::begins();
+    story.acquires(ALICE, ACQUIRE);
+    let op = story.at(3).calls(ALICE, ACQUIRE);
+    story.returns(op, Ending::HeldByCaller("held".to_owned()));
+    assert_eq!(story.breaks(), []);
+
+    let mut story = Story::begins();
+    let op = story.calls(ALICE, ACQUIRE);
+    let lease = story.held(ALICE, 1);
+    story.writes(ALICE, Some(op), lease);
+    story.returns(op, Ending::HeldByCaller("held".to_owned()));
+    assert_eq!(story.breaks(), [Rule::Refused, Rule::Reported]);
+}
+
+#[test]
+fn what_was_broken_is_not_taken_again_by_the_same_attempt() {
+    for (same_nonce, deleted) in [(true, false), (false, false), (true, true)] {
+        let mut story = Story::begins();
+        let op = story.calls(ALICE, ACQUIRE);
+        let first = story.held(ALICE, 1);
+        story.writes(ALICE, Some(op), first.clone());
+        let confirmed = first.acquisition().expect("held");
+        let free = story.released();
+        match deleted {
+            true => {
+                story.at(2).commits(None);
+            }
+            false => {
+                let op = story.at(2).calls(BOB, Call::ForceRelease(confirmed));
+                story.writes(BOB, Some(op), free);
+                story.returns(op, Ending::Released { settled: false });
+            }
+        }
+        let mut second = story.at(3).held(ALICE, if deleted { 1 } else { 2 });
+        if same_nonce {
+            second.nonce = first.nonce;
+        }
+        if deleted {
+            second.uid = "u2".into();
+        }
+        story.writes(ALICE, Some(op), second);
+        let broken: &[Rule] = if deleted { &[] } else { &[Rule::NotRetaken] };
+        assert_eq!(story.breaks(), broken, "{same_nonce} {deleted}");
+    }
+}
+
+/// Alice wants "a" and "b".
+fn wants_both(story: &mut Story) -> OpId {
+    story.node = Some("a");
+    story.calls(ALICE, Call::AcquireAll(vec!["a".into(), "b".into()], 10))
+}
+
+/// A part of what a call for several nodes acquires.
+fn takes(story: &mut Story, op: OpId, node: &'static str) -> Acquisition {
+    story.node = Some(node);
+    let lease = Record {
+        uid: node.into(),
+        ..story.held(ALICE, 1)
+    };
+    let acquisition = lease.acquisition().expect("held");
+    let request = story.writes(ALICE, Some(op), lease);
+    story.is_answered(request);
+    acquisition
+}
+
+#[test]
+fn a_set_that_is_refused_leaves_nothing_behind() {
+    let mut story = Story::begins();
+    let op = wants_both(&mut story);
+    takes(&mut story, op, "a");
+    let mut astray = story.fork();
+    let mut given_back = story.fork();
+    story
+        .at(1)
+        .returns(op, Ending::Refused("b is held".to_owned()));
+    assert_eq!(story.breaks(), [Rule::AllOrNone]);
+
+    let request = astray.at(1).sends(ALICE, Some(op));
+    astray.happens(Event::Mishap {
+        request,
+        fate: Fate::Lost,
+    });
+    astray.returns(op, Ending::Refused("b is held".to_owned()));
+    assert_eq!(astray.breaks(), [], "its release was lost");
+
+    let free = given_back.released();
+    given_back.at(1).writes(ALICE, Some(op), free);
+    given_back.returns(op, Ending::Refused("b is held".to_owned()));
+    assert_eq!(given_back.breaks(), []);
+}
+
+#[test]
+fn a_set_that_was_acquired_was_acquired_whole() {
+    for whole in [true, false] {
+        let mut story = Story::begins();
+        let op = wants_both(&mut story);
+        let mut all = vec![("a".into(), takes(&mut story, op, "a"))];
+        if whole {
+            all.push(("b".into(), takes(&mut story, op, "b")));
+        }
+        story.returns(op, Ending::AcquiredAll(all));
+        let broken: &[Rule] = if whole { &[] } else { &[Rule::Acknowledged] };
+        assert_eq!(story.breaks(), broken, "whole: {whole}");
+    }
+}
+
+#[test]
+fn nobody_keeps_a_node_while_waiting_for_one_with_an_earlier_name() {
+    for (mine, theirs, broken) in [("b", "a", &[Rule::Order][..]), ("a", "b", &[])] {
+        let mut story = Story::begins();
+        story.node = Some(theirs);
+        let held = story.held(BOB, 1);
+        story.commits(Some(held));
+        let op = wants_both(&mut story);
+        takes(&mut story, op, mine);
+        let renewed = Record {
+            uid: mine.into(),
+            ..story.at(4).held(ALICE, 1)
+        };
+        let request = story.writes(ALICE, Some(op), renewed);
+        story.is_answered(request);
+        story
+            .at(6)
+            .returns(op, Ending::Unknown("gave up".to_owned()));
+        assert_eq!(story.breaks(), broken, "has {mine}");
+    }
+}
+
+#[test]
+fn a_list_has_everything_that_was_there_all_the_time() {
+    let listed = |nodes: &[&str]| Event::Listed {
+        client: BOB,
+        since: Time::from_micros(1_000_000),
+        nodes: nodes.iter().map(|&node| node.into()).collect(),
+    };
+    let mut story = Story::begins();
+    story.acquires(ALICE, ACQUIRE);
+    let (mut whole, mut deleted) = (story.fork(), story.fork());
+    story.at(2).happens(listed(&[]));
+    assert_eq!(story.breaks(), [Rule::Listed]);
+    whole.at(2).happens(listed(&["n"]));
+    assert_eq!(whole.breaks(), []);
+    deleted.at(2).commits(None).happens(listed(&[]));
+    assert_eq!(deleted.breaks(), [], "it went meanwhile");
+}
+
+#[test]
+fn nobody_watches_again_and_again() {
+    for (number, broken) in [(WATCHES, &[][..]), (WATCHES + 1, &[Rule::Requests])] {
+        let mut story = Story::begins();
+        for request in 0..number {
+            story.happens(Event::Sent {
+                request: RequestId(u32::try_from(request).expect("few")),
+                client: ALICE,
+                op: None,
+                node: None,
+                what: "GET leases watch".to_owned(),
+            });
+        }
+        assert_eq!(story.breaks(), broken, "{number} watches");
+    }
+}
+
+#[test]
+fn nothing_panics() {
+    let mut story = Story::begins();
+    story.happens(Event::Panicked { client: ALICE });
+    assert_eq!(story.breaks(), [Rule::NoPanic]);
 }

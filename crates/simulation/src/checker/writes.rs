@@ -1,5 +1,7 @@
 //! What was committed, against what was asked and answered.
 
+use std::sync::Arc;
+
 use super::digest::{Commit, Digest, Loss, Op};
 use super::{Rule, Violation};
 use crate::history::{Acquisition, Call, Ending, OpId};
@@ -66,7 +68,11 @@ impl Checker<'_> {
             return;
         };
         let elected = matches!(op.call, Call::Campaign(_));
-        let takes = elected || matches!(op.call, Call::Acquire(_) | Call::Hold(None));
+        let takes = elected
+            || matches!(
+                op.call,
+                Call::Acquire(_) | Call::AcquireAll(..) | Call::Hold(None)
+            );
         if !takes || commit.begins().is_none() {
             return;
         }
@@ -117,6 +123,9 @@ impl Checker<'_> {
             Call::Unhold(None) => None,
             // When these may take something is another rule's business.
             Call::Acquire(_) | Call::Campaign(_) | Call::Hold(None) => return,
+            // A set gives back what it has.
+            Call::AcquireAll(..) if commit.acquisition_after().is_some() => return,
+            Call::AcquireAll(..) => None,
         };
         let right = match meant {
             Some(meant) => *meant == standing,
@@ -194,6 +203,21 @@ impl Checker<'_> {
                 (!(done || *settled) || late.is_some())
                     .then(|| "it was not committed, or after its end".to_owned())
             }
+            Ending::AcquiredAll(all) => {
+                let wanted = match &op.call {
+                    Call::AcquireAll(nodes, _) => nodes.len(),
+                    _ => 1,
+                };
+                let begun = |(node, acquisition): &&(Arc<str>, Acquisition)| {
+                    own.iter().any(|commit| {
+                        commit.node == *node && commit.begins().as_ref() == Some(acquisition)
+                    })
+                };
+                let all = all.iter().filter(begun).count();
+                let late = late.filter(|commit| commit.begins().is_some());
+                (all != wanted || late.is_some())
+                    .then(|| format!("{all} of {wanted} were committed before its end"))
+            }
             // Its own release may have left nothing to do, before the Lease went.
             Ending::Nothing => own
                 .iter()
@@ -202,7 +226,7 @@ impl Checker<'_> {
                 })
                 .then(|| "something was committed".to_owned()),
             Ending::Unknown(_) => None,
-            Ending::Refused(_) => return self.refused(id, op, &own),
+            Ending::Refused(_) | Ending::HeldByCaller(_) => return self.refused(id, op, &own),
         };
         if let Some(why) = why {
             self.violations.push(Violation {
@@ -218,6 +242,10 @@ impl Checker<'_> {
         let Some((returned, ending)) = &op.returned else {
             return;
         };
+        if matches!(op.call, Call::AcquireAll(..)) {
+            // What stays there of a set is another rule's business.
+            return;
+        }
         let mut stands = own.iter().filter(|commit| {
             self.digest.comes_late(commit, *returned)
                 || commit.begins().is_some_and(|begun| {
@@ -249,7 +277,10 @@ impl Checker<'_> {
         };
         let digest = self.digest;
         for commit in &digest.commits {
+            // Who failed to release a hold may extend it by another call.
+            let by_another_call = digest.op_of(commit).is_some_and(|(other, _)| other != id);
             let renewed = commit.acquisition_after().as_ref() == Some(released)
+                && !by_another_call
                 && digest
                     .requests_of(op.client, commit)
                     .any(|request| request.sent > op.called);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Acquisition, Call, ClientId, Ending, Entry, Event, Record};
+use super::{Acquisition, Call, ClientId, Ending, Ends, Entry, Event, Record};
 use crate::time::{EPOCH, Time};
 
 impl fmt::Display for ClientId {
@@ -48,6 +48,7 @@ impl fmt::Display for Entry {
         match &self.event {
             Event::Note(text) => write!(f, "** {text}"),
             Event::Struck { what, .. } => write!(f, "** {what}"),
+            Event::Panicked { client } => write!(f, "{client} !! panicked"),
             Event::Lives { client, identity } => write!(f, "{client} begins as {identity}"),
             Event::Froze { client, how } => write!(f, "{client} !! {how:?}"),
             Event::Thawed { client } => write!(f, "{client} !! goes on"),
@@ -65,10 +66,12 @@ impl fmt::Display for Entry {
                 client,
                 op,
                 what,
+                ..
             } => {
                 write!(f, "{client} r{} {what}", request.0)?;
                 op.map_or(Ok(()), |op| write!(f, " (op{})", op.0))
             }
+            Event::Answered { request } => write!(f, "   r{} answered", request.0),
             Event::Mishap { request, fate } => write!(f, "   r{} !! {fate:?}", request.0),
             Event::Served {
                 request,
@@ -91,20 +94,37 @@ impl fmt::Display for Entry {
                 client,
                 node,
                 acquisition,
-                until,
+                ends,
             } => {
                 write!(f, "{client} [[ b{} {node}: {acquisition}", belief.0)?;
-                until.map_or(Ok(()), |until| write!(f, " until {until}"))
+                match ends {
+                    Ends::Deadline(until) => write!(f, " until {until}"),
+                    Ends::Guard => Ok(()),
+                    Ends::Word => f.write_str(", runs beside"),
+                }
             }
             Event::Acts { belief } => write!(f, "   b{} acts", belief.0),
             Event::Ceases { belief, why } => write!(f, "   ]] b{} {why}", belief.0),
             Event::Lost { client, how, .. } => write!(f, "{client} lost it: {how}"),
-            Event::Healed { due } => write!(f, "** healed; progress due at {due}"),
-            Event::Waits {
+            Event::ServerClocks { ahead } => {
+                write!(f, "** the API servers' clocks are {ahead:?} us ahead")
+            }
+            Event::Knows {
                 client,
-                done: false,
-            } => write!(f, "{client} waits"),
-            Event::Waits { client, done: true } => write!(f, "{client} got in"),
+                earliest,
+                latest,
+            } => {
+                let ahead = |reading: i64| reading - EPOCH - self.at.as_micros();
+                let (earliest, latest) = (ahead(*earliest), latest.map(ahead));
+                write!(
+                    f,
+                    "{client} knows the time: {earliest} to {latest:?} us ahead"
+                )
+            }
+            Event::Listed { client, nodes, .. } => write!(f, "{client} listed {nodes:?}"),
+            Event::Healed => f.write_str("** healed"),
+            Event::Waits { client, due } => write!(f, "{client} waits, until {due} at most"),
+            Event::GotIn { client } => write!(f, "{client} got in"),
         }
     }
 }
@@ -113,6 +133,7 @@ impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Acquire(seconds) => write!(f, "acquire for {seconds}s"),
+            Self::AcquireAll(nodes, seconds) => write!(f, "acquire {nodes:?} for {seconds}s"),
             Self::Campaign(seconds) => write!(f, "campaign for {seconds}s"),
             Self::Renew(None) => f.write_str("renew"),
             Self::Renew(Some(demanded)) => write!(f, "renew {demanded}"),
@@ -141,11 +162,18 @@ impl fmt::Display for Ending {
                     if *settled { ", settled by a read" } else { "" }
                 )
             }
+            Self::AcquiredAll(acquired) => {
+                f.write_str("acquired")?;
+                acquired
+                    .iter()
+                    .try_for_each(|(node, acquisition)| write!(f, " {node}: {acquisition}"))
+            }
             Self::Renewed { acquisition, .. } => write!(f, "renewed {acquisition}"),
             Self::Released { settled: true } => f.write_str("released, settled by a read"),
             Self::Released { settled: false } => f.write_str("released"),
             Self::Nothing => f.write_str("nothing to do"),
             Self::Refused(why) => write!(f, "refused: {why}"),
+            Self::HeldByCaller(why) => write!(f, "the caller's already: {why}"),
             Self::Unknown(why) => write!(f, "unknown: {why}"),
         }
     }

@@ -29,6 +29,12 @@ pub struct Faults {
     pub refused: u16,
     /// 500, 503 or 504 after it was carried out.
     pub answered_instead: u16,
+    /// A page of something on the way, before or after it was carried out.
+    pub page: u16,
+    /// Something on the way sends a write again, and the second answer is the one that comes back.
+    pub repeated: u16,
+    /// The body of the answer is cut short, as if it were complete.
+    pub truncated: u16,
     /// A watch says nothing for a while, or ever again.
     pub watch_stalled: u16,
     /// A watch is cut off soon.
@@ -57,6 +63,11 @@ pub(super) enum Loss {
     Answer(Manner),
     Refused(StatusCode, Option<u32>),
     AnsweredInstead(StatusCode),
+    /// A page with this status; whether the request was carried out.
+    Page(StatusCode, bool),
+    Repeated,
+    /// Where the body ends, in thousandths of it.
+    Truncated(u16),
 }
 
 /// One request's way there and back.
@@ -90,6 +101,9 @@ impl Faults {
             late: 0,
             refused: 0,
             answered_instead: 0,
+            page: 0,
+            repeated: 0,
+            truncated: 0,
             watch_stalled: 0,
             watch_cut: 0,
             watch_slow: 0,
@@ -114,6 +128,9 @@ impl Faults {
             late: upto(80),
             refused: upto(60),
             answered_instead: upto(60),
+            page: upto(60),
+            repeated: upto(60),
+            truncated: upto(60),
             watch_stalled: upto(400),
             watch_cut: upto(400),
             watch_slow: upto(400),
@@ -161,6 +178,16 @@ impl Faults {
                 1 => StatusCode::SERVICE_UNAVAILABLE,
                 _ => StatusCode::GATEWAY_TIMEOUT,
             })
+        } else if falls_on(self.page) {
+            let status = match rng.bool() {
+                true => StatusCode::NOT_FOUND,
+                false => StatusCode::OK,
+            };
+            Loss::Page(status, rng.bool())
+        } else if falls_on(self.repeated) {
+            Loss::Repeated
+        } else if falls_on(self.truncated) {
+            Loss::Truncated(rng.u16(1..1000))
         } else {
             Loss::None
         }

@@ -66,7 +66,12 @@ fn wait(waiter: Maintenance, node: &str, options: &Acquire) -> (oneshot::Receive
             })
             .await?;
         let at = Instant::now();
-        Ok((waiter.keep(&change, &maintenance_lease::Keep::new())?, at))
+        Ok((
+            waiter
+                .keep(&change, &maintenance_lease::Keep::new())
+                .await?,
+            at,
+        ))
     });
     (told, acquired)
 }

@@ -28,7 +28,7 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
                     let _ = told.send(number);
                 })
                 .await?;
-            waiter.keep(&change, &Keep::new())?.release().await?;
+            waiter.keep(&change, &Keep::new()).await?.release().await?;
             Ok::<_, maintenance_lease::Error>(())
         }));
     }

@@ -85,11 +85,14 @@ fn an_unanswered_renewal_is_sent_again_as_it_was_and_counts_from_the_first_time(
     let mut keeper = keeper();
     let sent = send(&mut keeper, 120);
     keeper.unanswered(at(130));
-    assert_eq!(keeper.due(at(130)), Due::Wait(boot(131)));
-    assert_eq!(send(&mut keeper, 131), sent);
-    keeper.conflicted(at(131));
-    assert_eq!(keeper.due(at(131)), Due::Read);
-    keeper.read(Some(&after(&sent)), at(132));
+    let Due::Wait(retry) = keeper.due(at(130)) else {
+        panic!("it is not sent again at once");
+    };
+    assert!(retry > boot(130) && retry <= boot(132));
+    assert_eq!(send(&mut keeper, 132), sent);
+    keeper.conflicted(at(132));
+    assert_eq!(keeper.due(at(132)), Due::Read);
+    keeper.read(Some(&after(&sent)), at(133));
     assert_eq!(keeper.deadline(), boot(180));
 }
 
@@ -98,8 +101,8 @@ fn an_unchanged_lease_does_not_settle_a_renewal() {
     let mut keeper = keeper();
     let sent = send(&mut keeper, 120);
     keeper.unanswered(at(121));
-    keeper.read(Some(&held(ALICE, 100, 60)), at(122));
-    assert_eq!(send(&mut keeper, 123), sent);
+    keeper.watched(&held(ALICE, 100, 60), at(122));
+    assert_eq!(send(&mut keeper, 124), sent);
 }
 
 #[test]
@@ -152,21 +155,6 @@ fn losses_name_who_is_there_now() {
 }
 
 #[test]
-fn a_deletion_is_told_with_what_was_made_instead_and_stays_a_loss() {
-    let mut keeper = keeper();
-    let lease = held(ALICE, 100, 60);
-    keeper.missing();
-    keeper.stands_instead(&lease);
-    assert_eq!(keeper.loss(), Some(Loss::Deleted), "it is on its way out");
-    keeper.stands_instead(&Lease {
-        uid: Id(99),
-        ..lease
-    });
-    let by = Some(ALICE.id);
-    assert_eq!(keeper.loss(), Some(Loss::Replaced { by }));
-}
-
-#[test]
 fn what_a_watch_shows_late_is_no_loss() {
     let mut keeper = keeper();
     let old = Lease {
@@ -197,8 +185,8 @@ fn an_answer_that_is_older_than_what_a_watch_has_shown_says_nothing() {
 fn a_read_that_is_older_than_what_a_watch_has_shown_says_nothing() {
     let old = held(ALICE, 100, 60);
     let mut keeper = keeper();
-    keeper.jumped();
-    assert_eq!(keeper.due(at(110)), Due::Read);
+    keeper.doubt();
+    assert_eq!(keeper.due(at(110)), Due::Check);
     let annotated = Lease {
         version: Version(2),
         ..old
@@ -207,7 +195,7 @@ fn a_read_that_is_older_than_what_a_watch_has_shown_says_nothing() {
     keeper.read(Some(&old), at(111));
     assert_eq!(*keeper.held(), annotated);
     assert!(!keeper.may_work(boot(112)), "it is not checked");
-    assert_eq!(keeper.due(at(113)), Due::Read);
+    assert_eq!(keeper.due(at(113)), Due::Check);
     keeper.read(Some(&annotated), at(113));
     assert!(keeper.may_work(boot(113)));
 }
@@ -234,13 +222,13 @@ fn times_changed_from_outside_cut_the_belief_and_never_extend_it() {
 #[test]
 fn after_a_jump_nothing_goes_on_before_a_read_and_belief_ends_by_the_servers_time() {
     let mut keeper = keeper();
-    keeper.jumped();
+    keeper.doubt();
     assert!(!keeper.may_work(boot(110)));
-    assert_eq!(keeper.due(at(110)), Due::Read);
-    keeper.jumped();
+    assert_eq!(keeper.due(at(110)), Due::Check);
+    keeper.doubt();
     keeper.read(Some(&held(ALICE, 100, 60)), at(111));
     assert!(!keeper.may_work(boot(111)), "the read was begun before");
-    assert_eq!(keeper.due(at(111)), Due::Read);
+    assert_eq!(keeper.due(at(111)), Due::Check);
     let paused = Clocks {
         boot: boot(112),
         server: Now::at(secs(132)),
@@ -254,8 +242,8 @@ fn after_a_jump_nothing_goes_on_before_a_read_and_belief_ends_by_the_servers_tim
 fn after_a_jump_a_leader_believes_no_longer_than_those_wait_who_go_by_their_own_clocks() {
     let terms = TERMS.until(Expiry::OwnEyes);
     let mut keeper = Keeper::new(alice(), terms, &held(ALICE, 100, 60), boot(160)).expect("held");
-    keeper.jumped();
-    assert_eq!(keeper.due(at(110)), Due::Read);
+    keeper.doubt();
+    assert_eq!(keeper.due(at(110)), Due::Check);
     let paused = Clocks {
         boot: boot(112),
         server: Now::at(secs(132)),
@@ -268,14 +256,13 @@ fn after_a_jump_a_leader_believes_no_longer_than_those_wait_who_go_by_their_own_
 fn a_renewal_from_before_a_jump_that_lands_after_the_check_counts_by_the_servers_time() {
     let mut keeper = keeper();
     let sent = send(&mut keeper, 120);
-    keeper.jumped();
-    keeper.unanswered(at(120));
+    keeper.doubt();
     // The machine stood still for 20 s.
     let paused = |seconds: u32| Clocks {
         boot: boot(seconds),
         server: Now::at(secs(seconds + 20)),
     };
-    assert_eq!(keeper.due(paused(121)), Due::Read);
+    assert_eq!(keeper.due(paused(121)), Due::Check);
     keeper.read(Some(&held(ALICE, 100, 60)), paused(121));
     assert_eq!(keeper.deadline(), boot(140), "the renewal has not landed");
     assert_eq!(keeper.due(paused(122)), Due::Send(sent));
@@ -308,8 +295,8 @@ fn a_hold_lasts_whatever_somebody_makes_of_its_times() {
     assert!(keeper.may_work(boot(200)));
     assert_eq!(keeper.due(at(200)), Due::Read);
     keeper.read(Some(&edited(3, None, 0)), at(201));
-    keeper.jumped();
-    assert_eq!(keeper.due(at(300)), Due::Read);
+    keeper.doubt();
+    assert_eq!(keeper.due(at(201)), Due::Check, "whatever its timer says");
     keeper.read(Some(&edited(3, None, 0)), at(300));
     assert!(keeper.may_work(boot(300)));
     assert_eq!(keeper.loss(), None);
@@ -365,7 +352,7 @@ fn as_many_renewals_fail_as_were_asked_for_before_the_work_has_to_stop() {
                     failed += 1;
                 }
                 Due::Lost(loss) => break loss,
-                Due::Read => panic!("nothing refused it"),
+                Due::Read | Due::Check => panic!("nothing refused it"),
             }
         };
         assert_eq!((failed, loss), (missed, Loss::Expired), "{duration} s");
@@ -383,4 +370,139 @@ fn the_next_renewal_is_due_its_interval_after_the_last_was_sent() {
     let sent = send(&mut keeper, 111);
     keeper.answered(&after(&sent), at(112));
     assert_eq!(keeper.due(at(113)), Due::Wait(boot(121)));
+}
+
+#[test]
+fn a_check_is_sent_whatever_is_under_way_and_again_until_it_is_answered() {
+    let mut keeper = keeper();
+    let sent = send(&mut keeper, 120);
+    keeper.doubt();
+    assert_eq!(keeper.due(at(120)), Due::Check);
+    keeper.unread(at(121));
+    assert!(keeper.is_in_doubt());
+    assert_eq!(keeper.due(at(123)), Due::Check);
+    keeper.conflicted(at(123));
+    assert!(
+        keeper.is_in_doubt(),
+        "the abandoned renewal settles nothing"
+    );
+    let lease = held(ALICE, 100, 60);
+    assert_eq!(keeper.due(at(123)), Due::Check);
+    keeper.read(Some(&lease), at(124));
+    assert!(!keeper.is_in_doubt());
+    assert_eq!(send(&mut keeper, 124), sent, "it may have landed");
+}
+
+#[test]
+fn a_check_counts_once_the_servers_time_is_bounded() {
+    let mut keeper = keeper();
+    keeper.doubt();
+    assert_eq!(keeper.due(at(110)), Due::Check);
+    let unbounded = Clocks {
+        server: Now {
+            bounded: false,
+            ..Now::at(secs(110))
+        },
+        ..at(110)
+    };
+    keeper.read(Some(&held(ALICE, 100, 60)), unbounded);
+    assert!(keeper.is_in_doubt());
+    assert_eq!(keeper.due(at(112)), Due::Check);
+    keeper.read(Some(&held(ALICE, 100, 60)), at(112));
+    assert!(keeper.may_work(boot(112)));
+    assert_eq!(keeper.deadline(), boot(160));
+}
+
+#[test]
+fn a_renewal_is_written_once_the_servers_time_is_known() {
+    let wide = |seconds| Clocks {
+        server: Now::between(secs(seconds), secs(seconds + 9)),
+        ..at(seconds)
+    };
+    let mut keeper = keeper();
+    assert_eq!(keeper.due(wide(120)), Due::Read, "an answer may tell");
+    keeper.read(Some(&held(ALICE, 100, 60)), wide(120));
+    let Due::Send(sent) = keeper.due(wide(121)) else {
+        panic!("the latest that it can be is safe");
+    };
+    assert!(matches!(sent.write, Write::Renew { at, .. } if at == secs(130)));
+}
+
+#[test]
+fn a_renewal_that_was_refused_is_recognised_where_a_copy_of_it_landed() {
+    let mut keeper = keeper();
+    let sent = send(&mut keeper, 120);
+    keeper.conflicted(at(120));
+    assert_eq!(keeper.due(at(120)), Due::Read);
+    keeper.read(Some(&after(&sent)), at(121));
+    assert_eq!(keeper.deadline(), boot(180));
+}
+
+#[test]
+fn a_lower_version_brings_the_lock_into_doubt_the_second_time() {
+    let held_at = |version| Lease {
+        version: Version(version),
+        ..held(ALICE, 100, 60)
+    };
+    let mut keeper = keeper();
+    keeper.watched(&held_at(9), at(110));
+    send(&mut keeper, 120);
+    keeper.conflicted(at(120));
+    assert_eq!(keeper.due(at(120)), Due::Read);
+    keeper.read(Some(&held_at(5)), at(120));
+    assert!(keeper.may_work(boot(120)), "once it may be a cache");
+    assert_eq!(keeper.due(at(123)), Due::Read);
+    keeper.read(Some(&held_at(5)), at(123));
+    assert!(!keeper.may_work(boot(123)));
+    assert_eq!(keeper.due(at(123)), Due::Check);
+    keeper.read(Some(&held_at(5)), at(123));
+    assert!(keeper.may_work(boot(123)), "this is what etcd has");
+    assert_eq!(send(&mut keeper, 123).on, held_at(5));
+}
+
+#[test]
+fn a_restored_etcd_that_never_had_it_is_a_loss() {
+    let mut keeper = keeper();
+    keeper.watched(
+        &Lease {
+            version: Version(9),
+            ..held(ALICE, 100, 60)
+        },
+        at(110),
+    );
+    send(&mut keeper, 120);
+    keeper.conflicted(at(120));
+    let before = Lease {
+        holder: None,
+        version: Version(3),
+        ..held(ALICE, 100, 60)
+    };
+    for seconds in [120, 123, 124] {
+        keeper.due(at(seconds));
+        keeper.read(Some(&before), at(seconds));
+    }
+    assert_eq!(keeper.due(at(124)), Due::Lost(Loss::Released));
+}
+
+#[test]
+fn a_duration_that_was_shortened_brings_no_burst_of_renewals() {
+    let terms = Terms::new(1_800, Span::seconds(1));
+    let lease = held(ALICE, 100, 10);
+    let mut keeper = Keeper::new(alice(), terms, &lease, boot(110)).expect("held");
+    keeper.spread(255);
+    let mut seconds = 100;
+    for _ in 0..5 {
+        let Due::Wait(until) = keeper.due(at(seconds)) else {
+            panic!("it renews at once");
+        };
+        let next = u32::try_from(until.since(boot(0)).ceil_seconds()).expect("soon");
+        assert!(next - seconds >= 3, "after {} s", next - seconds);
+        seconds = next;
+        let sent = send(&mut keeper, seconds);
+        let shortened = Lease {
+            duration: 10,
+            ..after(&sent)
+        };
+        keeper.answered(&shortened, at(seconds));
+    }
 }

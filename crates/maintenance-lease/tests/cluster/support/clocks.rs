@@ -1,6 +1,7 @@
 //! The machines that clients under test run on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -80,6 +81,49 @@ pub(crate) struct WrongClock {
 impl Env for WrongClock {
     fn wall(&self) -> Instant {
         self.machine.wall() + self.ahead
+    }
+
+    fn boot(&self) -> BootInstant {
+        self.machine.boot()
+    }
+
+    fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
+        self.machine.sleep(length)
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        self.machine.random(bytes);
+    }
+}
+
+/// A machine as another, whose boot clock stands still while it is paused.
+pub(crate) struct PausedMachine {
+    machine: Arc<dyn Env>,
+    paused: AtomicI64,
+    /// How far its wall clock is ahead, apart from that.
+    ahead: Span,
+}
+
+impl PausedMachine {
+    pub(crate) fn new(machine: Arc<dyn Env>, ahead: Span) -> Arc<Self> {
+        Arc::new(Self {
+            machine,
+            paused: AtomicI64::new(0),
+            ahead,
+        })
+    }
+
+    /// It was paused for so long, as its wall clock shows.
+    pub(crate) fn pause(&self, length: Duration) {
+        let micros = i64::try_from(length.as_micros()).expect("a short pause");
+        self.paused.fetch_add(micros, Ordering::SeqCst);
+    }
+}
+
+impl Env for PausedMachine {
+    fn wall(&self) -> Instant {
+        let paused = Span::micros(self.paused.load(Ordering::SeqCst));
+        self.machine.wall() + paused + self.ahead
     }
 
     fn boot(&self) -> BootInstant {

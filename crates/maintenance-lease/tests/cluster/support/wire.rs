@@ -70,6 +70,8 @@ pub(crate) enum Fate {
     AnsweredInstead(StatusCode),
     /// The server carries it out, but a page for people comes back, as a success.
     AnsweredByPage,
+    /// Something on the way sends it twice, and hands the second answer on.
+    Twice,
     /// It doesn't get there: a page for people comes back, as a success.
     MetByPage,
     /// It doesn't get there: something on the way answers this.
@@ -217,10 +219,10 @@ impl Wire {
         self.passed().iter().map(Passing::what).collect()
     }
 
-    /// When the first write was sent.
-    pub(crate) fn first_write_at(&self) -> BootInstant {
-        let first = self.passed().into_iter().find(Passing::is_write);
-        first.expect("something was written").at
+    /// When each write was sent.
+    pub(crate) fn writes_at(&self) -> Vec<BootInstant> {
+        let writes = self.passed().into_iter().filter(Passing::is_write);
+        writes.map(|passing| passing.at).collect()
     }
 
     async fn carry(
@@ -232,10 +234,12 @@ impl Wire {
         let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?;
         let fate = self.note(&parts, &body, at);
+        let again = Request::from_parts(parts.clone(), Body::from(body.clone()));
         let request = Request::from_parts(parts, Body::from(body));
         match fate {
             Fate::Pass => {}
             Fate::Meanwhile(something) => something.await,
+            Fate::Twice => drop(server.send(again).await?),
             Fate::AnswerLost(something) => {
                 server.send(request).await?;
                 something.await;

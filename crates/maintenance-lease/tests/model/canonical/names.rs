@@ -7,13 +7,11 @@ use maintenance_lease::protocol::{
     Acquisition, BootInstant, Id, Instant, Lease, SKEW_BUDGET, Span, Version, Write,
 };
 
-use crate::store::{FIRST_ADMIN, FIRST_FRESH, holder};
+use crate::store::{FIRST_ADMIN, FIRST_FRESH, NO_ID, holder};
+use crate::world::LOST_COUNT;
 
 /// A count of transitions from which one acquisition more or less is far from wrapping.
 pub(super) const TRANSITIONS: u32 = 1_000;
-
-/// An id that is nobody's.
-pub(super) const NO_ID: Id = Id(FIRST_FRESH);
 
 /// A holder that is no client.
 const NO_HOLDER: Id = Id(FIRST_ADMIN - 1);
@@ -53,10 +51,11 @@ impl Relabel for Passed {
         if self.contender {
             lease.holder = Some(holder(NO_HOLDER));
             lease.uid = NO_ID;
-            lease.duration = 0;
+            lease.duration = 1;
             lease.transitions = TRANSITIONS;
             lease.nonce = None;
         }
+        lease.ended = None;
     }
     fn write(&mut self, _: &mut Write) {}
     fn acquisition(&mut self, _: &mut Acquisition) {}
@@ -67,6 +66,92 @@ impl Relabel for Passed {
         if self.contender {
             *at = BootInstant::from_micros(i64::MIN);
         }
+    }
+}
+
+/// Makes a write one of which nothing can come any more, whatever it was.
+pub(super) struct Doomed;
+
+impl Relabel for Doomed {
+    fn lease(&mut self, on: &mut Lease) {
+        *on = nothing_but(NO_ID, Version(0));
+    }
+    fn write(&mut self, write: &mut Write) {
+        *write = match *write {
+            Write::Acquire { duration, .. } | Write::Renew { duration, .. } => {
+                doomed_write(duration)
+            }
+            Write::Release { .. } => doomed_write(0),
+        };
+    }
+    fn acquisition(&mut self, _: &mut Acquisition) {}
+    fn id(&mut self, _: &mut Id) {}
+    fn version(&mut self, _: &mut Version) {}
+    fn until(&mut self, _: &mut BootInstant) {}
+    fn since(&mut self, at: &mut BootInstant, _: Span) {
+        *at = BootInstant::from_micros(i64::MIN);
+    }
+}
+
+/// Of what a write was decided on that has passed, the rules look at the uid and the version alone.
+pub(super) struct Bare;
+
+impl Relabel for Bare {
+    fn lease(&mut self, on: &mut Lease) {
+        *on = Lease {
+            transitions: on.transitions,
+            ..nothing_but(on.uid, on.version)
+        };
+    }
+    fn write(&mut self, _: &mut Write) {}
+    fn acquisition(&mut self, _: &mut Acquisition) {}
+    fn id(&mut self, _: &mut Id) {}
+    fn version(&mut self, _: &mut Version) {}
+    fn until(&mut self, _: &mut BootInstant) {}
+    fn since(&mut self, _: &mut BootInstant, _: Span) {}
+}
+
+/// Leaves away which acquisition was ended, unless it is one of these.
+pub(super) struct Ended(pub(super) Vec<Id>);
+
+impl Relabel for Ended {
+    fn lease(&mut self, lease: &mut Lease) {
+        lease.ended = lease.ended.filter(|ended| self.0.contains(ended));
+    }
+    fn write(&mut self, _: &mut Write) {}
+    fn acquisition(&mut self, _: &mut Acquisition) {}
+    fn id(&mut self, _: &mut Id) {}
+    fn version(&mut self, _: &mut Version) {}
+    fn until(&mut self, _: &mut BootInstant) {}
+    fn since(&mut self, _: &mut BootInstant, _: Span) {}
+}
+
+/// What a write says of which nothing can come any more, but that so much was asked for.
+pub(super) fn doomed_write(duration: u32) -> Write {
+    Write::Acquire {
+        holder: NO_ID,
+        at: Instant::UNREADABLE,
+        duration,
+        transitions: 0,
+        nonce: NO_ID,
+    }
+}
+
+/// A Lease of which only this is known.
+pub(super) fn nothing_but(uid: Id, version: Version) -> Lease {
+    Lease {
+        uid,
+        version,
+        holder: None,
+        acquired: None,
+        renewed: None,
+        duration: 0,
+        transitions: TRANSITIONS,
+        nonce: None,
+        ended: None,
+        elected: false,
+        deleting: false,
+        foreign: false,
     }
 }
 
@@ -109,6 +194,9 @@ impl Names<'_> {
 
     /// A renewal of so many seconds; what has expired by every clock is equally long ago.
     fn renewal(&self, renewed: &mut Instant, duration: u32) {
+        if *renewed == Instant::UNREADABLE {
+            return;
+        }
         if Span::seconds(duration) > HOLD {
             *renewed = Instant::from_micros(0);
             return;
@@ -136,7 +224,7 @@ impl Relabel for Names<'_> {
         if let Some(renewed) = &mut lease.renewed {
             self.renewal(renewed, lease.duration);
         }
-        if let Some(nonce) = &mut lease.nonce {
+        for nonce in lease.nonce.iter_mut().chain(&mut lease.ended) {
             self.id(nonce);
         }
     }
@@ -148,8 +236,9 @@ impl Relabel for Names<'_> {
                 at,
                 duration,
                 nonce,
-                ..
+                transitions,
             } => {
+                *transitions = LOST_COUNT;
                 self.id(holder);
                 self.id(nonce);
                 self.renewal(at, *duration);
@@ -209,7 +298,7 @@ impl Relabel for Names<'_> {
     }
 
     fn since(&mut self, at: &mut BootInstant, length: Span) {
-        if length > HOLD {
+        if length > HOLD || length == Span::ZERO {
             *at = BootInstant::from_micros(0);
             return;
         }

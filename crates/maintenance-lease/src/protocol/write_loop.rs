@@ -1,0 +1,494 @@
+//! One change of a Lease: read, decide, write, and find out what became of the write.
+//!
+//! A [`WriteLoop`] is small state that events move on; each says what to do next. Its driver does that,
+//! one request at a time, and waits between tries. A write has three outcomes: it landed, it failed, or
+//! that is unknown. What is unknown is sent again on the same version, with the present time and the
+//! same nonce: at most one of the copies lands.
+
+use std::mem::discriminant;
+
+use super::belief::{BootInstant, believed, left_of};
+use super::elect::Candidacy;
+use super::keep::Clocks;
+use super::lease::{Acquisition, Lease, Version};
+use super::names::Id;
+use super::outcome::{Outcome, judge};
+use super::relabel::Relabel;
+use super::state::{SKEW_BUDGET, State, state};
+use super::time::Span;
+use super::transition::{Caller, Decision, Refusal, Verb, Write, decide};
+use crate::bugs::{self, Bug};
+
+/// A success leaves its caller at least this part of the duration: one in three.
+const LEFT: i64 = 3;
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Read the Lease.
+    Read,
+    /// Send this, as a compare-and-swap on the version that it was decided on.
+    Send(Attempt),
+    /// It is done.
+    Done(Finished),
+    /// It landed, and somebody ended that acquisition since. It is not made again.
+    Ended,
+    /// The server stored other fields than were sent, as an admission webhook may have it.
+    Altered,
+    /// The rules refuse it.
+    Refused(Refusal),
+}
+
+/// A write to send, or one that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// The fields.
+    pub write: Write,
+    /// What it was decided on, and is a compare-and-swap on; `None`: it creates the Lease.
+    pub on: Option<Lease>,
+    /// The boot clock before it was sent.
+    pub at: BootInstant,
+}
+
+/// How a change ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Finished {
+    /// This write landed.
+    Landed {
+        /// The write that did what was asked for, though it may have been renewed since.
+        write: Write,
+        /// The last instant at which its holder may believe that it holds.
+        deadline: BootInstant,
+    },
+    /// Nothing was written: nobody holds it.
+    AlreadyFree,
+    /// Nothing was written: the caller's own hold covers it.
+    AlreadyHeld,
+}
+
+/// A change that is being made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WriteLoop {
+    verb: Verb,
+    /// How much sooner belief ends that is bounded by the server's time.
+    margin: Span,
+    caller: Caller,
+    /// The acquisition that is meant, once one is named, confirmed or first read.
+    meant: Option<Acquisition>,
+    begun: bool,
+    /// What was sent and is not settled.
+    sent: Option<Copies>,
+    /// What was asked for landed, too long ago: it is being renewed.
+    landed: Option<Write>,
+    /// An acquisition landed that nobody was told of yet.
+    untold: bool,
+    /// A pause was suspected: nothing counts before a read that is sent from now on.
+    must_check: bool,
+    /// The Lease was read once more only to know the server's time better.
+    looked: bool,
+}
+
+/// The copies of one write on one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Copies {
+    first: Attempt,
+    last: Attempt,
+    /// One of them may have been carried out, or may be yet.
+    unknown: bool,
+    /// A pause was suspected since the first was sent: the boot clock may not have counted all the time.
+    paused: bool,
+    /// The uid of the Lease on which an answer has shown that one landed.
+    landed_on: Option<Id>,
+}
+
+impl WriteLoop {
+    /// A change by `verb`, for the acquisition `meant` if the caller named or confirmed one.
+    #[must_use]
+    pub const fn new(verb: Verb, caller: Caller, meant: Option<Acquisition>) -> Self {
+        let margin = match verb {
+            // Other candidates go by their own clocks.
+            Verb::Elect(_) => SKEW_BUDGET,
+            _ => Span::ZERO,
+        };
+        Self {
+            verb,
+            margin,
+            caller,
+            meant,
+            begun: false,
+            sent: None,
+            landed: None,
+            untold: false,
+            must_check: false,
+            looked: false,
+        }
+    }
+
+    /// What was sent last, while it is not settled.
+    #[must_use]
+    pub fn unsettled(&self) -> Option<Attempt> {
+        self.sent.map(|copies| copies.last)
+    }
+
+    /// Whether a write may have been carried out, or may be yet.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.untold || self.sent.is_some_and(|copies| copies.unknown)
+    }
+
+    /// Whether a lock may stand, or come to stand, that nobody was told of.
+    #[must_use]
+    pub const fn is_untold(&self) -> bool {
+        self.untold
+    }
+
+    /// Whether what was asked for landed already and is being renewed, since it took too long.
+    #[must_use]
+    pub const fn has_landed(&self) -> bool {
+        self.landed.is_some()
+    }
+
+    /// What became of what was sent last, as `seen` shows; [`Outcome::Failed`] also if nothing is unsettled.
+    #[must_use]
+    pub fn outcome(&self, seen: Option<&Lease>) -> Outcome {
+        self.sent
+            .map_or(Outcome::Failed, |copies| copies.judge(seen).0)
+    }
+
+    /// Whether it is in doubt: only a read that is sent from now on counts.
+    #[must_use]
+    pub const fn is_in_doubt(&self) -> bool {
+        self.must_check
+    }
+
+    /// The Lease was read (`None`: there is none). A write that is decided anew is marked with `nonce`.
+    pub fn read(&mut self, seen: Option<&Lease>, nonce: Id, clocks: Clocks) -> Step {
+        if self.must_check && !clocks.server.bounded {
+            return Step::Read;
+        }
+        self.must_check = false;
+        if let Some(copies) = self.sent {
+            match copies.judge(seen) {
+                (Outcome::Landed, attempt) => {
+                    if let Some(lease) = seen {
+                        return self.landed(copies, attempt, lease, nonce, clocks);
+                    }
+                    self.sent = None;
+                    return Step::Done(Finished::Landed {
+                        write: attempt.write,
+                        deadline: clocks.boot,
+                    });
+                }
+                (Outcome::Ended, _) => {
+                    self.sent = None;
+                    return Step::Ended;
+                }
+                (Outcome::Unknown, _) => return self.send_again(copies, clocks),
+                (Outcome::Failed, _) => self.sent = None,
+            }
+        }
+        if !self.begun && self.meant.is_none() && pins_first_read(self.verb) {
+            self.meant = seen.and_then(Lease::acquisition);
+        }
+        self.begun = true;
+        match decide(
+            marked(self.verb, nonce),
+            self.caller,
+            seen,
+            self.meant,
+            clocks.server,
+        ) {
+            Ok(Decision::Write(write)) => {
+                if self.must_look(&write, clocks) {
+                    return Step::Read;
+                }
+                let attempt = Attempt {
+                    write,
+                    on: seen.copied(),
+                    at: clocks.boot,
+                };
+                self.sent = Some(Copies {
+                    first: attempt,
+                    last: attempt,
+                    unknown: false,
+                    paused: false,
+                    landed_on: None,
+                });
+                Step::Send(attempt)
+            }
+            // Nothing was sent that would tell: it may have been read before a pause.
+            Ok(Decision::AlreadyFree | Decision::AlreadyHeld) if !clocks.server.bounded => {
+                Step::Read
+            }
+            Ok(Decision::AlreadyFree) => Step::Done(Finished::AlreadyFree),
+            Ok(Decision::AlreadyHeld) => Step::Done(Finished::AlreadyHeld),
+            // It landed, and is not what stands there any more.
+            Err(_) if self.landed.is_some() => Step::Ended,
+            Err(refusal) => Step::Refused(refusal),
+        }
+    }
+
+    /// The server answered the write with the Lease as it is now.
+    pub fn answered(&mut self, lease: &Lease, nonce: Id, clocks: Clocks) -> Step {
+        let Some(copies) = self.sent else {
+            return Step::Read;
+        };
+        let attempt = copies.last;
+        // What changed nothing is answered with the version that was there.
+        let after = Lease {
+            version: lease.version.max(next(attempt.on.as_ref())),
+            ..*lease
+        };
+        if self.must_check {
+            // It landed before the pause, perhaps long before: a read tells whether it still stands.
+            self.unanswered();
+            let landed =
+                judge(&attempt.write, attempt.on.as_ref(), Some(&after)) == Outcome::Landed;
+            if let Some(copies) = self.sent.as_mut().filter(|_| landed) {
+                copies.landed_on = Some(lease.uid);
+                self.untold |= matches!(attempt.write, Write::Acquire { .. });
+            }
+            return Step::Read;
+        }
+        match judge(&attempt.write, attempt.on.as_ref(), Some(&after)) {
+            Outcome::Landed => self.landed(copies, attempt, lease, nonce, clocks),
+            Outcome::Ended | Outcome::Failed | Outcome::Unknown => {
+                self.unanswered();
+                Step::Altered
+            }
+        }
+    }
+
+    /// The write was refused: the Lease is at another version, or gone, or there is one already. That copy
+    /// failed; one before it, by us or by something on the way, may have landed, as the next read tells. Of a
+    /// release nothing could tell: what was released is free, whoever did it.
+    pub fn conflicted(&mut self) {
+        let leaves_no_trace =
+            |copies: &Copies| !copies.unknown && matches!(copies.last.write, Write::Release { .. });
+        if self.sent.as_ref().is_some_and(leaves_no_trace)
+            || bugs::active(Bug::OwnNonceNotRecognised)
+        {
+            self.sent = None;
+        }
+    }
+
+    /// The write was not carried out, for another cause.
+    pub fn declined(&mut self) {
+        self.sent = self.sent.filter(|copies| copies.unknown);
+    }
+
+    /// No answer came, or none that says whether the write was carried out.
+    pub fn unanswered(&mut self) {
+        if let Some(copies) = &mut self.sent {
+            copies.unknown = true;
+        }
+    }
+
+    /// The machine may have been paused: the boot clock may not have counted all the time. What is under way
+    /// is abandoned.
+    pub fn doubt(&mut self) {
+        if bugs::active(Bug::WorkBegunInDoubt) {
+            return;
+        }
+        self.must_check = true;
+        if let Some(copies) = &mut self.sent {
+            copies.unknown = true;
+            copies.paused = true;
+        }
+    }
+
+    /// Renames everything in it.
+    #[doc(hidden)]
+    pub fn relabel(&mut self, labels: &mut impl Relabel) {
+        labels.id(&mut self.caller.identity);
+        labels.id(&mut self.caller.hold_identity);
+        if let Verb::Elect(Candidacy {
+            unchanged: Some(version),
+            ..
+        }) = &mut self.verb
+        {
+            labels.version(version);
+        }
+        if let Some(meant) = &mut self.meant {
+            labels.acquisition(meant);
+        }
+        if let Some(write) = &mut self.landed {
+            labels.write(write);
+        }
+        if let Some(Copies {
+            first,
+            last,
+            landed_on,
+            ..
+        }) = &mut self.sent
+        {
+            if let Some(uid) = landed_on {
+                labels.id(uid);
+            }
+            for attempt in [first, last] {
+                labels.write(&mut attempt.write);
+                if let Some(on) = &mut attempt.on {
+                    labels.lease(on);
+                }
+                labels.since(&mut attempt.at, length(&attempt.write));
+            }
+        }
+    }
+
+    /// Sends what is unknown once more, with the present time. What would be another write by now is sent as
+    /// it was: no copy of a renewal is an acquisition.
+    fn send_again(&mut self, copies: Copies, clocks: Clocks) -> Step {
+        let Attempt { write, on, .. } = copies.last;
+        let nonce = match copies.first.write {
+            Write::Acquire { nonce, .. } => nonce,
+            Write::Renew { .. } | Write::Release { .. } => NO_NONCE,
+        };
+        let verb = marked(self.verb, nonce);
+        let write = match decide(verb, self.caller, on.as_ref(), self.meant, clocks.server) {
+            Ok(Decision::Write(again)) if discriminant(&again) == discriminant(&write) => again,
+            _ => write,
+        };
+        if self.must_look(&write, clocks) {
+            return Step::Read;
+        }
+        // Belief runs from the earliest of those that wrote the same time.
+        let same_time = |earlier: &&Attempt| written_at(&earlier.write) == written_at(&write);
+        let earlier = [&copies.first, &copies.last].into_iter().find(same_time);
+        let last = Attempt {
+            write,
+            on,
+            at: earlier.map_or(clocks.boot, |earlier| earlier.at),
+        };
+        self.sent = Some(Copies { last, ..copies });
+        Step::Send(last)
+    }
+
+    /// Whether the server's time is to be known better before `write` is sent, which begins or extends a
+    /// lock. One more answer may do; if it does not, the latest instant that it can be is safe to write.
+    fn must_look(&mut self, write: &Write, clocks: Clocks) -> bool {
+        let now = clocks.server;
+        if matches!(write, Write::Release { .. }) || now.is_narrow() || (now.bounded && self.looked)
+        {
+            return false;
+        }
+        self.looked = true;
+        true
+    }
+
+    /// `attempt` landed, as `lease` shows.
+    fn landed(
+        &mut self,
+        copies: Copies,
+        attempt: Attempt,
+        lease: &Lease,
+        nonce: Id,
+        clocks: Clocks,
+    ) -> Step {
+        self.sent = None;
+        let write = self.landed.unwrap_or(attempt.write);
+        let deadline = believed(&attempt.write, attempt.at, lease, clocks);
+        let is_hold = lease.holder.is_some_and(|holder| holder.admin);
+        if is_hold || matches!(write, Write::Release { .. }) || bugs::active(Bug::StaleSuccess) {
+            return Step::Done(Finished::Landed { write, deadline });
+        }
+        let deadline = match copies.paused {
+            true => deadline.min(clocks.boot.plus(left_of(lease, clocks.server, self.margin))),
+            false => deadline,
+        };
+        let left = deadline.since(clocks.boot).as_micros();
+        if left.saturating_mul(LEFT) >= Span::seconds(lease.duration).as_micros() {
+            return Step::Done(Finished::Landed { write, deadline });
+        }
+        // Too little is left of it: what has ended is acquired anew, what has not is renewed.
+        self.untold |= matches!(write, Write::Acquire { .. });
+        let is_over = matches!(state(Some(lease), clocks.server), State::Expired { .. });
+        if let Verb::Acquire { free_only, .. } = &mut self.verb {
+            // What stands there is its own, and nobody else left it behind.
+            *free_only = false;
+        }
+        if !is_over || !matches!(self.verb, Verb::Acquire { .. }) {
+            self.landed = Some(write);
+            self.meant = lease.acquisition();
+            self.verb = Verb::Renew {
+                duration: asked(&write),
+            };
+        }
+        self.read(Some(lease), nonce, clocks)
+    }
+}
+
+impl Copies {
+    /// What became of them, and of which: belief runs from the copy whose time stands there, else from the
+    /// first.
+    fn judge(&self, seen: Option<&Lease>) -> (Outcome, Attempt) {
+        let is_gone = |uid: Id| seen.is_none_or(|lease| lease.uid != uid);
+        if self.landed_on.is_some_and(is_gone) && matches!(self.last.write, Write::Acquire { .. }) {
+            return (Outcome::Ended, self.last);
+        }
+        let renewed = seen.and_then(|lease| lease.renewed);
+        let is_last = written_at(&self.last.write).is_some_and(|at| Some(at) == renewed);
+        let attempt = match is_last {
+            true => self.last,
+            false => self.first,
+        };
+        (judge(&attempt.write, attempt.on.as_ref(), seen), attempt)
+    }
+}
+
+/// The verb is for the acquisition that is read first. One that ends another's lock is for what was
+/// confirmed, which no read stands in for.
+fn pins_first_read(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Renew { .. } | Verb::Release | Verb::Unhold { another: false }
+    )
+}
+
+/// `verb` with its acquisition marked by `nonce`.
+fn marked(verb: Verb, nonce: Id) -> Verb {
+    match verb {
+        Verb::Acquire {
+            duration,
+            reentry,
+            free_only,
+            ..
+        } => Verb::Acquire {
+            duration,
+            nonce,
+            reentry,
+            free_only,
+        },
+        Verb::Elect(candidacy) => Verb::Elect(Candidacy { nonce, ..candidacy }),
+        Verb::Hold { take_over, .. } => Verb::Hold { nonce, take_over },
+        Verb::Renew { .. } | Verb::Release | Verb::ForceRelease | Verb::Unhold { .. } => verb,
+    }
+}
+
+/// Stands for the nonce of what has none.
+const NO_NONCE: Id = Id(u32::MAX);
+
+fn written_at(write: &Write) -> Option<super::time::Instant> {
+    match *write {
+        Write::Acquire { at, .. } | Write::Renew { at, .. } => Some(at),
+        Write::Release { .. } => None,
+    }
+}
+
+fn asked(write: &Write) -> Option<u32> {
+    match *write {
+        Write::Acquire { duration, .. } | Write::Renew { duration, .. } => Some(duration),
+        Write::Release { .. } => None,
+    }
+}
+
+fn length(write: &Write) -> Span {
+    asked(write).map_or(Span::ZERO, Span::seconds)
+}
+
+/// A version after that of `lease`.
+fn next(lease: Option<&Lease>) -> Version {
+    lease.map_or(Version(0), |lease| Version(lease.version.0 + 1))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! Carries out the actions that the order of a set asks for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
+use super::order::{Action, Event, Manner, Obstacle, Order};
+use super::parallel::{Interrupt, side_by_side};
+use super::taken::{Taken, has_little_time, make_sure};
+use super::wait::PATIENCE;
+use crate::bugs::{self, Bug};
+use crate::cluster::change::DryRun;
+use crate::cluster::reads::Sight;
+use crate::maintenance::Maintenance;
+use crate::outcome::{Change, Done, Error, Refused};
+use crate::protocol::{BootInstant, Instant, Refusal, SKEW_BUDGET};
+
+/// A set being locked. `I` completes to interrupt it, `P` is called with its progress.
+pub(super) struct Driver<'a, I, P> {
+    pub(super) locks: &'a Maintenance,
+    pub(super) options: &'a SetOptions,
+    pub(super) manner: Manner,
+    pub(super) targets: Vec<Target>,
+    pub(super) taken: Taken,
+    pub(super) failed: BTreeMap<usize, SetError>,
+    pub(super) interrupt: Interrupt<'a, I>,
+    pub(super) progress: P,
+    pub(super) begun: BootInstant,
+    /// When the first lock of this round was acquired.
+    pub(super) held_since: BootInstant,
+    /// When to stop waiting for a caller that may release a lock soon.
+    pub(super) patience_ends: Option<BootInstant>,
+}
+
+impl<'a, I, P> Driver<'a, I, P>
+where
+    I: Future<Output = ()>,
+    P: FnMut(SetProgress<'_>) + Send,
+{
+    pub(super) fn new(
+        locks: &'a Maintenance,
+        mut targets: Vec<Target>,
+        options: &'a SetOptions,
+        interrupt: Interrupt<'a, I>,
+        progress: P,
+    ) -> Self {
+        if !bugs::active(Bug::SetOrderNotKept) {
+            targets.sort_by(|one, other| one.node.cmp(&other.node));
+            targets.dedup_by(|one, other| one.node == other.node);
+        }
+        let manner = match options.manner {
+            Manner::Waiting if locks.dry_run != DryRun::None => Manner::AtOnce,
+            manner => manner,
+        };
+        let begun = locks.api.env.boot();
+        Self {
+            locks,
+            options,
+            manner,
+            targets,
+            taken: Taken {
+                locks: locks.clone(),
+                places: BTreeMap::new(),
+            },
+            failed: BTreeMap::new(),
+            interrupt,
+            progress,
+            begun,
+            held_since: begun,
+            patience_ends: None,
+        }
+    }
+
+    pub(super) async fn run(mut self) -> SetOutcome {
+        let mut order = Order::new(self.manner, self.targets.len());
+        let mut event = self.look();
+        let is_done = loop {
+            event = match order.step(event) {
+                Action::Acquire(from, to) => self.acquire(from, to).await,
+                Action::Await(at) => self.wait_for(at, true).await,
+                Action::Watch(at) => self.wait_for(at, false).await,
+                Action::Release(from) => self.release(from).await,
+                Action::Check => self.check().await,
+                Action::Done => break true,
+                Action::Failed => break false,
+            };
+        };
+        let held = std::mem::take(&mut self.taken.places).into_iter();
+        let name = |at: usize| self.targets[at].node.clone();
+        SetOutcome {
+            held: held
+                .map(|(at, lock)| (name(at), lock.into_change()))
+                .filter(|(_, change)| is_done || change.done == Done::Acquired)
+                .collect(),
+            failed: std::mem::take(&mut self.failed)
+                .into_iter()
+                .map(|(at, error)| (name(at), error))
+                .collect(),
+            interrupted: self.interrupt.has_come(),
+        }
+    }
+
+    /// Checks what was read before: if one node would be refused, nothing is written.
+    fn look(&mut self) -> Event {
+        for (at, target) in self.targets.iter().enumerate() {
+            let Some(seen) = &target.seen else {
+                continue;
+            };
+            let checked = match (self.manner, &seen.row) {
+                (Manner::Partial, _) => Ok(()),
+                // Waiting does not create a Node.
+                (Manner::Waiting, Sight::Missing) => Err(Error::NodeNotFound(target.node.clone())),
+                (Manner::Waiting, _) => Ok(()),
+                (Manner::AtOnce, _) => self.options.check(self.locks, seen),
+            };
+            if let Err(error) = checked {
+                self.failed.insert(at, error.into());
+            }
+        }
+        match self.failed.is_empty() {
+            true => Event::Begun,
+            false => Event::Stopped,
+        }
+    }
+
+    /// Tries these places. Unless partial, the first refusal ends it.
+    async fn acquire(&mut self, from: usize, to: usize) -> Event {
+        let is_partial = self.manner == Manner::Partial;
+        let Self {
+            locks,
+            options,
+            targets,
+            taken,
+            failed,
+            progress,
+            ..
+        } = self;
+        let (locks, options, all) = (*locks, *options, targets.len());
+        let mut cut = Vec::new();
+        side_by_side(
+            from..to,
+            options.parallel,
+            false,
+            &mut self.interrupt,
+            |at| {
+                let (node, seen) = (targets[at].node.clone(), targets[at].seen.take());
+                async move { options.attempt(locks, &node, seen).await }
+            },
+            |at, result| {
+                match result {
+                    Some(Ok(change)) => taken.insert(at, change),
+                    Some(Err(error)) => drop(failed.insert(at, error.into())),
+                    None => cut.push(at),
+                }
+                progress(SetProgress {
+                    held: taken.places.len(),
+                    refused: failed.len(),
+                    all,
+                    waiting: None,
+                });
+                is_partial || failed.is_empty()
+            },
+        )
+        .await;
+        for at in cut {
+            let error = self.interrupted(at);
+            self.failed.insert(at, error);
+        }
+        if self.interrupt.has_come() {
+            return Event::Stopped;
+        }
+        let now = locks.server_time().now().earliest;
+        let may_pass = |error: &SetError| matches!(error, SetError::Lock(Error::Refused(refused)) if may_pass(refused, now));
+        match self.failed.keys().next() {
+            Some(&at) if !is_partial && self.failed.values().all(may_pass) => {
+                Event::Lacks(at, Obstacle::Passing)
+            }
+            Some(&at) if !is_partial => Event::Lacks(at, Obstacle::Final),
+            _ => Event::Acquired,
+        }
+    }
+
+    /// Releases what this call acquired at `from` and after it.
+    async fn release(&mut self, from: usize) -> Event {
+        let locks = self.locks;
+        let mut given = BTreeMap::new();
+        for (&at, lock) in self.taken.places.range_mut(from..) {
+            lock.settle();
+            if locks.is_new(&lock.change) {
+                given.insert(at, lock.change.clone());
+            }
+        }
+        let Self {
+            targets,
+            taken,
+            failed,
+            progress,
+            ..
+        } = self;
+        let (given, all) = (&given, targets.len());
+        let mut is_complete = true;
+        side_by_side(
+            given.keys().copied(),
+            self.options.parallel,
+            true,
+            &mut self.interrupt,
+            |at| locks.release_acquired(&given[&at]),
+            |at, result| {
+                taken.places.remove(&at);
+                let cause = match result {
+                    Some(Ok(())) => None,
+                    Some(Err(error)) => Some(error.into()),
+                    None => Some(SetError::Interrupted {
+                        may_land: locks.has_open_write(&targets[at].node),
+                    }),
+                };
+                if let Some(cause) = cause {
+                    is_complete = false;
+                    let (token, cause) = (given[&at].token(), Box::new(cause));
+                    failed.insert(at, SetError::NotReleased { token, cause });
+                }
+                progress(SetProgress {
+                    held: taken.places.len(),
+                    refused: failed.len(),
+                    all,
+                    waiting: None,
+                });
+                true
+            },
+        )
+        .await;
+        match is_complete {
+            true => Event::Released,
+            false => Event::Stopped,
+        }
+    }
+
+    /// Checks the locks of a call that waited, and renews those with little time left.
+    async fn check(&mut self) -> Event {
+        let mut checks_all = self.manner == Manner::Waiting && self.targets.len() > 1;
+        loop {
+            let due = self.due(checks_all);
+            if due.is_empty() {
+                return Event::Checked;
+            }
+            self.make_sure_of(&due).await;
+            let is_over = self.interrupt.has_come() || !self.failed.is_empty();
+            if is_over && self.manner != Manner::Partial {
+                return Event::Stopped;
+            }
+            if is_over {
+                return Event::Checked;
+            }
+            // Checking takes time: what was checked first may have little left by now.
+            checks_all = false;
+        }
+    }
+
+    /// The locks to check: all, or those with little time left or in doubt.
+    fn due(&mut self, all: bool) -> BTreeMap<usize, Change> {
+        let (now, doubts) = (self.locks.api.env.boot(), self.locks.api.time.doubts());
+        let mut due = BTreeMap::new();
+        for (&at, lock) in &mut self.taken.places {
+            lock.settle();
+            let change = &lock.change;
+            if all || has_little_time(change, now) || change.doubts != doubts {
+                due.insert(at, change.clone());
+            }
+        }
+        due
+    }
+
+    async fn make_sure_of(&mut self, due: &BTreeMap<usize, Change>) {
+        let locks = self.locks;
+        let (taken, failed) = (&mut self.taken, &mut self.failed);
+        let mut cut = Vec::new();
+        side_by_side(
+            due.keys().copied(),
+            self.options.parallel,
+            false,
+            &mut self.interrupt,
+            |at| make_sure(locks, &due[&at]),
+            |at, result| {
+                match result {
+                    Some(Ok(change)) => taken.insert(at, change),
+                    // It belongs to somebody else now: do not release it.
+                    Some(Err(Error::Refused(refused))) => {
+                        taken.places.remove(&at);
+                        failed.insert(at, Error::Lost(Arc::new((*refused).into())).into());
+                    }
+                    Some(Err(error)) => drop(failed.insert(at, error.into())),
+                    None => cut.push(at),
+                }
+                true
+            },
+        )
+        .await;
+        for at in cut {
+            self.failed.insert(at, self.interrupted(at));
+        }
+    }
+
+    pub(super) fn interrupted(&self, at: usize) -> SetError {
+        SetError::Interrupted {
+            may_land: self.locks.has_open_write(&self.targets[at].node),
+        }
+    }
+}
+
+/// Whether the lock was acquired a moment ago: a caller that conflicts with this one may release it. A
+/// lock that was held for longer, or a hold, stays.
+fn may_pass(refused: &Refused, now: Instant) -> bool {
+    let acquired = refused.lease.as_ref().and_then(|lease| lease.acquired);
+    matches!(refused.refusal, Refusal::Held | Refusal::HeldByCaller)
+        && acquired.is_some_and(|acquired| acquired + PATIENCE.into() + SKEW_BUDGET >= now)
+}

@@ -1,0 +1,151 @@
+//! Several locks together: all or none, or those that can be acquired.
+//!
+//! [`order`] decides what to acquire and release next; [`drive`] carries it out.
+
+mod drive;
+mod held;
+mod options;
+mod order;
+mod parallel;
+mod taken;
+mod wait;
+
+use std::pin::pin;
+
+use self::drive::Driver;
+pub use self::held::HeldSet;
+pub use self::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
+use self::parallel::Interrupt;
+use self::taken::seen_lease;
+use crate::cluster::change::DryRun;
+use crate::keeper::{Lost, LostBy};
+use crate::lease::NodeLease;
+use crate::maintenance::Maintenance;
+use crate::options::Release;
+use crate::outcome::{Change, Done, Error, Refused};
+use crate::protocol::{Refusal, State};
+
+impl Maintenance {
+    /// Locks several nodes and reports what became of each.
+    ///
+    /// All are locked or none, unless [partial](SetOptions::partial): if one is refused or lost, the
+    /// time limit passes or `interrupt` completes, this releases what it acquired, and only that. Locks
+    /// that the caller had before stay as found.
+    ///
+    /// Nodes are locked in name order, which prevents deadlocks between callers whose sets overlap: one
+    /// of them always succeeds.
+    ///
+    /// A call that [waits](SetOptions::wait) renews its locks while it waits for another, for at most
+    /// one duration. After that, or at once behind a hold, it releases them, waits until that node is
+    /// free and starts again. Every lock is checked at the end.
+    ///
+    /// After an interrupt, requests under way and releases have two seconds for each answer.
+    ///
+    /// # Usage
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use maintenance_lease::{Acquire, Maintenance, SetOptions};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # sandbox.add_node("worker-2");
+    /// # let maintenance = Maintenance::new(sandbox.client(), "reboot-controller")?;
+    /// let options = SetOptions::acquire(Acquire::new().reason("new kernel"))
+    ///     .wait(Some(Duration::from_secs(60)));
+    /// let shutdown = std::future::pending(); // such as tokio::signal::ctrl_c()
+    /// let outcome = maintenance
+    ///     .lock_all(["worker-1", "worker-2"], &options, shutdown, |set| {
+    ///         println!("{} of {} locked", set.held, set.all);
+    ///     })
+    ///     .await;
+    /// for (node, error) in &outcome.failed {
+    ///     println!("{node}: {error}");
+    /// }
+    /// assert_eq!(outcome.held.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Caveats
+    /// Dropping this future releases what it acquired, in a background task that tries for two
+    /// seconds. A write under way may still take effect; that lease expires by itself. Nothing renews
+    /// the returned locks: [`keep`](Self::keep) them.
+    pub async fn lock_all<T: Into<Target>>(
+        &self,
+        nodes: impl IntoIterator<Item = T>,
+        options: &SetOptions,
+        interrupt: impl Future<Output = ()>,
+        progress: impl FnMut(SetProgress<'_>) + Send,
+    ) -> SetOutcome {
+        let targets = nodes.into_iter().map(Into::into).collect();
+        let interrupt = pin!(interrupt);
+        let interrupt = Interrupt::new(interrupt, self.api.env.clone());
+        let driver = Driver::new(self, targets, options, interrupt, progress);
+        driver.run().await
+    }
+
+    /// Releases what `change` acquired, if that acquisition still stands. A lock that the caller had
+    /// before the change, or that belongs to somebody else now, is left alone.
+    ///
+    /// # Errors
+    /// As [`release`](Self::release), except that a lock of somebody else is no error.
+    ///
+    /// # Caveats
+    /// As there.
+    pub async fn release_acquired(&self, change: &Change) -> Result<(), Error> {
+        let (Some(lease), Some(token)) = (&change.lease, change.token()) else {
+            return Ok(());
+        };
+        if !self.is_new(change) {
+            return Ok(());
+        }
+        let (node, seen) = (&change.node, Some(seen_lease(change)));
+        let released = match lease.admin {
+            true => self.unhold_seen(node, Some(lease), seen).await,
+            false => {
+                let options = Release::new().token(token);
+                self.release_seen(node, &options, seen).await
+            }
+        };
+        match released {
+            Err(Error::Refused(refused)) if is_gone(refused.refusal) => Ok(()),
+            released => released.map(drop),
+        }
+    }
+
+    /// Whether it acquired a lock that the caller did not have before.
+    fn is_new(&self, change: &Change) -> bool {
+        let was_held = matches!(change.state_before, State::Held { .. } | State::AdminHold);
+        let was_own = change.before.as_ref().is_some_and(|it| self.is_own(it));
+        change.done == Done::Acquired && self.dry_run == DryRun::None && !(was_held && was_own)
+    }
+}
+
+/// Whether the acquisition no longer stands.
+fn is_gone(refusal: Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::ChangedHands | Refusal::NotHolder | Refusal::OwnHold | Refusal::NotAHold
+    )
+}
+
+/// The refusal of a lock that was held before is its loss.
+impl From<Refused> for Lost {
+    fn from(refused: Refused) -> Self {
+        let holder = refused.lease.as_ref().map(NodeLease::holder);
+        Self {
+            subject: refused.subject,
+            by: match holder {
+                None => LostBy::Deletion,
+                Some(None) => LostBy::Release,
+                Some(Some(holder)) => LostBy::TakeOver(holder.to_owned()),
+            },
+            node: refused.node,
+            lease: refused.lease,
+            problem: None,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! How to lock a set of nodes, and the outcome.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::order::Manner;
+use crate::cluster::error::ApiError;
+use crate::cluster::reads::Seen;
+use crate::maintenance::Maintenance;
+use crate::options::{Acquire, DEFAULT_DURATION, Hold};
+use crate::outcome::{Change, Error, Refused};
+use crate::protocol::Token;
+use crate::waiting::{Goal, Progress};
+
+/// How to lock several nodes.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct SetOptions {
+    verb: Verb,
+    pub(super) manner: Manner,
+    pub(super) limit: Option<Duration>,
+    pub(super) parallel: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Verb {
+    Acquire(Acquire),
+    Hold(Hold),
+}
+
+impl SetOptions {
+    /// Acquires all of them or none, without waiting for holders.
+    pub fn acquire(options: Acquire) -> Self {
+        Self::new(Verb::Acquire(options))
+    }
+
+    /// Puts all of them on hold or none, without waiting for holders.
+    pub fn hold(options: Hold) -> Self {
+        Self::new(Verb::Hold(options))
+    }
+
+    fn new(verb: Verb) -> Self {
+        Self {
+            verb,
+            manner: Manner::AtOnce,
+            limit: None,
+            parallel: 32,
+        }
+    }
+
+    /// Keeps the locks that succeed.
+    pub fn partial(mut self) -> Self {
+        self.manner = Manner::Partial;
+        self
+    }
+
+    /// Waits for holders, at most for `limit`; `None`: as long as it takes. A dry run does not wait.
+    pub fn wait(mut self, limit: Option<Duration>) -> Self {
+        self.manner = Manner::Waiting;
+        self.limit = limit;
+        self
+    }
+
+    /// How many nodes are locked in parallel; 32 by default.
+    pub fn parallel(mut self, requests: usize) -> Self {
+        self.parallel = requests.max(1);
+        self
+    }
+
+    pub(super) fn goal(&self) -> Goal<'_> {
+        match &self.verb {
+            Verb::Acquire(options) => Goal::Acquire(options),
+            Verb::Hold(options) => Goal::Hold(options),
+        }
+    }
+
+    /// What happens to a node, as a participle.
+    pub(super) fn intent(&self) -> &'static str {
+        match &self.verb {
+            Verb::Acquire(_) => "acquired",
+            Verb::Hold(_) => "put on hold",
+        }
+    }
+
+    /// Whether it would be refused on what was seen.
+    pub(super) fn check(&self, locks: &Maintenance, seen: &Seen) -> Result<(), Error> {
+        match &self.verb {
+            Verb::Acquire(options) => locks.check_acquire(seen, options),
+            Verb::Hold(options) => locks.check_hold(seen, options),
+        }
+    }
+
+    /// Locks one node, without waiting.
+    pub(super) async fn attempt(
+        &self,
+        locks: &Maintenance,
+        node: &str,
+        seen: Option<Seen>,
+    ) -> Result<Change, Error> {
+        match &self.verb {
+            Verb::Acquire(options) => locks.try_acquire_seen(node, options, seen).await,
+            Verb::Hold(options) => locks.hold_seen(node, options, None, seen).await,
+        }
+    }
+
+    /// How long locks are held at most while waiting for another one.
+    pub(super) fn longest_wait(&self) -> Duration {
+        match &self.verb {
+            Verb::Acquire(options) => options.duration,
+            Verb::Hold(_) => DEFAULT_DURATION,
+        }
+    }
+}
+
+/// A node to lock.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Its name.
+    pub node: String,
+    /// What was read of it already. It is not read again.
+    pub seen: Option<Seen>,
+}
+
+impl<S: Into<String>> From<S> for Target {
+    fn from(node: S) -> Self {
+        Self {
+            node: node.into(),
+            seen: None,
+        }
+    }
+}
+
+/// The progress of a set.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SetProgress<'a> {
+    /// How many locks are held.
+    pub held: usize,
+    /// How many were refused or failed.
+    pub refused: usize,
+    /// The size of the set.
+    pub all: usize,
+    /// News from the wait for one lock.
+    pub waiting: Option<Progress<'a>>,
+}
+
+/// The outcome of a set, by node.
+#[derive(Debug)]
+pub struct SetOutcome {
+    /// The locks that are held now. If all or none was asked for and failed, it is empty, except for
+    /// leases of the caller that became holds.
+    pub held: BTreeMap<String, Change>,
+    /// Why others are not held. A node that was released, or not tried, is in neither map.
+    pub failed: BTreeMap<String, SetError>,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+}
+
+impl SetError {
+    /// The error of the lock of `node`, for a caller that waits as long as it takes and is not interrupted.
+    pub(crate) fn into_error(self, locks: &Maintenance, node: &str) -> Error {
+        match self {
+            Self::Lock(error) => error,
+            Self::TimedOut(Some(refused)) => Error::Refused(refused),
+            Self::NotReleased { cause, .. } => cause.into_error(locks, node),
+            Self::TimedOut(None) | Self::Interrupted { .. } => Error::Unknown {
+                subject: locks.repository().subject(),
+                node: node.to_owned(),
+                intent: "acquired",
+                source: ApiError::TimedOut(Duration::ZERO),
+            },
+        }
+    }
+}
+
+/// Why a node of a set is not locked.
+#[derive(Debug, thiserror::Error)]
+pub enum SetError {
+    /// The error of this lock; [`Error::Lost`] if it was acquired and lost again.
+    #[error(transparent)]
+    Lock(#[from] Error),
+    /// The time limit passed. The refusal says who holds the lock, if that is known.
+    #[error("timed out{}", .0.as_ref().map(|refused| format!(": {refused}")).unwrap_or_default())]
+    TimedOut(Option<Box<Refused>>),
+    /// It was interrupted.
+    #[error("interrupted{}", if *.may_land { "; the write may still take effect" } else { "" })]
+    Interrupted {
+        /// Whether a write was under way, which may still take effect.
+        may_land: bool,
+    },
+    /// It was acquired and could not be released.
+    #[error("acquired, but not released: {cause}")]
+    NotReleased {
+        /// The acquisition.
+        token: Option<Token>,
+        /// Why not.
+        cause: Box<Self>,
+    },
+}

@@ -1,0 +1,97 @@
+//! Requests for several locks in parallel, until they are done or interrupted.
+
+use std::collections::BTreeSet;
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+
+use crate::env::Env;
+
+/// How long to wait for an answer after an interrupt or a time limit.
+pub(super) const LAST_CHANCE: Duration = Duration::from_secs(2);
+
+/// The caller's request to stop, which comes at most once.
+pub(super) struct Interrupt<'a, I> {
+    future: Pin<&'a mut I>,
+    env: Arc<dyn Env>,
+    has_come: bool,
+}
+
+impl<'a, I: Future<Output = ()>> Interrupt<'a, I> {
+    pub(super) fn new(future: Pin<&'a mut I>, env: Arc<dyn Env>) -> Self {
+        Self {
+            future,
+            env,
+            has_come: false,
+        }
+    }
+
+    pub(super) fn has_come(&self) -> bool {
+        self.has_come
+    }
+
+    /// Completes when it comes for the first time.
+    pub(super) async fn comes(&mut self) {
+        if self.has_come {
+            return pending().await;
+        }
+        self.future.as_mut().await;
+        self.has_come = true;
+    }
+}
+
+/// Runs `work` for each of `places`, up to `parallel` at a time. `report` gets each result and returns
+/// whether to start another.
+///
+/// After an interrupt no other is started, unless `all`. If no result comes for [`LAST_CHANCE`] then,
+/// those that were started are reported as `None`; if `all`, so are the rest.
+pub(super) async fn side_by_side<T, I, F>(
+    places: impl IntoIterator<Item = usize>,
+    parallel: usize,
+    all: bool,
+    interrupt: &mut Interrupt<'_, I>,
+    mut work: impl FnMut(usize) -> F,
+    mut report: impl FnMut(usize, Option<T>) -> bool,
+) where
+    I: Future<Output = ()>,
+    F: Future<Output = T>,
+{
+    let mut places = places.into_iter();
+    let mut running = FuturesUnordered::new();
+    let mut begun = BTreeSet::new();
+    let mut goes_on = true;
+    loop {
+        while goes_on
+            && (all || !interrupt.has_come())
+            && running.len() < parallel
+            && let Some(place) = places.next()
+        {
+            begun.insert(place);
+            let work = work(place);
+            running.push(async move { (place, work.await) });
+        }
+        let (env, is_over) = (interrupt.env.clone(), interrupt.has_come());
+        tokio::select! {
+            biased;
+            next = running.next() => match next {
+                Some((place, result)) => {
+                    begun.remove(&place);
+                    goes_on &= report(place, Some(result));
+                }
+                None => return,
+            },
+            () = interrupt.comes() => {}
+            () = env.sleep(LAST_CHANCE), if is_over => {
+                begun.extend(places.filter(|_| all));
+                for place in begun {
+                    report(place, None);
+                }
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Waiting for one lock of a set, while the others are kept or while nothing is held.
+
+use std::future::{pending, poll_fn};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::{Either, select};
+
+use super::drive::Driver;
+use super::options::{SetError, SetProgress};
+use super::order::{Event, Manner, Obstacle};
+use super::parallel::LAST_CHANCE;
+use super::taken::Lock;
+use crate::cluster::error::ApiError;
+use crate::env::{Env, backoff};
+use crate::keeper::{Keep, Lost};
+use crate::outcome::{Change, Error};
+use crate::protocol::{BootInstant, Refusal};
+use crate::waiting::{Blocked, Progress};
+
+/// How long to wait for another caller that may release a lock soon.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The pause before a set is tried again, in the steps of [`backoff`]: half a second to a second.
+const JITTER: u32 = 6;
+
+/// What ended a wait.
+enum Stop {
+    /// Acquired; `None`: it is free.
+    Over(Box<Result<Option<Change>, Error>>),
+    Interrupted,
+    TimedOut,
+    /// The other locks must not be held any longer.
+    Yield,
+    Lost(usize, Arc<Lost>),
+}
+
+impl<I, P> Driver<'_, I, P>
+where
+    I: Future<Output = ()>,
+    P: FnMut(SetProgress<'_>) + Send,
+{
+    /// Waits until a place is free and, if `takes`, acquires it.
+    pub(super) async fn wait_for(&mut self, at: usize, takes: bool) -> Event {
+        if self.interrupt.has_come() {
+            self.failed.insert(at, self.interrupted(at));
+            return Event::Stopped;
+        }
+        self.failed.clear();
+        let (locks, options) = (self.locks, self.options);
+        let env = locks.api.env.clone();
+        let waits = self.manner == Manner::Waiting;
+        let owns = self.taken.is_any_new();
+        let (node, seen) = (self.targets[at].node.clone(), self.targets[at].seen.take());
+        let (held, all) = (self.taken.places.len(), self.targets.len());
+        let begun = env.boot();
+        let limit = match waits {
+            true => options.limit.map(|limit| self.begun.plus(limit.into())),
+            false => Some(
+                *self
+                    .patience_ends
+                    .get_or_insert(begun.plus(PATIENCE.into())),
+            ),
+        };
+        let keeps_until =
+            (waits && owns).then(|| self.held_since.plus(options.longest_wait().into()));
+
+        let blocked = Mutex::new(None::<Blocked>);
+        let seen_blocked = || blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = &mut self.progress;
+        let tell = |news: Progress<'_>| {
+            let mut is_told = waits;
+            if let Progress::Blocked(now) = &news {
+                is_told &= !(owns && lasts(now));
+                *seen_blocked() = Some((*now).clone());
+            }
+            if is_told {
+                progress(SetProgress {
+                    held,
+                    refused: 0,
+                    all,
+                    waiting: Some(news),
+                });
+            }
+        };
+        let mut work = async {
+            match takes {
+                true => locks
+                    .contend(&node, options.goal(), seen, tell)
+                    .await
+                    .map(Some),
+                false => {
+                    locks.until_free(&node, options.goal(), tell).await?;
+                    env.sleep(backoff(&*env, JITTER)).await;
+                    Ok(None)
+                }
+            }
+        }
+        .boxed();
+        let mut loss = None;
+        let taken = &self.taken;
+        let working = poll_fn(|context| {
+            if let Poll::Ready(result) = work.poll_unpin(context) {
+                return Poll::Ready(Stop::Over(Box::new(result)));
+            }
+            let Some(is_lasting) = seen_blocked().as_ref().map(lasts) else {
+                return Poll::Pending;
+            };
+            if limit.is_some_and(|end| end <= env.boot()) {
+                return Poll::Ready(Stop::TimedOut);
+            }
+            if owns && is_lasting {
+                return Poll::Ready(Stop::Yield);
+            }
+            let loss = loss.get_or_insert_with(|| taken.first_loss());
+            loss.poll_unpin(context)
+                .map(|(at, lost)| Stop::Lost(at, lost))
+        });
+        let turn_ends = async {
+            sleep_until(&*env, keeps_until).await;
+            // Others wait for what it has only while something is in its way.
+            while seen_blocked().is_none() {
+                env.sleep(LAST_CHANCE).await;
+            }
+        };
+        let time_limit = async {
+            sleep_until(&*env, limit).await;
+            // A limit of zero still tries once.
+            if seen_blocked().is_none() {
+                sleep_until(&*env, Some(begun.plus(LAST_CHANCE.into()))).await;
+            }
+        };
+        let stop = tokio::select! {
+            biased;
+            stop = working => stop,
+            () = self.interrupt.comes() => Stop::Interrupted,
+            () = time_limit => Stop::TimedOut,
+            () = turn_ends => Stop::Yield,
+        };
+        drop(loss);
+        let late = match &stop {
+            // A write that is under way gets a moment to finish.
+            stop if !matches!(stop, Stop::Over(_)) && locks.has_open_write(&node) => {
+                match select(work, env.sleep(LAST_CHANCE)).await {
+                    Either::Left((Ok(change), _)) => change,
+                    _ => None,
+                }
+            }
+            _ => {
+                drop(work);
+                None
+            }
+        };
+        let may_land = late.is_none() && locks.has_open_write(&node);
+        let refused = seen_blocked()
+            .take()
+            .map(|blocked| Box::new(blocked.refused));
+        if refused.is_some() {
+            // What was read before the wait is outdated.
+            self.targets
+                .iter_mut()
+                .for_each(|target| target.seen = None);
+        }
+        let error = match (stop, late) {
+            (Stop::Over(result), _) => match *result {
+                Ok(Some(change)) => return self.acquired(at, change).await,
+                Ok(None) => return Event::Free,
+                Err(error) => error.into(),
+            },
+            (Stop::TimedOut | Stop::Yield, Some(change)) => return self.acquired(at, change).await,
+            (Stop::Interrupted, late) => {
+                self.taken.extend(at, late);
+                self.failed.insert(at, SetError::Interrupted { may_land });
+                return Event::Stopped;
+            }
+            (Stop::Lost(lost_at, lost), late) => {
+                self.taken.extend(at, late);
+                if may_land {
+                    self.failed.insert(at, self.unknown(at));
+                }
+                self.taken.places.remove(&lost_at);
+                self.failed.insert(lost_at, Error::Lost(lost).into());
+                return Event::Stopped;
+            }
+            (Stop::TimedOut | Stop::Yield, None) if may_land => self.unknown(at),
+            (Stop::Yield, None) if waits => return Event::Lacks(at, Obstacle::Lasting),
+            (Stop::TimedOut | Stop::Yield, None) if waits => SetError::TimedOut(refused),
+            (Stop::TimedOut | Stop::Yield, None) => match refused {
+                Some(refused) => Error::Refused(refused).into(),
+                None => Error::Api(ApiError::TimedOut(PATIENCE)).into(),
+            },
+        };
+        self.failed.insert(at, error);
+        Event::Lacks(at, Obstacle::Final)
+    }
+
+    /// Records an acquired lock, and renews it while others are waited for.
+    async fn acquired(&mut self, at: usize, change: Change) -> Event {
+        if !self.taken.is_any_new() {
+            self.held_since = self.locks.api.env.boot();
+        }
+        (self.progress)(SetProgress {
+            held: self.taken.places.len() + 1,
+            refused: 0,
+            all: self.targets.len(),
+            waiting: None,
+        });
+        let is_last = at + 1 == self.targets.len();
+        if self.manner == Manner::Waiting && !is_last {
+            // No work runs yet that needs time to stop.
+            let keep = Keep::new().stop(Duration::ZERO);
+            let kept = tokio::select! {
+                biased;
+                kept = self.locks.keep(&change, &keep) => kept,
+                () = self.interrupt.comes() => {
+                    self.taken.insert(at, change);
+                    let may_land = false;
+                    self.failed.insert(at, SetError::Interrupted { may_land });
+                    return Event::Stopped;
+                }
+            };
+            match kept {
+                Ok(kept) => {
+                    let kept = Some(kept);
+                    self.taken.places.insert(at, Lock { change, kept });
+                    return Event::Acquired;
+                }
+                Err(error) => {
+                    self.taken.insert(at, change);
+                    self.failed.insert(at, error.into());
+                    return Event::Lacks(at, Obstacle::Final);
+                }
+            }
+        }
+        self.taken.insert(at, change);
+        Event::Acquired
+    }
+
+    fn unknown(&self, at: usize) -> SetError {
+        let waited = self.locks.api.env.boot().since(self.begun).to_duration();
+        SetError::Lock(Error::Unknown {
+            subject: self.locks.repository().subject(),
+            node: self.targets[at].node.clone(),
+            intent: self.options.intent(),
+            source: ApiError::TimedOut(waited),
+        })
+    }
+}
+
+/// Whether it does not end by itself.
+fn lasts(blocked: &Blocked) -> bool {
+    blocked.refused.refusal == Refusal::AdminHold
+}
+
+/// Completes at this reading of the boot clock; never at `None`.
+async fn sleep_until(env: &dyn Env, instant: Option<BootInstant>) {
+    match instant {
+        Some(instant) => env.sleep(instant.since(env.boot()).to_duration()).await,
+        None => pending().await,
+    }
+}

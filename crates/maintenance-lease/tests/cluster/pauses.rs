@@ -1,0 +1,153 @@
+//! A machine that was paused: nothing is decided, begun or continued on what that made doubtful.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use maintenance_lease::protocol::Span;
+use maintenance_lease::{Acquire, Error, Hold, Keep, LostBy, Maintenance, Release};
+
+use serde_json::json;
+
+use crate::on_both_servers;
+use crate::support::{Cluster, Fate, PausedMachine, Wire};
+
+on_both_servers! {
+    a_contender_with_a_wrong_clock_takes_nothing_after_a_pause,
+    a_lock_that_was_acquired_across_a_pause_is_read_before_it_is_believed,
+    a_lock_that_was_lost_during_a_pause_is_not_kept,
+    what_was_acquired_before_a_pause_is_checked_before_work_begins,
+    a_hold_is_checked_at_once,
+    a_check_goes_over_a_new_connection,
+}
+
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// alice, on a machine whose clock is an hour ahead and that can be paused.
+fn alice(cluster: &Cluster, wire: &Wire) -> (Maintenance, Arc<PausedMachine>) {
+    let machine = PausedMachine::new(cluster.env.clone(), Span::seconds(3_600));
+    let alice = cluster.builder_on(wire, "alice").env(machine.clone());
+    (alice.build().unwrap(), machine)
+}
+
+async fn holder(cluster: &Cluster, node: &str) -> Option<String> {
+    let lease = cluster.holder("reader").get(node).await.unwrap();
+    lease.and_then(|lease| lease.holder().map(ToOwned::to_owned))
+}
+
+async fn a_contender_with_a_wrong_clock_takes_nothing_after_a_pause(cluster: Cluster) {
+    let (first, second) = (cluster.node("a").await, cluster.node("b").await);
+    let half_an_hour = Acquire::new().duration(Duration::from_secs(1_800));
+    let bob = cluster.holder("bob");
+    bob.try_acquire(&second, &half_an_hour).await.unwrap();
+    let wire = Wire::clear();
+    let (alice, machine) = alice(&cluster, &wire);
+    let minute = Acquire::new().duration(Duration::from_secs(60));
+    let held = alice.acquire(&first, &minute).await.unwrap();
+    let waiting = alice.acquire_when_free(&second, &minute, |_| ());
+    let pausing = async {
+        cluster.env.sleep(Duration::from_millis(500)).await;
+        machine.pause(PAUSE);
+        cluster.env.sleep(Duration::from_secs(3)).await;
+    };
+    tokio::select! {
+        taken = waiting => panic!("it is bob's: {taken:?}"),
+        () = pausing => {}
+    }
+    assert_eq!(holder(&cluster, &second).await.as_deref(), Some("bob"));
+    assert!(held.standing().lost.is_none());
+    assert!(!held.standing().checking, "it was checked");
+    held.release().await.unwrap();
+}
+
+async fn a_lock_that_was_acquired_across_a_pause_is_read_before_it_is_believed(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.write_lease(&node, json!({})).await;
+    let paused: Arc<Mutex<Option<Arc<PausedMachine>>>> = Arc::default();
+    let machine = paused.clone();
+    let wire = Wire::first_write(Fate::Meanwhile(Box::pin(async move {
+        let machine = machine.lock().unwrap().take().expect("it is known by now");
+        machine.pause(Duration::from_secs(30));
+    })));
+    let (alice, machine) = alice(&cluster, &wire);
+    *paused.lock().unwrap() = Some(machine);
+    let minute = Acquire::new().duration(Duration::from_secs(60));
+    let before = cluster.env.boot();
+    let change = alice.try_acquire(&node, &minute).await.unwrap();
+    let last = wire.requests().pop();
+    assert_eq!(last.as_deref(), Some("GET lease"), "{:?}", wire.requests());
+    assert!(change.deadline.unwrap() >= before.plus(Span::seconds(20)));
+    let held = alice.keep(&change, &Keep::new()).await.unwrap();
+    held.release().await.unwrap();
+}
+
+async fn what_was_acquired_before_a_pause_is_checked_before_work_begins(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let wire = Wire::clear();
+    let (alice, machine) = alice(&cluster, &wire);
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    machine.pause(PAUSE);
+    let sent = wire.requests().len();
+    let held = alice.keep(&change, &Keep::new()).await.unwrap();
+    let since = wire.requests().split_off(sent);
+    assert!(since.contains(&"GET lease".to_owned()), "{since:?}");
+    assert!(!held.standing().checking);
+    held.release().await.unwrap();
+}
+
+async fn a_lock_that_was_lost_during_a_pause_is_not_kept(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let wire = Wire::clear();
+    let (alice, machine) = alice(&cluster, &wire);
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    machine.pause(PAUSE);
+    let bob = cluster.holder("bob");
+    let lease = change.lease.clone().unwrap();
+    bob.force_release(&lease, &Release::new()).await.unwrap();
+    match alice.keep(&change, &Keep::new()).await {
+        Err(Error::Lost(lost)) => assert_eq!(lost.by, LostBy::Release),
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it was released"),
+    }
+}
+
+async fn a_hold_is_checked_at_once(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let wire = Wire::clear();
+    let (alice, machine) = alice(&cluster, &wire);
+    let change = alice.hold(&node, &Hold::new("a disk")).await.unwrap();
+    let held = alice.keep(&change, &Keep::new()).await.unwrap();
+    cluster.env.sleep(Duration::from_millis(500)).await;
+    machine.pause(PAUSE);
+    let sent = wire.requests().len();
+    cluster.env.sleep(Duration::from_secs(3)).await;
+    let since = wire.requests().split_off(sent);
+    assert!(since.contains(&"GET lease".to_owned()), "{since:?}");
+    let standing = held.standing();
+    assert!(
+        standing.lost.is_none() && !standing.checking,
+        "{standing:?}"
+    );
+    held.release().await.unwrap();
+}
+
+async fn a_check_goes_over_a_new_connection(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let machine = PausedMachine::new(cluster.env.clone(), Span::ZERO);
+    let opened = Arc::new(AtomicUsize::new(0));
+    let counted = opened.clone();
+    let alice = cluster
+        .builder("alice")
+        .env(machine.clone())
+        .reconnect(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+        })
+        .build()
+        .unwrap();
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    assert_eq!(opened.load(Ordering::SeqCst), 0);
+    machine.pause(PAUSE);
+    let held = alice.keep(&change, &Keep::new()).await.unwrap();
+    assert_eq!(opened.load(Ordering::SeqCst), 1);
+    held.release().await.unwrap();
+}

@@ -1,0 +1,336 @@
+//! Several locks together.
+
+mod contention;
+mod ending;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use maintenance_lease::protocol::Refusal;
+use maintenance_lease::{
+    Acquire, Done, Error, Guarded, Hold, LostBy, Maintenance, Progress, Release, SetError,
+    SetOptions, SetOutcome, SetProgress,
+};
+use serde_json::json;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::on_both_servers;
+use crate::support::{Cluster, Fate, Passing, Wire};
+
+on_both_servers! {
+    all_are_locked_by_one_write_each,
+    who_waits_locks_in_the_order_of_the_names,
+    what_was_read_as_held_is_refused_before_anything_is_written,
+    partial_keeps_those_that_succeed,
+    what_the_caller_had_before_is_left_as_found,
+    a_lease_that_became_a_hold_is_not_given_back,
+    all_that_is_kept_is_guarded_and_given_back,
+    work_abandon_when_one_of_several_locks_is_lost,
+    a_node_that_does_not_exist_is_not_waited_for,
+    a_dry_run_waits_for_nobody,
+}
+
+/// What a set told.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) held: usize,
+    /// The node that it waits for, and why.
+    pub(super) blocked: Option<(String, Refusal)>,
+}
+
+/// A set at work.
+pub(super) struct Locking {
+    task: JoinHandle<SetOutcome>,
+    told: UnboundedReceiver<Told>,
+    interrupt: Option<oneshot::Sender<()>>,
+}
+
+impl Locking {
+    pub(super) fn begin(who: &Maintenance, nodes: &[String], options: SetOptions) -> Self {
+        let (sender, told) = unbounded_channel();
+        let (interrupt, interrupted) = oneshot::channel::<()>();
+        let (who, nodes) = (who.clone(), nodes.to_vec());
+        let task = tokio::spawn(async move {
+            let tell = |progress: SetProgress<'_>| {
+                let blocked = match progress.waiting {
+                    Some(Progress::Blocked(blocked)) => {
+                        let refused = &blocked.refused;
+                        Some((refused.node.clone(), refused.refusal))
+                    }
+                    _ => None,
+                };
+                let held = progress.held;
+                // A test that is over listens no more.
+                let _ = sender.send(Told { held, blocked });
+            };
+            let interrupt = async {
+                if interrupted.await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            who.lock_all(nodes, &options, interrupt, tell).await
+        });
+        Self {
+            task,
+            told,
+            interrupt: Some(interrupt),
+        }
+    }
+
+    /// What it says next of what stands in its way, with how many it has.
+    pub(super) async fn blocked(&mut self) -> (usize, String, Refusal) {
+        loop {
+            let told = self.told.recv().await.expect("it waits");
+            if let Some((node, refusal)) = told.blocked {
+                return (told.held, node, refusal);
+            }
+        }
+    }
+
+    pub(super) fn interrupt(&mut self) {
+        let interrupt = self.interrupt.take().expect("it comes once");
+        interrupt.send(()).expect("it is at work");
+    }
+
+    /// Drops its future where it stands.
+    pub(super) async fn abandon(self) {
+        self.task.abort();
+        assert!(self.task.await.is_err(), "it was at work");
+    }
+
+    pub(super) async fn ends(self) -> SetOutcome {
+        self.task.await.expect("it does not panic")
+    }
+
+    /// Ends with all of them.
+    pub(super) async fn locks_all(self, nodes: &[String]) {
+        let outcome = self.ends().await;
+        assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
+        let held: Vec<&String> = outcome.held.keys().collect();
+        assert_eq!(held, nodes.iter().collect::<Vec<_>>());
+    }
+}
+
+pub(super) async fn nodes<const N: usize>(cluster: &Cluster, names: [&str; N]) -> [String; N] {
+    let nodes = names.map(|name| cluster.name(name));
+    for node in &nodes {
+        cluster.create_node(node).await;
+        cluster.write_lease(node, json!({})).await;
+    }
+    nodes
+}
+
+/// Who holds the node; empty where nobody does.
+pub(super) async fn holder(cluster: &Cluster, node: &str) -> String {
+    let lease = cluster.lease(node).await;
+    lease["spec"]["holderIdentity"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+pub(super) fn for_seconds(seconds: u64) -> SetOptions {
+    SetOptions::acquire(Acquire::new().duration(Duration::from_secs(seconds)))
+}
+
+pub(super) async fn take(who: &Maintenance, node: &str) {
+    who.try_acquire(node, &Acquire::new()).await.unwrap();
+}
+
+pub(super) async fn release(who: &Maintenance, node: &str) {
+    who.release(node, &Release::new()).await.unwrap();
+}
+
+/// A wire on which something happens before the first write to `node`.
+pub(super) fn before_the_write_to(node: &str, something: BoxFuture<'static, ()>) -> Wire {
+    let (end, mut something) = (format!("/{node}"), Some(something));
+    Wire::planned(move |passing| {
+        let is_it = passing.is_write() && passing.path.ends_with(&end);
+        match something.take_if(|_| is_it) {
+            Some(something) => Fate::Meanwhile(something),
+            None => Fate::Pass,
+        }
+    })
+}
+
+/// The nodes of the writes to Leases, in order.
+pub(super) fn written(wire: &Wire) -> Vec<String> {
+    let writes = wire.passed().into_iter().filter(Passing::is_write);
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    writes.map(|write| name(&write.path)).collect()
+}
+
+async fn seen(who: &Maintenance, nodes: &[String]) -> Vec<maintenance_lease::Target> {
+    let mut targets = Vec::new();
+    for node in nodes {
+        targets.push(maintenance_lease::Target {
+            node: node.clone(),
+            seen: Some(who.see(node, true).await.unwrap()),
+        });
+    }
+    targets
+}
+
+async fn at_once(who: &Maintenance, nodes: &[String], options: &SetOptions) -> SetOutcome {
+    let targets = seen(who, nodes).await;
+    who.lock_all(targets, options, std::future::pending(), |_| ())
+        .await
+}
+
+async fn all_are_locked_by_one_write_each(cluster: Cluster) {
+    let nodes = nodes(&cluster, ["a", "b", "c"]).await;
+    let wire = Wire::clear();
+    let alice = cluster.holder_on(&wire, "alice");
+    let outcome = at_once(&alice, &nodes, &for_seconds(60)).await;
+    assert!(outcome.failed.is_empty() && !outcome.interrupted);
+    let mut written = written(&wire);
+    written.sort();
+    assert_eq!(written, nodes);
+    for (node, change) in &outcome.held {
+        assert_eq!((&change.node, change.done), (node, Done::Acquired));
+        assert_eq!(holder(&cluster, node).await, "alice");
+    }
+}
+
+async fn who_waits_locks_in_the_order_of_the_names(cluster: Cluster) {
+    let [a, b, c] = nodes(&cluster, ["a", "b", "c"]).await;
+    let bob = cluster.holder("bob");
+    take(&bob, &b).await;
+    let wire = Wire::clear();
+    let alice = cluster.holder_on(&wire, "alice");
+    let given = [c.clone(), b.clone(), a.clone()];
+    let mut locking = Locking::begin(&alice, &given, for_seconds(60).wait(None));
+    assert_eq!(locking.blocked().await, (1, b.clone(), Refusal::Held));
+    assert_eq!(holder(&cluster, &a).await, "alice");
+    assert_eq!(holder(&cluster, &c).await, "");
+    release(&bob, &b).await;
+    locking.locks_all(&[a.clone(), b.clone(), c.clone()]).await;
+    let written = written(&wire);
+    assert_eq!(written[..3], [a.clone(), b.clone(), c.clone()]);
+    // Each is made sure of in the end.
+    let checks: BTreeMap<&String, ()> = written[3..].iter().map(|node| (node, ())).collect();
+    assert_eq!(checks.into_keys().collect::<Vec<_>>(), [&a, &b, &c]);
+}
+
+async fn what_was_read_as_held_is_refused_before_anything_is_written(cluster: Cluster) {
+    let nodes = nodes(&cluster, ["a", "b"]).await;
+    take(&cluster.holder("bob"), &nodes[1]).await;
+    let wire = Wire::clear();
+    let alice = cluster.holder_on(&wire, "alice");
+    let outcome = at_once(&alice, &nodes, &for_seconds(60)).await;
+    assert!(outcome.held.is_empty());
+    assert_eq!(outcome.failed.keys().collect::<Vec<_>>(), [&nodes[1]]);
+    assert_eq!(written(&wire), [""; 0]);
+}
+
+async fn partial_keeps_those_that_succeed(cluster: Cluster) {
+    let [a, b, c] = nodes(&cluster, ["a", "b", "c"]).await;
+    take(&cluster.holder("bob"), &b).await;
+    let alice = cluster.holder("alice");
+    let nodes = [a.clone(), b.clone(), c.clone()];
+    let outcome = Locking::begin(&alice, &nodes, for_seconds(60).partial());
+    let outcome = outcome.ends().await;
+    assert_eq!(outcome.held.keys().collect::<Vec<_>>(), [&a, &c]);
+    match &outcome.failed[&b] {
+        SetError::Lock(Error::Refused(refused)) => assert_eq!(refused.refusal, Refusal::Held),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(holder(&cluster, &c).await, "alice");
+}
+
+async fn what_the_caller_had_before_is_left_as_found(cluster: Cluster) {
+    let [a, b, c] = nodes(&cluster, ["a", "b", "c"]).await;
+    let alice = cluster.holder("alice");
+    let found = alice.try_acquire(&b, &Acquire::new()).await.unwrap();
+    alice.hold(&a, &Hold::new("disk")).await.unwrap();
+    take(&cluster.holder("bob"), &c).await;
+    let nodes = [a.clone(), b.clone(), c.clone()];
+    let reentry = SetOptions::acquire(Acquire::new().reentry(true));
+    let limit = Some(Duration::from_secs(1));
+    for options in [reentry.clone(), reentry.wait(limit)] {
+        let outcome = Locking::begin(&alice, &nodes, options).ends().await;
+        assert!(outcome.held.is_empty(), "{:?}", outcome.held);
+        assert_eq!(outcome.failed.keys().collect::<Vec<_>>(), [&c]);
+        let lease = alice.get(&b).await.unwrap().unwrap();
+        assert_eq!(lease.token(), found.token());
+        assert_eq!(holder(&cluster, &a).await, "kubeadm:alice");
+    }
+}
+
+async fn a_lease_that_became_a_hold_is_not_given_back(cluster: Cluster) {
+    let [a, b] = nodes(&cluster, ["a", "b"]).await;
+    let alice = cluster.holder("alice");
+    take(&alice, &a).await;
+    take(&cluster.holder("bob"), &b).await;
+    let options = SetOptions::hold(Hold::new("rack")).wait(Some(Duration::from_secs(1)));
+    let outcome = Locking::begin(&alice, &[a.clone(), b], options)
+        .ends()
+        .await;
+    // There is no way back to what it was, and free is not what its holder wants.
+    assert_eq!(outcome.held.keys().collect::<Vec<_>>(), [&a]);
+    assert_eq!(holder(&cluster, &a).await, "kubeadm:alice");
+}
+
+async fn all_that_is_kept_is_guarded_and_given_back(cluster: Cluster) {
+    let nodes = nodes(&cluster, ["a", "b"]).await;
+    let alice = cluster.holder("alice");
+    let held = alice.acquire_all(&nodes, &Acquire::new()).await.unwrap();
+    assert_eq!(held.leases.len(), 2);
+    let work = held.guard(async { Ok::<_, ()>(17) }).await;
+    assert!(matches!(work, Guarded::Completed(17)));
+    held.release().await.unwrap();
+    for node in &nodes {
+        assert_eq!(holder(&cluster, node).await, "");
+    }
+}
+
+async fn work_abandon_when_one_of_several_locks_is_lost(cluster: Cluster) {
+    let nodes = nodes(&cluster, ["a", "b"]).await;
+    let alice = cluster.holder("alice");
+    let held = alice.acquire_all(&nodes, &Acquire::new()).await.unwrap();
+    let lease = alice.get(&nodes[1]).await.unwrap().unwrap();
+    let carol = cluster.holder("carol");
+    carol.force_release(&lease, &Release::new()).await.unwrap();
+    match held.guard(std::future::pending::<Result<(), ()>>()).await {
+        Guarded::Lost(lost) => {
+            assert_eq!((&lost.node, &lost.by), (&nodes[1], &LostBy::Release));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(held.release().await, Err(Error::Lost(_))));
+    assert_eq!(holder(&cluster, &nodes[0]).await, "");
+}
+
+async fn a_node_that_does_not_exist_is_not_waited_for(cluster: Cluster) {
+    let [a] = nodes(&cluster, ["a"]).await;
+    take(&cluster.holder("bob"), &a).await;
+    let missing = cluster.name("missing");
+    let alice = cluster.holder("alice");
+    let options = for_seconds(60).wait(None);
+    let outcome = at_once(&alice, &[a, missing.clone()], &options).await;
+    match &outcome.failed[&missing] {
+        SetError::Lock(Error::NodeNotFound(node)) => assert_eq!(*node, missing),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn a_dry_run_waits_for_nobody(cluster: Cluster) {
+    let nodes = nodes(&cluster, ["a", "b"]).await;
+    let bob = cluster.holder("bob");
+    bob.hold(&nodes[1], &Hold::new("disk")).await.unwrap();
+    let dry_run = cluster
+        .builder("alice")
+        .dry_run(maintenance_lease::DryRun::Server);
+    let alice = dry_run.build().unwrap();
+    let outcome = Locking::begin(&alice, &nodes, for_seconds(60).wait(None))
+        .ends()
+        .await;
+    assert!(matches!(
+        &outcome.failed[&nodes[1]],
+        SetError::Lock(Error::Refused(_))
+    ));
+    assert_eq!(holder(&cluster, &nodes[0]).await, "");
+}

@@ -1,0 +1,362 @@
+//! What callers were told, against what stood there; what was retaken, and what sets did on their way.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::digest::{Commit, Digest, Op};
+use super::{Rule, Violation};
+use crate::history::{Acquisition, Call, ClientId, Ending, OpId, Record};
+use crate::time::{EPOCH, Time};
+
+/// How long somebody may keep a node while one with an earlier name is not to be had.
+const GIVES_WAY: Duration = Duration::from_secs(5);
+
+/// What of a set has no more time than this left is not counted as kept.
+const RUNS_OUT: Duration = Duration::from_secs(1);
+
+/// The time over which requests are counted.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// So many requests about one node a client sends in a minute at most, though a lease of a second is
+/// renewed three times in each.
+const REQUESTS: usize = 300;
+
+/// And so many watches of any.
+pub(super) const WATCHES: usize = 100;
+
+pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
+    for (&id, op) in &digest.ops {
+        reported(digest, id, op, violations);
+        if let Call::AcquireAll(nodes, _) = &op.call {
+            set_kept(digest, id, op, nodes, violations);
+            order(digest, id, op, nodes, violations);
+        } else {
+            retaken(digest, id, op, violations);
+        }
+    }
+    same_nonce(digest, violations);
+    listed(digest, violations);
+    requests(digest, violations);
+}
+
+/// What was said of a lock is so.
+fn reported(digest: &Digest, id: OpId, op: &Op, violations: &mut Vec<Violation>) {
+    let Some((returned, ending)) = &op.returned else {
+        return;
+    };
+    let what = match (ending, &op.call) {
+        (Ending::Released { .. } | Ending::Nothing, Call::Release(meant)) => {
+            let stood = stood_throughout(digest, &op.node, op.called, *returned);
+            let identity = digest.identities.get(&op.client);
+            let is_meant = |stood: &Acquisition| match meant {
+                Some(meant) => meant == stood,
+                None => identity.is_some_and(|identity| *identity == stood.holder),
+            };
+            let stood = stood.filter(is_meant);
+            stood.map(|stood| format!("{stood} stood all the time"))
+        }
+        (Ending::HeldByCaller(_), _) => {
+            let identity = digest.identities.get(&op.client);
+            let is_anothers = |commit: &&Commit| {
+                let begun_by_op = digest.op_of(commit).is_some_and(|(other, _)| other == id);
+                let holder = commit.acquisition_after().map(|after| after.holder);
+                commit.node == op.node
+                    && commit.begins().is_some()
+                    && commit.at <= *returned
+                    && !begun_by_op
+                    && holder.as_ref() == identity
+            };
+            let no_other = !digest.commits.iter().any(|commit| is_anothers(&commit));
+            no_other.then(|| "no other attempt of that name ever held it".to_owned())
+        }
+        _ => None,
+    };
+    if let Some(what) = what {
+        violations.push(Violation {
+            at: *returned,
+            rule: Rule::Reported,
+            what: format!("op{} ({}) ended as \"{ending}\", but {what}", id.0, op.call),
+        });
+    }
+}
+
+/// The acquisition that stood there from one time to the other.
+fn stood_throughout(digest: &Digest, node: &str, from: Time, to: Time) -> Option<Acquisition> {
+    let mut commits = digest.commits.iter().filter(|commit| *commit.node == *node);
+    let before = commits.by_ref().take_while(|commit| commit.at <= from);
+    let stood = before.last()?.acquisition_after()?;
+    let mut since = digest.commits.iter();
+    let changed = since.any(|commit| {
+        *commit.node == *node
+            && (from..=to).contains(&commit.at)
+            && commit.acquisition_after().as_ref() != Some(&stood)
+    });
+    (!changed).then_some(stood)
+}
+
+/// A call whose acquisition somebody broke does not begin another before anybody else did.
+fn retaken(digest: &Digest, id: OpId, op: &Op, violations: &mut Vec<Violation>) {
+    let is_own = |commit: &Commit| digest.op_of(commit).is_some_and(|(made, _)| made == id);
+    let mut broken: Option<(Arc<str>, Acquisition, Time)> = None;
+    let mut own: Vec<Acquisition> = Vec::new();
+    for commit in digest
+        .commits
+        .iter()
+        .filter(|commit| op.is_about(&commit.node))
+    {
+        if let Some(begun) = commit.begins() {
+            let sent = commit.by.and_then(|by| digest.requests.get(&by));
+            if let Some((node, was, at)) = &broken
+                && is_own(commit)
+                && *node == commit.node
+                && commit.before.is_some()
+                && sent.is_some_and(|sent| sent.sent > *at)
+            {
+                violations.push(Violation {
+                    at: commit.at,
+                    rule: Rule::NotRetaken,
+                    what: format!(
+                        "op{} began {begun}, after {was} of its own was broken",
+                        id.0
+                    ),
+                });
+            }
+            broken = None;
+            if is_own(commit) {
+                own.push(begun);
+            }
+            continue;
+        }
+        let Some(standing) = commit.acquisition_before() else {
+            continue;
+        };
+        let ended = commit.acquisition_after().as_ref() != Some(&standing);
+        if ended && own.contains(&standing) && !is_own(commit) {
+            broken = Some((commit.node.clone(), standing, commit.at));
+        }
+    }
+}
+
+/// A nonce stands for one acquisition of a Lease.
+fn same_nonce(digest: &Digest, violations: &mut Vec<Violation>) {
+    let begins: Vec<(&Commit, Acquisition)> = digest
+        .commits
+        .iter()
+        .filter(|commit| commit.by.is_some())
+        .filter_map(|commit| Some((commit, commit.begins()?)))
+        .filter(|(_, begun)| begun.nonce.is_some())
+        .collect();
+    for (place, (commit, begun)) in begins.iter().enumerate() {
+        let mut earlier = begins[..place].iter();
+        if earlier.any(|(_, other)| other.uid == begun.uid && other.nonce == begun.nonce) {
+            violations.push(Violation {
+                at: commit.at,
+                rule: Rule::NotRetaken,
+                what: format!("{begun} began under a nonce that stood there before"),
+            });
+        }
+    }
+}
+
+/// A set that was refused leaves nothing behind that would stand for long, unless a request went
+/// astray.
+fn set_kept(
+    digest: &Digest,
+    id: OpId,
+    op: &Op,
+    nodes: &[Arc<str>],
+    violations: &mut Vec<Violation>,
+) {
+    let Some((returned, Ending::Refused(why))) = &op.returned else {
+        return;
+    };
+    for node in nodes {
+        let of_node = digest.commits.iter().filter(|commit| commit.node == *node);
+        let begun: Vec<Acquisition> = of_node
+            .clone()
+            .filter(|commit| digest.op_of(commit).is_some_and(|(made, _)| made == id))
+            .filter_map(Commit::begins)
+            .collect();
+        let mut back = of_node.rev();
+        let last = back.find(|commit| commit.at <= *returned);
+        let Some(lease) = last.and_then(|last| last.after.as_ref()) else {
+            continue;
+        };
+        let Some(standing) = lease.acquisition() else {
+            continue;
+        };
+        // What was lost runs out, and nothing is written about it.
+        let end = lease.renewed.unwrap_or(0) + i64::from(lease.duration) * 1_000_000;
+        if end < EPOCH + (*returned + RUNS_OUT).as_micros() {
+            continue;
+        }
+        let was_lost = why.contains("could not be renewed in time");
+        if begun.contains(&standing) && !was_lost && !went_astray(digest, id, node) {
+            violations.push(Violation {
+                at: *returned,
+                rule: Rule::AllOrNone,
+                what: format!("op{} was refused ({why}), and {standing} stands", id.0),
+            });
+        }
+    }
+}
+
+fn went_astray(digest: &Digest, id: OpId, node: &Arc<str>) -> bool {
+    digest.requests.iter().any(|(number, request)| {
+        request.op == Some(id)
+            && request.node.as_ref() == Some(node)
+            && (digest.mishaps.contains(number) || request.answered.is_none())
+    })
+}
+
+/// Nobody keeps a node for long while another has one with an earlier name that it wants, too.
+fn order(digest: &Digest, id: OpId, op: &Op, nodes: &[Arc<str>], violations: &mut Vec<Violation>) {
+    let end = op.returned.as_ref().map_or(digest.end, |(at, _)| *at);
+    let spans = |node: &Arc<str>, is_wanted: &dyn Fn(&Commit) -> bool| {
+        let mut spans: Vec<(Time, Time)> = Vec::new();
+        let mut since = None;
+        for commit in digest.commits.iter().filter(|commit| commit.node == *node) {
+            let at = commit.at;
+            match (since, is_wanted(commit)) {
+                (None, true) => since = Some(at),
+                (Some(from), false) => {
+                    spans.push((from, at));
+                    since = None;
+                }
+                _ => {}
+            }
+        }
+        spans.extend(since.map(|from| (from, end)));
+        spans
+    };
+    let mut own: Vec<Acquisition> = Vec::new();
+    for commit in &digest.commits {
+        if digest.op_of(commit).is_some_and(|(made, _)| made == id) {
+            own.extend(commit.begins());
+        }
+    }
+    let is_own = |commit: &Commit| {
+        commit
+            .acquisition_after()
+            .is_some_and(|it| own.contains(&it))
+    };
+    let is_anothers = |commit: &Commit| {
+        commit
+            .acquisition_after()
+            .is_some_and(|it| !own.contains(&it))
+    };
+    for (place, high) in nodes.iter().enumerate() {
+        for low in nodes[..place].iter().filter(|low| *low < high) {
+            for (from, to) in spans(high, &is_own) {
+                for (begins, ends) in spans(low, &is_anothers) {
+                    let (from, to) = (from.max(begins), to.min(ends).min(end));
+                    let is_renewed = digest.commits.iter().any(|commit| {
+                        commit.node == *high
+                            && commit.by.is_some()
+                            && is_own(commit)
+                            && commit.begins().is_none()
+                            && (from + GIVES_WAY / 2..=to).contains(&commit.at)
+                    });
+                    if from + GIVES_WAY < to
+                        && is_renewed
+                        && is_undisturbed(digest, op.client, id, from, to)
+                    {
+                        violations.push(Violation {
+                            at: from + GIVES_WAY,
+                            rule: Rule::Order,
+                            what: format!("op{} keeps {high} and waits for {low}", id.0),
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Its machine went on all the time, and its requests were answered.
+fn is_undisturbed(digest: &Digest, client: ClientId, op: OpId, from: Time, to: Time) -> bool {
+    let mut requests = digest.requests.iter();
+    let astray = requests.any(|(number, request)| {
+        request.op == Some(op)
+            && (from..=to).contains(&request.sent)
+            && (digest.mishaps.contains(number) || request.answered.is_none())
+    });
+    !astray && digest.stood_still(client, from, to).next().is_none()
+}
+
+/// A list has every Lease that was there all the time.
+fn listed(digest: &Digest, violations: &mut Vec<Violation>) {
+    for listed in &digest.listed {
+        let mut before: Vec<(&Arc<str>, &Option<Record>)> = Vec::new();
+        for commit in digest
+            .commits
+            .iter()
+            .filter(|commit| commit.at < listed.since)
+        {
+            before.retain(|(node, _)| **node != commit.node);
+            before.push((&commit.node, &commit.after));
+        }
+        for (node, _) in before.iter().filter(|(_, lease)| lease.is_some()) {
+            let went = digest.commits.iter().any(|commit| {
+                commit.node == **node
+                    && (listed.since..=listed.at).contains(&commit.at)
+                    && commit.after.is_none()
+            });
+            if !went && !listed.nodes.contains(node) {
+                violations.push(Violation {
+                    at: listed.at,
+                    rule: Rule::Listed,
+                    what: format!(
+                        "{} was told all Leases, but not that of {node}",
+                        listed.client
+                    ),
+                });
+            }
+        }
+    }
+}
+
+/// Nobody asks again and again.
+fn requests(digest: &Digest, violations: &mut Vec<Violation>) {
+    let mut about: BTreeMap<(ClientId, &str), Vec<Time>> = BTreeMap::new();
+    let mut watches: BTreeMap<ClientId, Vec<Time>> = BTreeMap::new();
+    for request in digest.requests.values() {
+        let node = request.node.as_deref().unwrap_or("all nodes");
+        about
+            .entry((request.client, node))
+            .or_default()
+            .push(request.sent);
+        if request.watches {
+            watches
+                .entry(request.client)
+                .or_default()
+                .push(request.sent);
+        }
+    }
+    for ((client, node), sent) in &about {
+        if let Some(at) = more_than(REQUESTS, sent) {
+            violations.push(Violation {
+                at,
+                rule: Rule::Requests,
+                what: format!("{client} sent over {REQUESTS} requests in a minute, about {node}"),
+            });
+        }
+    }
+    for (client, sent) in &watches {
+        if let Some(at) = more_than(WATCHES, sent) {
+            violations.push(Violation {
+                at,
+                rule: Rule::Requests,
+                what: format!("{client} began over {WATCHES} watches in a minute"),
+            });
+        }
+    }
+}
+
+/// When more than so many were sent in a minute.
+fn more_than(most: usize, sent: &[Time]) -> Option<Time> {
+    let mut windows = sent.windows(most + 1);
+    let many = windows.find(|many| many[0] + MINUTE > many[most])?;
+    many.last().copied()
+}
