@@ -229,12 +229,7 @@ impl Running {
     async fn go_on(&mut self, lease: Option<NodeLease>) -> Result<Option<Change>, Error> {
         let mut step = self.saw(lease);
         loop {
-            if self.steps.is_untold() {
-                // It stands until this is told, whatever becomes of the Lease meanwhile.
-                self.mark(Some(u64::MAX));
-            } else if self.steps.unsettled().is_none() {
-                self.settle();
-            }
+            self.mark_what_is_open();
             let mut wait = backoff(&*self.api.env, self.tries);
             let mut problem = None;
             step = match step {
@@ -312,6 +307,7 @@ impl Running {
                 }
             };
             if step == Step::Read {
+                self.mark_what_is_open();
                 self.tries += 1;
                 let lease = self.read_again(wait, problem).await?;
                 step = self.saw(lease);
@@ -531,6 +527,16 @@ impl Running {
     fn note(&mut self, aside: Aside) {
         if !self.asides.contains(&aside) {
             self.asides.push(aside);
+        }
+    }
+
+    /// Has it known whether something may stand, or come to stand, that nobody was told of.
+    fn mark_what_is_open(&mut self) {
+        if self.steps.is_untold() {
+            // It stands until this is told, whatever becomes of the Lease meanwhile.
+            self.mark(Some(u64::MAX));
+        } else if self.steps.unsettled().is_none() {
+            self.settle();
         }
     }
 

@@ -80,8 +80,8 @@ pub struct WriteLoop {
     sent: Option<Copies>,
     /// What was asked for landed, too long ago: it is being renewed.
     landed: Option<Write>,
-    /// An acquisition landed that nobody was told of yet.
-    untold: bool,
+    /// The nonce of an acquisition that landed and that nobody was told of yet.
+    untold: Option<Id>,
     /// A pause was suspected: nothing counts before a read that is sent from now on.
     must_check: bool,
     /// The Lease was read once more only to know the server's time better.
@@ -118,7 +118,7 @@ impl WriteLoop {
             begun: false,
             sent: None,
             landed: None,
-            untold: false,
+            untold: None,
             must_check: false,
             looked: false,
         }
@@ -133,13 +133,13 @@ impl WriteLoop {
     /// Whether a write may have been carried out, or may be yet.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
-        self.untold || self.sent.is_some_and(|copies| copies.unknown)
+        self.untold.is_some() || self.sent.is_some_and(|copies| copies.unknown)
     }
 
     /// Whether a lock may stand, or come to stand, that nobody was told of.
     #[must_use]
     pub const fn is_untold(&self) -> bool {
-        self.untold
+        self.untold.is_some()
     }
 
     /// Whether what was asked for landed already and is being renewed, since it took too long.
@@ -186,6 +186,10 @@ impl WriteLoop {
                 (Outcome::Unknown, _) => return self.send_again(copies, clocks),
                 (Outcome::Failed, _) => self.sent = None,
             }
+        }
+        let ended = seen.and_then(|lease| lease.ended);
+        if self.untold.is_some() && self.untold == ended {
+            return Step::Ended;
         }
         if !self.begun && self.meant.is_none() && pins_first_read(self.verb) {
             self.meant = seen.and_then(Lease::acquisition);
@@ -246,7 +250,7 @@ impl WriteLoop {
                 judge(&attempt.write, attempt.on.as_ref(), Some(&after)) == Outcome::Landed;
             if let Some(copies) = self.sent.as_mut().filter(|_| landed) {
                 copies.landed_on = Some(lease.uid);
-                self.untold |= matches!(attempt.write, Write::Acquire { .. });
+                self.untold = nonce_of(&attempt.write).or(self.untold);
             }
             return Step::Read;
         }
@@ -311,6 +315,9 @@ impl WriteLoop {
         }
         if let Some(meant) = &mut self.meant {
             labels.acquisition(meant);
+        }
+        if let Some(untold) = &mut self.untold {
+            labels.id(untold);
         }
         if let Some(write) = &mut self.landed {
             labels.write(write);
@@ -400,7 +407,7 @@ impl WriteLoop {
             return Step::Done(Finished::Landed { write, deadline });
         }
         // Too little is left of it: what has ended is acquired anew, what has not is renewed.
-        self.untold |= matches!(write, Write::Acquire { .. });
+        self.untold = nonce_of(&write).or(self.untold);
         let is_over = matches!(state(Some(lease), clocks.server), State::Expired { .. });
         if let Verb::Acquire { free_only, .. } = &mut self.verb {
             // What stands there is its own, and nobody else left it behind.
@@ -471,6 +478,13 @@ fn written_at(write: &Write) -> Option<super::time::Instant> {
     match *write {
         Write::Acquire { at, .. } | Write::Renew { at, .. } => Some(at),
         Write::Release { .. } => None,
+    }
+}
+
+fn nonce_of(write: &Write) -> Option<Id> {
+    match *write {
+        Write::Acquire { nonce, .. } => Some(nonce),
+        Write::Renew { .. } | Write::Release { .. } => None,
     }
 }
 

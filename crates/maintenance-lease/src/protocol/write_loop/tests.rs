@@ -262,6 +262,20 @@ fn what_ended_before_it_was_known_is_acquired_anew() {
 }
 
 #[test]
+fn what_ended_unheard_of_and_was_broken_is_not_made_again() {
+    let mut steps = acquiring();
+    let attempt = sent(steps.read(Some(&free()), nonce(1), at(100)));
+    steps.unanswered();
+    let lease = after(&attempt);
+    sent(steps.read(Some(&lease), nonce(2), at(164)));
+    steps.conflicted();
+    assert_eq!(
+        steps.read(Some(&forced(&lease)), nonce(3), at(165)),
+        Step::Ended
+    );
+}
+
+#[test]
 fn after_a_pause_only_a_later_read_counts_and_belief_ends_by_the_servers_time() {
     let mut steps = acquiring();
     let attempt = sent(steps.read(Some(&free()), nonce(1), at(100)));
