@@ -146,8 +146,6 @@ pub(crate) struct Running {
     lease_uid: Option<String>,
     /// The Lease as it was last seen.
     lease: Option<NodeLease>,
-    /// What the unsettled write is on.
-    on: Option<NodeLease>,
     /// What the write was on that did what is asked for.
     before: Option<NodeLease>,
     /// The present at the last look at the clocks.
@@ -179,7 +177,6 @@ impl Running {
             row: None,
             lease_uid: None,
             lease: None,
-            on: None,
             before: None,
             now: api.time.now(),
             decided: None,
@@ -344,7 +341,7 @@ impl Running {
     }
 
     fn answered(&mut self, after: NodeLease) -> Step {
-        if self.on.is_none() {
+        if self.lease.is_none() {
             self.note(Aside::LeaseCreated);
         }
         let reduced = self.look_at(Some(after));
@@ -402,13 +399,12 @@ impl Running {
         {
             return Err(self.refused(Refusal::OwnHold));
         }
-        self.on.clone_from(&self.lease);
         if !self.steps.has_landed() {
             self.before.clone_from(&self.lease);
             self.decided = Some(self.now);
         }
         if !self.steps.is_untold() {
-            self.mark(self.on.as_ref().map(|on| on.version.0));
+            self.mark(self.lease.as_ref().map(|on| on.version.0));
         }
         Ok(())
     }
@@ -416,7 +412,7 @@ impl Running {
     async fn send(&mut self, attempt: &Attempt) -> Result<NodeLease, ApiError> {
         let (api, task) = (&self.api, &self.task);
         let sending = async {
-            match &self.on {
+            match &self.lease {
                 Some(on) => {
                     let mut patch = merge_patch(&attempt.write, on, &task.extras, &task.names);
                     if task.once
@@ -559,10 +555,9 @@ impl Running {
         let (done, deadline) = match finished {
             Finished::AlreadyFree => (Done::AlreadyFree, None),
             Finished::AlreadyHeld => (Done::AlreadyHeld, None),
-            Finished::Landed { write, deadline } => match write {
-                Write::Acquire { .. } => (Done::Acquired, Some(deadline)),
-                Write::Renew { .. } => (Done::Renewed, Some(deadline)),
-                Write::Release { .. } => (Done::Released, None),
+            Finished::Landed { write, deadline } => match done_by(&write) {
+                Done::Released => (Done::Released, None),
+                done => (done, Some(deadline)),
             },
         };
         let lease = self.lease.take();
@@ -583,12 +578,7 @@ impl Running {
             &self.task,
             &self.api.repository,
         );
-        let done = match attempt.write {
-            Write::Acquire { .. } => Done::Acquired,
-            Write::Renew { .. } => Done::Renewed,
-            Write::Release { .. } => Done::Released,
-        };
-        self.change(done, before, Some(after), None)
+        self.change(done_by(&attempt.write), before, Some(after), None)
     }
 
     fn change(
@@ -702,6 +692,15 @@ impl Running {
             None => self.note(Aside::NodeUnreadable),
         }
         Ok(())
+    }
+}
+
+/// What a write does, once it has landed.
+fn done_by(write: &Write) -> Done {
+    match write {
+        Write::Acquire { .. } => Done::Acquired,
+        Write::Renew { .. } => Done::Renewed,
+        Write::Release { .. } => Done::Released,
     }
 }
 

@@ -31,6 +31,17 @@ pub struct Seen {
     pub lease: Option<NodeLease>,
 }
 
+impl Seen {
+    /// A Lease that is known already, for those who don't look at the Node.
+    pub(crate) fn without_row(node: &str, lease: Option<NodeLease>) -> Self {
+        Self {
+            node: node.to_owned(),
+            row: Sight::Unread,
+            lease,
+        }
+    }
+}
+
 /// What is known of a Node object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {

@@ -115,7 +115,6 @@ impl Driver {
                     self.tell();
                     let left = until.since(clocks.boot).to_duration().min(TICK);
                     let timer = self.api.env.sleep(left);
-                    let shared = self.shared.clone();
                     let answer: OptionFuture<_> = request.as_mut().into();
                     tokio::select! {
                         biased;
@@ -124,7 +123,6 @@ impl Driver {
                             self.answered(answer);
                         }
                         Some(event) = self.watch.next() => self.watched(event),
-                        () = shared.nudge.notified() => {}
                         // Whoever noticed the pause, every lock of this machine is in doubt.
                         () = doubted => {}
                         () = timer => {}

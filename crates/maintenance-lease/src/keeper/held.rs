@@ -11,7 +11,7 @@ use super::standing::{Shared, Standing};
 use crate::bugs::{self, Bug};
 use crate::cluster::error::ApiError;
 use crate::cluster::patch::Extras;
-use crate::cluster::reads::{Seen, Sight};
+use crate::cluster::reads::Seen;
 use crate::cluster::server_time::ServerTime;
 use crate::env::Env;
 use crate::lease::NodeLease;
@@ -395,11 +395,7 @@ impl HeldLease {
             false => Verb::Unhold { another: false },
         };
         let plan = Plan::new(verb, names, meant, Extras::default());
-        let seen = Seen {
-            node: self.node.clone(),
-            row: Sight::Unread,
-            lease: Some(lease),
-        };
+        let seen = Seen::without_row(&self.node, Some(lease));
         self.maintenance
             .carry_out(&self.node, plan, Some(seen))
             .await

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use super::lost::Lost;
 use crate::cluster::server_time::ServerTime;
@@ -36,7 +36,6 @@ pub(super) struct Shared {
     doubted: AtomicBool,
     /// It is lost, and how is about to be told.
     over: AtomicBool,
-    pub(super) nudge: Notify,
     /// How often a pause of the machine had been suspected when that was looked at last.
     doubts: AtomicU64,
 }
@@ -47,7 +46,6 @@ impl Shared {
             standing: watch::Sender::new(standing),
             doubted: AtomicBool::new(false),
             over: AtomicBool::new(false),
-            nudge: Notify::new(),
             doubts: AtomicU64::new(doubts),
         }
     }
@@ -102,7 +100,6 @@ impl Shared {
             self.standing
                 .send_if_modified(|standing| !std::mem::replace(&mut standing.checking, true));
             self.doubts.store(doubts, Ordering::SeqCst);
-            self.nudge.notify_one();
         }
     }
 

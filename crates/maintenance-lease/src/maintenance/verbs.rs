@@ -3,7 +3,7 @@
 use super::Maintenance;
 use crate::cluster::change::Task;
 use crate::cluster::patch::Extras;
-use crate::cluster::reads::{Seen, Sight};
+use crate::cluster::reads::Seen;
 use crate::env::nonce;
 use crate::lease::NodeLease;
 use crate::options::{Acquire, Hold, InvalidOption, Release, Renew, check_duration, check_reason};
@@ -299,7 +299,7 @@ impl Maintenance {
             released_by: Some(self.identity.clone()),
             ..Extras::because(options.reason.as_deref())
         };
-        let seen = seen_lease(confirmed);
+        let seen = Seen::without_row(confirmed.node(), Some(confirmed.clone()));
         let plan = Plan::new(Verb::ForceRelease, names, meant, extras);
         self.carry_out(confirmed.node(), plan, Some(seen)).await
     }
@@ -567,15 +567,6 @@ fn acquire_verb(options: &Acquire, duration: u32, nonce: Id) -> Verb {
         nonce,
         reentry: options.reentry,
         free_only: options.free_only,
-    }
-}
-
-/// A Lease that was read, for verbs that don't look at the Node.
-fn seen_lease(lease: &NodeLease) -> Seen {
-    Seen {
-        node: lease.node().to_owned(),
-        row: Sight::Unread,
-        lease: Some(lease.clone()),
     }
 }
 

@@ -74,6 +74,13 @@ pub(super) fn believed(
     }
 }
 
+/// Whether a belief until `deadline`, in a lock for `duration` seconds, is long enough at `now` to be reported
+/// as a success: a third of the duration is left.
+pub(crate) const fn leaves_enough(deadline: BootInstant, duration: u32, now: BootInstant) -> bool {
+    let left = deadline.since(now).as_micros();
+    left.saturating_mul(3) >= Span::seconds(duration).as_micros()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

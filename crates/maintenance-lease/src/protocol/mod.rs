@@ -24,6 +24,7 @@ pub mod transition;
 pub mod wait;
 pub mod write_loop;
 
+pub(crate) use belief::leaves_enough;
 pub use belief::{BootInstant, deadline};
 pub use breaks::breaks;
 pub use elect::Candidacy;

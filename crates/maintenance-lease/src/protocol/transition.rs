@@ -65,6 +65,29 @@ pub enum Verb {
     },
 }
 
+impl Verb {
+    /// The same, with the acquisition that it begins marked by `nonce`, if it begins one.
+    #[must_use]
+    pub const fn with_nonce(self, nonce: Id) -> Self {
+        match self {
+            Self::Acquire {
+                duration,
+                reentry,
+                free_only,
+                ..
+            } => Self::Acquire {
+                duration,
+                nonce,
+                reentry,
+                free_only,
+            },
+            Self::Elect(candidacy) => Self::Elect(Candidacy { nonce, ..candidacy }),
+            Self::Hold { take_over, .. } => Self::Hold { nonce, take_over },
+            Self::Renew { .. } | Self::Release | Self::ForceRelease | Self::Unhold { .. } => self,
+        }
+    }
+}
+
 /// What to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {

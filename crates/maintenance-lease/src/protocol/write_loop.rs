@@ -7,7 +7,7 @@
 
 use std::mem::discriminant;
 
-use super::belief::{BootInstant, believed, left_of};
+use super::belief::{BootInstant, believed, leaves_enough, left_of};
 use super::elect::Candidacy;
 use super::keep::Clocks;
 use super::lease::{Acquisition, Lease, Version};
@@ -18,9 +18,6 @@ use super::state::{SKEW_BUDGET, State, state};
 use super::time::Span;
 use super::transition::{Caller, Decision, Refusal, Verb, Write, decide};
 use crate::bugs::{self, Bug};
-
-/// A success leaves its caller at least this part of the duration: one in three.
-const LEFT: i64 = 3;
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -196,7 +193,7 @@ impl WriteLoop {
         }
         self.begun = true;
         match decide(
-            marked(self.verb, nonce),
+            self.verb.with_nonce(nonce),
             self.caller,
             seen,
             self.meant,
@@ -346,11 +343,8 @@ impl WriteLoop {
     /// it was: no copy of a renewal is an acquisition.
     fn send_again(&mut self, copies: Copies, clocks: Clocks) -> Step {
         let Attempt { write, on, .. } = copies.last;
-        let nonce = match copies.first.write {
-            Write::Acquire { nonce, .. } => nonce,
-            Write::Renew { .. } | Write::Release { .. } => NO_NONCE,
-        };
-        let verb = marked(self.verb, nonce);
+        let nonce = nonce_of(&copies.first.write).unwrap_or(NO_NONCE);
+        let verb = self.verb.with_nonce(nonce);
         let write = match decide(verb, self.caller, on.as_ref(), self.meant, clocks.server) {
             Ok(Decision::Write(again)) if discriminant(&again) == discriminant(&write) => again,
             _ => write,
@@ -402,8 +396,7 @@ impl WriteLoop {
             true => deadline.min(clocks.boot.plus(left_of(lease, clocks.server, self.margin))),
             false => deadline,
         };
-        let left = deadline.since(clocks.boot).as_micros();
-        if left.saturating_mul(LEFT) >= Span::seconds(lease.duration).as_micros() {
+        if leaves_enough(deadline, lease.duration, clocks.boot) {
             return Step::Done(Finished::Landed { write, deadline });
         }
         // Too little is left of it: what has ended is acquired anew, what has not is renewed.
@@ -449,26 +442,6 @@ fn pins_first_read(verb: Verb) -> bool {
         verb,
         Verb::Renew { .. } | Verb::Release | Verb::Unhold { another: false }
     )
-}
-
-/// `verb` with its acquisition marked by `nonce`.
-fn marked(verb: Verb, nonce: Id) -> Verb {
-    match verb {
-        Verb::Acquire {
-            duration,
-            reentry,
-            free_only,
-            ..
-        } => Verb::Acquire {
-            duration,
-            nonce,
-            reentry,
-            free_only,
-        },
-        Verb::Elect(candidacy) => Verb::Elect(Candidacy { nonce, ..candidacy }),
-        Verb::Hold { take_over, .. } => Verb::Hold { nonce, take_over },
-        Verb::Renew { .. } | Verb::Release | Verb::ForceRelease | Verb::Unhold { .. } => verb,
-    }
 }
 
 /// Stands for the nonce of what has none.

@@ -16,8 +16,8 @@ use self::drive::Driver;
 pub use self::held::HeldSet;
 pub use self::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
 use self::parallel::Interrupt;
-use self::taken::seen_lease;
 use crate::cluster::change::DryRun;
+use crate::cluster::reads::Seen;
 use crate::keeper::{Lost, LostBy};
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
@@ -102,7 +102,8 @@ impl Maintenance {
         if !self.is_new(change) {
             return Ok(());
         }
-        let (node, seen) = (&change.node, Some(seen_lease(change)));
+        let node = &change.node;
+        let seen = Some(Seen::without_row(node, change.lease.clone()));
         let released = match lease.admin {
             true => self.unhold_seen(node, Some(lease), seen).await,
             false => {

@@ -10,13 +10,13 @@ use futures::future::{BoxFuture, select, select_all};
 use futures::stream::{self, StreamExt as _};
 
 use super::parallel::LAST_CHANCE;
-use crate::cluster::reads::{Seen, Sight};
+use crate::cluster::reads::Seen;
 use crate::keeper::{HeldLease, Lost};
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::options::Renew;
 use crate::outcome::{Change, Error, Refused};
-use crate::protocol::{BootInstant, Refusal, Span, State};
+use crate::protocol::{BootInstant, Refusal, State, leaves_enough};
 
 /// How many are released in parallel when the set is dropped.
 const PARALLEL: usize = 32;
@@ -101,15 +101,6 @@ impl Drop for Taken {
     }
 }
 
-/// The Lease after a change, so that the next write need not read it.
-pub(super) fn seen_lease(change: &Change) -> Seen {
-    Seen {
-        node: change.node.clone(),
-        row: Sight::Unread,
-        lease: change.lease.clone(),
-    }
-}
-
 /// Checks that `change` still stands: renews a lease, reads a hold.
 pub(super) async fn make_sure(locks: &Maintenance, change: &Change) -> Result<Change, Error> {
     let node = &change.node;
@@ -139,7 +130,7 @@ pub(super) async fn make_sure(locks: &Maintenance, change: &Change) -> Result<Ch
         Some(token) => Renew::new().token(token),
         None => Renew::new(),
     };
-    let seen = seen_lease(change);
+    let seen = Seen::without_row(node, change.lease.clone());
     let renewed = locks.renew_seen(node, &options, Some(seen)).await?;
     let mut sure = change.clone();
     sure.lease = renewed.lease;
@@ -151,7 +142,7 @@ pub(super) async fn make_sure(locks: &Maintenance, change: &Change) -> Result<Ch
 /// Whether less than a third of the duration is left: too little to report success.
 pub(super) fn has_little_time(change: &Change, now: BootInstant) -> bool {
     let duration = change.lease.as_ref().map_or(0, |lease| lease.duration);
-    change.deadline.is_some_and(|deadline| {
-        deadline.since(now).as_micros().saturating_mul(3) < Span::seconds(duration).as_micros()
-    })
+    change
+        .deadline
+        .is_some_and(|deadline| !leaves_enough(deadline, duration, now))
 }

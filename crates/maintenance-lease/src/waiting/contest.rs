@@ -8,7 +8,7 @@ use futures::future::{Either, select};
 use super::{Blocked, Goal, Progress};
 use crate::cluster::change::Running;
 use crate::cluster::error::ApiError;
-use crate::cluster::reads::{Seen, Sight};
+use crate::cluster::reads::Seen;
 use crate::env::backoff;
 use crate::follow::{Followed, Follower};
 use crate::lease::NodeLease;
@@ -64,11 +64,7 @@ impl<'a> Contest<'a> {
             goal,
             names,
             waiter,
-            seen: Seen {
-                node: node.to_owned(),
-                row: Sight::Unread,
-                lease: None,
-            },
+            seen: Seen::without_row(node, None),
             stale: false,
             doubts: maintenance.api.time.doubts(),
             follower: maintenance.follow([node]),

@@ -54,24 +54,7 @@ fn event() -> impl Strategy<Value = Event> {
 
 /// The verb with a nonce of its own.
 pub(crate) fn marked(verb: Verb, store: &mut Store) -> Verb {
-    match verb {
-        Verb::Acquire {
-            duration,
-            reentry,
-            free_only,
-            ..
-        } => Verb::Acquire {
-            duration,
-            nonce: store.fresh_id(),
-            reentry,
-            free_only,
-        },
-        Verb::Hold { take_over, .. } => Verb::Hold {
-            nonce: store.fresh_id(),
-            take_over,
-        },
-        other => other,
-    }
+    verb.with_nonce(store.fresh_id())
 }
 
 proptest! {
