@@ -84,6 +84,7 @@ impl Code {
             Failure::Input(_)
             | Failure::NothingFound { .. }
             | Failure::NodeGone { .. }
+            | Failure::TooSlow { .. }
             | Failure::Connect(_) => Self::ERROR,
             Failure::Lock(error) => Self::of_lock(error, verb),
             Failure::Unsafe { .. } | Failure::Unconfirmed(_) | Failure::Declined => Self::UNSAFE,

@@ -82,6 +82,11 @@ pub(crate) enum Failure {
         /// What stood in the way, where that was learnt.
         obstacle: Option<Obstacle>,
     },
+    /// The locks of a set could not all be checked within their duration.
+    TooSlow {
+        /// One of the nodes.
+        node: String,
+    },
     /// The token of an acquisition is of another Lease than that of the node it was given for.
     OtherLease {
         /// The node.
@@ -212,6 +217,10 @@ impl fmt::Display for Failure {
                 "node/{node} was deleted meanwhile: its lock goes with it, and what was recorded there"
             ),
             Self::TimedOut { node, .. } => write!(f, "timed out waiting for node/{node}"),
+            Self::TooSlow { node } => write!(
+                f,
+                "could not lock node/{node}: checking all locks took longer than their duration"
+            ),
             Self::OtherLease {
                 node,
                 has_one: true,

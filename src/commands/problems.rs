@@ -212,6 +212,10 @@ fn words(
             | Failure::OpenWrite { message, hint, .. },
             None,
         ) => (message.clone(), Some(hint.clone())),
+        (Failure::TooSlow { .. }, None) => (
+            failure.to_string(),
+            Some("use a longer --duration".to_owned()),
+        ),
         (Failure::Lock(Error::Refused(refused)), None) => {
             refusal_words(refused, session, verb, false)
         }

@@ -203,6 +203,9 @@ fn failure(node: &str, error: SetError, limit: Duration) -> Failure {
             waited: limit,
             obstacle: refused.map(Obstacle::Refused),
         },
+        SetError::TooSlow(_) => Failure::TooSlow {
+            node: node.to_owned(),
+        },
         SetError::Interrupted { may_land: true } => Failure::InterruptedWrite {
             node: node.to_owned(),
         },

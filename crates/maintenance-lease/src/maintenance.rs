@@ -215,7 +215,7 @@ impl Maintenance {
     /// Whether a write to the node's Lease was sent whose fate is not known: it may still take
     /// effect. Dropping the future of a verb may leave one, and so does
     /// [`Error::Unknown`](crate::Error::Unknown). A later verb of this handle, or of its clones, that
-    /// sees the Lease changed since settles it: the write has landed then, or never will.
+    /// sees the Lease changed since settles it, unless the write landed and still stands.
     #[must_use]
     pub fn has_open_write(&self, node: &str) -> bool {
         self.api.open_writes.has(node)

@@ -295,6 +295,8 @@ impl<'a> World<'a> {
             self.truth,
             self.recorder.clone(),
         ));
+        // Else nothing would run beside it, such as the keepers of its locks.
+        self.machines[number].start();
         (client, self.agent(number, habit, identity, true))
     }
 }

@@ -168,10 +168,11 @@ impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
     fn follow(&mut self, running: &mut Running) {
         if !self.lost.is_empty() {
             let now = now();
+            let left = limits(&self.standings, self.grace).kill_at;
             // Asked to end once, it can only have less time.
             self.limits = Limits {
                 term_at: now,
-                kill_at: self.limits.kill_at.min(after(now, self.grace)),
+                kill_at: self.limits.kill_at.min(left).min(after(now, self.grace)),
             };
             running.end(self.limits);
         } else if self.is_late {

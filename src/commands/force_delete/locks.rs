@@ -129,6 +129,9 @@ impl Work<'_> {
             }
             SetError::Lock(error) => Err(error.into()),
             SetError::Interrupted { may_land: false } => Err(Failure::Interrupted),
+            SetError::TooSlow(_) => Err(Failure::TooSlow {
+                node: node.to_owned(),
+            }),
             // Whatever it was given back for, or interrupted: it may be locked still.
             SetError::Interrupted { .. } | SetError::NotReleased { .. } | SetError::TimedOut(_) => {
                 Err(self.taking(node))

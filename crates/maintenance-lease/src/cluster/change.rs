@@ -21,7 +21,7 @@ use crate::lease::NodeLease;
 use crate::outcome::{Aside, Change, Done, Error, Refused, Right};
 use crate::protocol::{
     Acquisition, Attempt, BootInstant, Caller, Clocks, Finished, Id, Lease, Names, Now, Outcome,
-    Refusal, Step, Verb, Write, WriteLoop, decide, state,
+    Refusal, State, Step, Verb, Write, WriteLoop, decide, state,
 };
 
 /// How often the clocks are compared while an answer is awaited.
@@ -215,10 +215,25 @@ impl Running {
         &mut self,
         lease: Option<NodeLease>,
     ) -> Result<Option<Change>, Error> {
-        let result = self.go_on(lease).await;
-        // A create that lost may land yet, once what was in its way is gone.
-        if !matches!(result, Err(Error::Unknown { .. }) | Ok(None)) {
-            self.settle();
+        let result = match self.go_on(lease).await {
+            // It failed on the way, perhaps after something landed.
+            Err(Error::Api(problem)) if self.steps.is_unknown() => Err(self.unknown(problem)),
+            result => result,
+        };
+        match &result {
+            // It may come to be seen that it landed.
+            Ok(None) => {}
+            Ok(Some(change)) => {
+                self.settle();
+                if let Some(lease) = &change.lease {
+                    self.api.open_writes.told(&self.task.node, lease);
+                }
+            }
+            Err(Error::Unknown { .. }) => self.mark = None,
+            Err(error) if self.steps.is_unknown() && !matches!(error, Error::Lost(_)) => {
+                self.mark = None;
+            }
+            Err(_) => self.settle(),
         }
         result
     }
@@ -357,17 +372,14 @@ impl Running {
         let reduced = lease
             .as_ref()
             .map(|lease| lease.reduced(&mut self.task.names));
-        if let Some(lease) = &reduced {
-            self.api
-                .open_writes
-                .passed(&self.task.node, lease.version.0);
-            if let Some(nonce) = lease.nonce
-                && self
-                    .fencing
-                    .is_none_or(|(known, _)| known != (lease.uid, nonce))
-            {
-                self.fencing = Some(((lease.uid, nonce), lease.version.0));
-            }
+        self.api.open_writes.saw(&self.task.node, lease.as_ref());
+        if let Some(lease) = &reduced
+            && let Some(nonce) = lease.nonce
+            && self
+                .fencing
+                .is_none_or(|(known, _)| known != (lease.uid, nonce))
+        {
+            self.fencing = Some(((lease.uid, nonce), lease.version.0));
         }
         // What is decided anew must not be taken for what was decided before.
         if self.steps.unsettled().is_some() || self.tries > 0 {
@@ -405,6 +417,10 @@ impl Running {
         }
         if !self.steps.is_untold() {
             self.mark(self.lease.as_ref().map(|on| on.version.0));
+        }
+        if let (Write::Acquire { nonce, .. }, Some((_, mark))) = (attempt.write, &mut self.mark) {
+            let was_held = is_held(attempt.on.as_ref(), self.task.caller, self.now);
+            mark.acquires(self.task.names.name(nonce), was_held);
         }
         Ok(())
     }
@@ -530,7 +546,9 @@ impl Running {
     fn mark_what_is_open(&mut self) {
         if self.steps.is_untold() {
             // It stands until this is told, whatever becomes of the Lease meanwhile.
-            self.mark(Some(u64::MAX));
+            if let Some((_, mark)) = &mut self.mark {
+                mark.landed();
+            }
         } else if self.steps.unsettled().is_none() {
             self.settle();
         }
@@ -545,7 +563,8 @@ impl Running {
         }
     }
 
-    fn settle(&mut self) {
+    /// What was sent has landed or never will.
+    pub(crate) fn settle(&mut self) {
         if let Some((_, mark)) = self.mark.take() {
             mark.settle();
         }
@@ -647,6 +666,13 @@ impl Running {
         }
     }
 
+    /// Whether what was sent last and is not settled creates the Lease.
+    pub(crate) fn creates(&self) -> bool {
+        self.steps
+            .unsettled()
+            .is_some_and(|attempt| attempt.on.is_none())
+    }
+
     /// What became of what was sent last, as `lease` shows; [`Outcome::Failed`] also if nothing is unsettled.
     pub(crate) fn outcome(&mut self, lease: Option<&NodeLease>) -> Outcome {
         let reduced = lease.map(|lease| lease.reduced(&mut self.task.names));
@@ -693,6 +719,14 @@ impl Running {
         }
         Ok(())
     }
+}
+
+/// Whether the caller has the lock, be it as a hold.
+fn is_held(lease: Option<&Lease>, caller: Caller, now: Now) -> bool {
+    let holder = lease.and_then(|lease| lease.holder);
+    let own = [caller.identity, caller.hold_identity];
+    holder.is_some_and(|holder| own.contains(&holder.id))
+        && matches!(state(lease, now), State::Held { .. } | State::AdminHold)
 }
 
 /// What a write does, once it has landed.

@@ -1,9 +1,11 @@
-//! Which writes are under way or of unknown fate, so that who stops waiting for a verb can tell
-//! whether it may still take effect.
+//! Which writes are under way or unknown, so that a caller who stops waiting can tell whether one may
+//! still take effect.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The writes of a handle whose fate is not known. Clones share them.
+use crate::lease::NodeLease;
+
+/// The writes of a handle whose outcome is not known. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct OpenWrites(Arc<Mutex<Writes>>);
 
@@ -14,40 +16,86 @@ struct Writes {
     open: Vec<OpenWrite>,
 }
 
+#[derive(Clone)]
 struct OpenWrite {
     number: u64,
     node: String,
-    /// The version of the Lease that it is a compare-and-swap on; `None`: it makes the Lease.
+    /// The version of the Lease that it is a compare-and-swap on; `None`: it creates the Lease.
     on: Option<u64>,
+    /// Of the acquisitions that it is, one after another.
+    nonces: Vec<String>,
+    /// The caller had the lock before: to release it would not undo the write.
+    was_held: bool,
+    landed: bool,
+    /// Whoever sent it does not follow it any more.
+    abandoned: bool,
+}
+
+impl OpenWrite {
+    /// Whether the Lease, as it is now, shows that it has no effect any more, and will have none.
+    fn is_over(&self, lease: Option<&NodeLease>) -> bool {
+        match lease {
+            Some(lease) if self.acquired(lease) => false,
+            Some(lease) => self.landed || self.on.is_none_or(|on| on < lease.resource_version()),
+            None => self.landed || self.on.is_some(),
+        }
+    }
+
+    /// Whether it is the acquisition that stands there.
+    fn acquired(&self, lease: &NodeLease) -> bool {
+        let nonce = lease.notes.nonce.as_ref();
+        nonce.is_some_and(|nonce| self.nonces.contains(nonce))
+    }
 }
 
 impl OpenWrites {
-    /// A write is about to be sent on this version of the node's Lease. It stays open where what is
+    /// A write is about to be sent on this version of the node's Lease. It stays open if what is
     /// returned is dropped.
     pub(crate) fn open(&self, node: &str, on: Option<u64>) -> Mark {
         let mut writes = self.lock();
         writes.count += 1;
-        let number = writes.count;
-        writes.open.push(OpenWrite {
-            number,
+        let write = OpenWrite {
+            number: writes.count,
             node: node.to_owned(),
             on,
-        });
+            nonces: Vec::new(),
+            was_held: false,
+            landed: false,
+            abandoned: false,
+        };
+        writes.open.push(write.clone());
         Mark {
             writes: self.clone(),
-            number,
+            write,
         }
     }
 
-    /// The node's Lease has come to `version`: what was sent on an earlier one has landed or never
-    /// will, whoever sent it.
-    pub(crate) fn passed(&self, node: &str, version: u64) {
-        let is_over = |write: &OpenWrite| write.node == node && write.on < Some(version);
-        self.lock().open.retain(|write| !is_over(write));
+    /// The node's Lease was seen as it is now. What somebody still follows is left to them.
+    pub(crate) fn saw(&self, node: &str, lease: Option<&NodeLease>) {
+        self.forget(node, |write| write.is_over(lease));
+    }
+
+    /// Whether `lease` was acquired by a write that nobody was told of, or will be, and by somebody who
+    /// did not have the lock before.
+    pub(crate) fn acquired(&self, node: &str, lease: &NodeLease) -> bool {
+        let writes = self.lock();
+        let untold = |write: &&OpenWrite| write.node == node && write.abandoned;
+        let mut untold = writes.open.iter().filter(untold);
+        untold.any(|write| write.acquired(lease) && !write.was_held)
+    }
+
+    /// What stands in `lease` is known to the caller from now on.
+    pub(crate) fn told(&self, node: &str, lease: &NodeLease) {
+        self.forget(node, |write| write.acquired(lease));
     }
 
     pub(crate) fn has(&self, node: &str) -> bool {
         self.lock().open.iter().any(|write| write.node == node)
+    }
+
+    fn forget(&self, node: &str, is_meant: impl Fn(&OpenWrite) -> bool) {
+        let is_meant = |write: &OpenWrite| write.node == node && write.abandoned && is_meant(write);
+        self.lock().open.retain(|write| !is_meant(write));
     }
 
     fn lock(&self) -> MutexGuard<'_, Writes> {
@@ -59,20 +107,78 @@ impl OpenWrites {
 #[must_use]
 pub(crate) struct Mark {
     writes: OpenWrites,
-    number: u64,
+    write: OpenWrite,
 }
 
 impl Mark {
-    /// It has landed or never will.
+    /// It is an acquisition with this nonce, perhaps of a lock that the caller had already.
+    pub(crate) fn acquires(&mut self, nonce: &str, was_held: bool) {
+        if !self.write.nonces.iter().any(|known| known == nonce) {
+            self.write.nonces.push(nonce.to_owned());
+            self.write.was_held |= was_held;
+            self.update();
+        }
+    }
+
+    /// It has landed, and its caller is not told yet.
+    pub(crate) fn landed(&mut self) {
+        self.write.landed = true;
+        self.update();
+    }
+
+    /// It has landed or never will, and its caller is told.
     pub(crate) fn settle(self) {
+        self.remove();
+    }
+
+    fn update(&self) {
         let mut writes = self.writes.lock();
-        writes.open.retain(|write| write.number != self.number);
+        let mut open = writes.open.iter_mut();
+        if let Some(write) = open.find(|write| write.number == self.write.number) {
+            write.clone_from(&self.write);
+        }
+    }
+
+    fn remove(&self) {
+        let mut writes = self.writes.lock();
+        writes
+            .open
+            .retain(|write| write.number != self.write.number);
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.write.abandoned = true;
+        self.update();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::repository::Repository;
+
+    fn lease(version: u64, nonce: &str) -> NodeLease {
+        let json = serde_json::json!({
+            "metadata": {
+                "name": "n", "uid": "u", "resourceVersion": version.to_string(),
+                "annotations": {"kubectl-maint.dev/acquisition": format!("1-{nonce}")},
+            },
+            "spec": {"holderIdentity": "alice", "leaseTransitions": 1},
+        });
+        let repository = Repository::node_maintenance();
+        NodeLease::from_json(json.to_string().as_bytes(), &repository).unwrap()
+    }
+
+    /// An acquisition on version 5 that nobody follows any more.
+    fn abandoned(writes: &OpenWrites, landed: bool) {
+        let mut mark = writes.open("n", Some(5));
+        mark.acquires("own", false);
+        if landed {
+            mark.landed();
+        }
+    }
 
     #[test]
     fn one_write_that_is_settled_says_nothing_of_another() {
@@ -88,13 +194,61 @@ mod tests {
     fn a_write_is_over_once_the_lease_has_passed_its_version() {
         let writes = OpenWrites::default();
         drop(writes.open("n", Some(5)));
-        drop(writes.open("other", None));
-        writes.passed("n", 5);
+        drop(writes.open("other", Some(5)));
+        writes.saw("n", Some(&lease(5, "x")));
         assert!(writes.has("n"), "it may land on what is there");
-        writes.passed("n", 6);
+        writes.saw("n", Some(&lease(6, "x")));
         assert!(!writes.has("n"));
         assert!(writes.has("other"));
-        writes.passed("other", 6);
-        assert!(!writes.has("other"));
+        writes.saw("other", None);
+        assert!(!writes.has("other"), "it can't land on what is gone");
+    }
+
+    #[test]
+    fn a_create_may_land_until_there_is_a_lease() {
+        let writes = OpenWrites::default();
+        drop(writes.open("n", None));
+        writes.saw("n", None);
+        assert!(writes.has("n"));
+        writes.saw("n", Some(&lease(6, "x")));
+        assert!(!writes.has("n"));
+    }
+
+    #[test]
+    fn what_is_still_followed_is_left_to_who_follows_it() {
+        let writes = OpenWrites::default();
+        let mut mark = writes.open("n", Some(5));
+        mark.acquires("own", false);
+        for seen in [lease(6, "own"), lease(7, "another")] {
+            writes.saw("n", Some(&seen));
+            writes.told("n", &seen);
+            assert!(writes.has("n"));
+            assert!(!writes.acquired("n", &seen), "its caller may be told yet");
+        }
+    }
+
+    #[test]
+    fn an_acquisition_that_nobody_was_told_of_is_open_while_it_stands() {
+        for landed in [false, true] {
+            let writes = OpenWrites::default();
+            abandoned(&writes, landed);
+            writes.saw("n", Some(&lease(6, "own")));
+            assert!(writes.acquired("n", &lease(6, "own")));
+            assert!(!writes.acquired("n", &lease(7, "another")));
+            writes.saw("n", Some(&lease(7, "another")));
+            assert!(!writes.has("n"));
+            abandoned(&writes, landed);
+            writes.told("n", &lease(6, "own"));
+            assert!(!writes.has("n"));
+        }
+    }
+
+    #[test]
+    fn a_lock_that_the_caller_had_before_is_open_and_not_to_be_released() {
+        let writes = OpenWrites::default();
+        writes.open("n", Some(5)).acquires("own", true);
+        writes.saw("n", Some(&lease(6, "own")));
+        assert!(writes.has("n"));
+        assert!(!writes.acquired("n", &lease(6, "own")));
     }
 }

@@ -209,6 +209,10 @@ impl Keeper {
             self.loss = Some(Loss::Expired);
         }
         if let Some(loss) = self.loss {
+            if self.must_check {
+                // Nobody knows for how long it has been lost: the work gets no time to end.
+                self.deadline = self.deadline.min(clocks.boot);
+            }
             return Due::Lost(loss);
         }
         if self.under_way.is_some() {
@@ -337,9 +341,9 @@ impl Keeper {
         if self.is_hold() || !clocks.server.is_narrow() {
             self.look_at = clocks.boot.plus(self.terms.every);
         }
-        self.must_check &= !check;
         self.observe(seen, clocks);
-        if check {
+        if check && self.loss.is_none() {
+            self.must_check = false;
             self.cut(clocks);
         }
     }

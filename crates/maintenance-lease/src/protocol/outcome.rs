@@ -35,15 +35,16 @@ pub fn judge(write: &Write, on: Option<&Lease>, seen: Option<&Lease>) -> Outcome
         };
     };
     if let Some(on) = on {
-        if lease.uid != on.uid {
-            return Outcome::Failed;
-        }
-        if lease.version == on.version {
+        // An earlier state, also one of an earlier Lease, says nothing of what came after it.
+        if lease.version <= on.version {
             return if bugs::active(Bug::UnchangedProvesFailure) {
                 Outcome::Failed
             } else {
                 Outcome::Unknown
             };
+        }
+        if lease.uid != on.uid {
+            return Outcome::Failed;
         }
     }
     let landed = match *write {
@@ -98,6 +99,26 @@ mod tests {
         let on = held(BOB, 100, 60);
         assert_eq!(judge(&acquire(), Some(&on), Some(&on)), Outcome::Unknown);
         assert_eq!(judge(&acquire(), None, None), Outcome::Unknown);
+    }
+
+    #[test]
+    fn a_read_of_an_earlier_state_settles_nothing() {
+        let earlier = held(BOB, 100, 60);
+        let on = moved_on(&earlier);
+        let release = Write::Release {
+            of: on.acquisition().expect("held"),
+            renewed: secs(100),
+            at: secs(130),
+        };
+        let of_another_lease = Lease {
+            uid: Id(99),
+            ..earlier
+        };
+        for write in [acquire(), release] {
+            for seen in [earlier, of_another_lease] {
+                assert_eq!(judge(&write, Some(&on), Some(&seen)), Outcome::Unknown);
+            }
+        }
     }
 
     #[test]

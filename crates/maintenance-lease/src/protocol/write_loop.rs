@@ -83,6 +83,8 @@ pub struct WriteLoop {
     must_check: bool,
     /// The Lease was read once more only to know the server's time better.
     looked: bool,
+    /// The last read showed an earlier state than the write was decided on.
+    went_back: bool,
 }
 
 /// The copies of one write on one version.
@@ -118,6 +120,7 @@ impl WriteLoop {
             untold: None,
             must_check: false,
             looked: false,
+            went_back: false,
         }
     }
 
@@ -165,7 +168,14 @@ impl WriteLoop {
         }
         self.must_check = false;
         if let Some(copies) = self.sent {
+            let went_back = copies.follows(seen);
+            if went_back && !std::mem::replace(&mut self.went_back, true) {
+                return Step::Read;
+            }
+            self.went_back = false;
             match copies.judge(seen) {
+                // It shows twice: etcd was restored, and the version that the write is on is gone.
+                _ if went_back => self.sent = None,
                 (Outcome::Landed, attempt) => {
                     if let Some(lease) = seen {
                         return self.landed(copies, attempt, lease, nonce, clocks);
@@ -418,6 +428,13 @@ impl WriteLoop {
 }
 
 impl Copies {
+    /// Whether they were decided on a later state of the Lease than `seen`.
+    fn follows(&self, seen: Option<&Lease>) -> bool {
+        let on = self.last.on.as_ref();
+        on.zip(seen)
+            .is_some_and(|(on, seen)| on.version > seen.version)
+    }
+
     /// What became of them, and of which: belief runs from the copy whose time stands there, else from the
     /// first.
     fn judge(&self, seen: Option<&Lease>) -> (Outcome, Attempt) {

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use futures::stream::{self, StreamExt as _};
+
 use super::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
 use super::order::{Action, Event, Manner, Obstacle, Order};
-use super::parallel::{Interrupt, side_by_side};
+use super::parallel::{Interrupt, LAST_CHANCE, side_by_side};
 use super::taken::{Taken, has_little_time, make_sure};
 use super::wait::PATIENCE;
 use crate::bugs::{self, Bug};
@@ -15,6 +18,9 @@ use crate::maintenance::Maintenance;
 use crate::outcome::{Change, Done, Error, Refused};
 use crate::protocol::{BootInstant, Instant, Refusal, SKEW_BUDGET};
 
+/// Why places of a set are not locked.
+type Failed = BTreeMap<usize, SetError>;
+
 /// A set being locked. `I` completes to interrupt it, `P` is called with its progress.
 pub(super) struct Driver<'a, I, P> {
     pub(super) locks: &'a Maintenance,
@@ -22,7 +28,7 @@ pub(super) struct Driver<'a, I, P> {
     pub(super) manner: Manner,
     pub(super) targets: Vec<Target>,
     pub(super) taken: Taken,
-    pub(super) failed: BTreeMap<usize, SetError>,
+    pub(super) failed: Failed,
     pub(super) interrupt: Interrupt<'a, I>,
     pub(super) progress: P,
     pub(super) begun: BootInstant,
@@ -85,6 +91,7 @@ where
                 Action::Failed => break false,
             };
         };
+        self.withdraw().await;
         let held = std::mem::take(&mut self.taken.places).into_iter();
         let name = |at: usize| self.targets[at].node.clone();
         SetOutcome {
@@ -154,7 +161,7 @@ where
                 }
                 progress(SetProgress {
                     held: taken.places.len(),
-                    refused: failed.len(),
+                    refused: refused(failed),
                     all,
                     waiting: None,
                 });
@@ -182,12 +189,19 @@ where
 
     /// Releases what this call acquired at `from` and after it.
     async fn release(&mut self, from: usize) -> Event {
+        self.release_if(|at, _| at >= from).await
+    }
+
+    /// Releases what this call acquired at these places.
+    async fn release_if(&mut self, is_meant: impl Fn(usize, &Failed) -> bool) -> Event {
         let locks = self.locks;
         let mut given = BTreeMap::new();
-        for (&at, lock) in self.taken.places.range_mut(from..) {
-            lock.settle();
-            if locks.is_new(&lock.change) {
-                given.insert(at, lock.change.clone());
+        for (&at, lock) in &mut self.taken.places {
+            if is_meant(at, &self.failed) {
+                lock.settle();
+                if locks.is_new(&lock.change) {
+                    given.insert(at, lock.change.clone());
+                }
             }
         }
         let Self {
@@ -218,10 +232,12 @@ where
                     is_complete = false;
                     let (token, cause) = (given[&at].token(), Box::new(cause));
                     failed.insert(at, SetError::NotReleased { token, cause });
+                } else if let Some(error) = failed.remove(&at) {
+                    failed.insert(at, error.settled());
                 }
                 progress(SetProgress {
                     held: taken.places.len(),
-                    refused: failed.len(),
+                    refused: refused(failed),
                     all,
                     waiting: None,
                 });
@@ -235,22 +251,62 @@ where
         }
     }
 
+    /// One bounded attempt to release what was acquired without an answer.
+    async fn withdraw(&mut self) {
+        let is_open = |&at: &usize| self.may_land(at);
+        let open: Vec<usize> = self.failed.keys().copied().filter(is_open).collect();
+        for at in self.withdrawn(open).await {
+            let error = self.failed.remove(&at).map(SetError::settled);
+            self.failed.extend(error.map(|error| (at, error)));
+        }
+    }
+
+    /// Releases what was acquired at these places without an answer, as far as that is done within
+    /// [`LAST_CHANCE`]. Returns where nothing can take effect any more.
+    pub(super) async fn withdrawn(&self, places: Vec<usize>) -> Vec<usize> {
+        let locks = self.locks;
+        let withdrawing = stream::iter(places).map(|at| {
+            let withdrawn = locks.withdraw(&self.targets[at].node);
+            withdrawn.map(move |ended| ended.is_ok().then_some(at))
+        });
+        let settled = withdrawing
+            .buffer_unordered(self.options.parallel)
+            .take_until(locks.api.env.sleep(LAST_CHANCE));
+        let settled: Vec<Option<usize>> = settled.collect().await;
+        let settled = settled.into_iter().flatten();
+        settled.filter(|&at| !self.may_land(at)).collect()
+    }
+
     /// Checks the locks of a call that waited, and renews those with little time left.
     async fn check(&mut self) -> Event {
         let mut checks_all = self.manner == Manner::Waiting && self.targets.len() > 1;
+        let env = self.locks.api.env.clone();
+        let ends = env.boot().plus(self.options.longest_wait().into());
         loop {
             let due = self.due(checks_all);
             if due.is_empty() {
                 return Event::Checked;
             }
-            self.make_sure_of(&due).await;
-            let is_over = self.interrupt.has_come() || !self.failed.is_empty();
-            if is_over && self.manner != Manner::Partial {
+            let left = ends.since(env.boot()).to_duration();
+            let is_checked = tokio::select! {
+                biased;
+                () = env.sleep(left) => false,
+                () = self.make_sure_of(&due) => true,
+            };
+            if !is_checked {
+                let length = self.options.longest_wait();
+                for at in self.due(checks_all).into_keys() {
+                    self.failed.entry(at).or_insert(SetError::TooSlow(length));
+                }
+            }
+            let is_partial = self.manner == Manner::Partial;
+            if self.interrupt.has_come() || !(is_partial || self.failed.is_empty()) {
                 return Event::Stopped;
             }
-            if is_over {
-                return Event::Checked;
-            }
+            // A lock is either held or failed; one from before this call stays as found.
+            self.release_if(|at, failed| failed.contains_key(&at)).await;
+            let failed = &self.failed;
+            self.taken.places.retain(|at, _| !failed.contains_key(at));
             // Checking takes time: what was checked first may have little left by now.
             checks_all = false;
         }
@@ -302,9 +358,20 @@ where
 
     pub(super) fn interrupted(&self, at: usize) -> SetError {
         SetError::Interrupted {
-            may_land: self.locks.has_open_write(&self.targets[at].node),
+            may_land: self.may_land(at),
         }
     }
+
+    /// Whether a write about this place may still take effect.
+    pub(super) fn may_land(&self, at: usize) -> bool {
+        self.locks.has_open_write(&self.targets[at].node)
+    }
+}
+
+/// How many were refused or failed by themselves.
+fn refused(failed: &Failed) -> usize {
+    let by_itself = |error: &&SetError| !matches!(error, SetError::Interrupted { .. });
+    failed.values().filter(by_itself).count()
 }
 
 /// Whether the lock was acquired a moment ago: a caller that conflicts with this one may release it. A

@@ -23,7 +23,7 @@ use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::options::Release;
 use crate::outcome::{Change, Done, Error, Refused};
-use crate::protocol::{Refusal, State};
+use crate::protocol::{Refusal, State, Token};
 
 impl Maintenance {
     /// Locks several nodes and reports what became of each.
@@ -33,7 +33,7 @@ impl Maintenance {
     /// that the caller had before stay as found.
     ///
     /// Nodes are locked in name order, which prevents deadlocks between callers whose sets overlap: one
-    /// of them always succeeds.
+    /// of them always continues.
     ///
     /// A call that [waits](SetOptions::wait) renews its locks while it waits for another, for at most
     /// one duration. After that, or at once behind a hold, it releases them, waits until that node is
@@ -102,8 +102,27 @@ impl Maintenance {
         if !self.is_new(change) {
             return Ok(());
         }
-        let node = &change.node;
-        let seen = Some(Seen::without_row(node, change.lease.clone()));
+        self.end(&change.node, lease, token).await
+    }
+
+    /// Releases what was acquired on the node by a write that nobody was told of, if it has landed.
+    async fn withdraw(&self, node: &str) -> Result<(), Error> {
+        let open_writes = &self.api.open_writes;
+        let lease = self.get(node).await?;
+        open_writes.saw(node, lease.as_ref());
+        let Some(lease) = lease.filter(|lease| self.is_own(lease)) else {
+            return Ok(());
+        };
+        if let Some(token) = lease.token().filter(|_| open_writes.acquired(node, &lease)) {
+            self.end(node, &lease, token).await?;
+            open_writes.told(node, &lease);
+        }
+        Ok(())
+    }
+
+    /// Ends the acquisition of `token`, as seen in `lease`, if it still stands.
+    async fn end(&self, node: &str, lease: &NodeLease, token: Token) -> Result<(), Error> {
+        let seen = Some(Seen::without_row(node, Some(lease.clone())));
         let released = match lease.admin {
             true => self.unhold_seen(node, Some(lease), seen).await,
             false => {

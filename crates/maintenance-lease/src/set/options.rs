@@ -157,12 +157,22 @@ pub struct SetOutcome {
 }
 
 impl SetError {
+    /// The same, once it is known that the write does not take effect any more.
+    pub(super) fn settled(self) -> Self {
+        match self {
+            Self::Interrupted { .. } => Self::Interrupted { may_land: false },
+            Self::Lock(Error::Unknown { source, .. }) => Self::Lock(Error::Api(source)),
+            other => other,
+        }
+    }
+
     /// The error of the lock of `node`, for a caller that waits as long as it takes and is not interrupted.
     pub(crate) fn into_error(self, locks: &Maintenance, node: &str) -> Error {
         match self {
             Self::Lock(error) => error,
             Self::TimedOut(Some(refused)) => Error::Refused(refused),
             Self::NotReleased { cause, .. } => cause.into_error(locks, node),
+            Self::TooSlow(length) => Error::Api(ApiError::TimedOut(length)),
             Self::TimedOut(None) | Self::Interrupted { .. } => Error::Unknown {
                 subject: locks.repository().subject(),
                 node: node.to_owned(),
@@ -182,6 +192,9 @@ pub enum SetError {
     /// The time limit passed. The refusal says who holds the lock, if that is known.
     #[error("timed out{}", .0.as_ref().map(|refused| format!(": {refused}")).unwrap_or_default())]
     TimedOut(Option<Box<Refused>>),
+    /// Checking all locks of the set took longer than they last, which is this.
+    #[error("the locks could not all be checked within their duration of {}s", .0.as_secs())]
+    TooSlow(Duration),
     /// It was interrupted.
     #[error("interrupted{}", if *.may_land { "; the write may still take effect" } else { "" })]
     Interrupted {

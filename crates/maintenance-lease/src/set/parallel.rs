@@ -19,6 +19,8 @@ pub(super) struct Interrupt<'a, I> {
     future: Pin<&'a mut I>,
     env: Arc<dyn Env>,
     has_come: bool,
+    /// The time limit has passed: requests from now on have no more time than after an interrupt.
+    pub(super) is_late: bool,
 }
 
 impl<'a, I: Future<Output = ()>> Interrupt<'a, I> {
@@ -27,6 +29,7 @@ impl<'a, I: Future<Output = ()>> Interrupt<'a, I> {
             future,
             env,
             has_come: false,
+            is_late: false,
         }
     }
 
@@ -47,7 +50,8 @@ impl<'a, I: Future<Output = ()>> Interrupt<'a, I> {
 /// Runs `work` for each of `places`, up to `parallel` at a time. `report` gets each result and returns
 /// whether to start another.
 ///
-/// After an interrupt no other is started, unless `all`. If no result comes for [`LAST_CHANCE`] then,
+/// After an interrupt no other is started, unless `all`. If no result comes for [`LAST_CHANCE`] after an
+/// interrupt or the time limit,
 /// those that were started are reported as `None`; if `all`, so are the rest.
 pub(super) async fn side_by_side<T, I, F>(
     places: impl IntoIterator<Item = usize>,
@@ -74,7 +78,8 @@ pub(super) async fn side_by_side<T, I, F>(
             let work = work(place);
             running.push(async move { (place, work.await) });
         }
-        let (env, is_over) = (interrupt.env.clone(), interrupt.has_come());
+        let is_over = interrupt.has_come() || interrupt.is_late;
+        let env = interrupt.env.clone();
         tokio::select! {
             biased;
             next = running.next() => match next {

@@ -105,6 +105,10 @@ where
             if let Poll::Ready(result) = work.poll_unpin(context) {
                 return Poll::Ready(Stop::Over(Box::new(result)));
             }
+            let loss = loss.get_or_insert_with(|| taken.first_loss());
+            if let Poll::Ready((at, lost)) = loss.poll_unpin(context) {
+                return Poll::Ready(Stop::Lost(at, lost));
+            }
             let Some(is_lasting) = seen_blocked().as_ref().map(lasts) else {
                 return Poll::Pending;
             };
@@ -114,9 +118,7 @@ where
             if owns && is_lasting {
                 return Poll::Ready(Stop::Yield);
             }
-            let loss = loss.get_or_insert_with(|| taken.first_loss());
-            loss.poll_unpin(context)
-                .map(|(at, lost)| Stop::Lost(at, lost))
+            Poll::Pending
         });
         let turn_ends = async {
             sleep_until(&*env, keeps_until).await;
@@ -153,7 +155,11 @@ where
                 None
             }
         };
-        let may_land = late.is_none() && locks.has_open_write(&node);
+        let may_land =
+            late.is_none() && self.may_land(at) && self.withdrawn(vec![at]).await.is_empty();
+        if matches!(stop, Stop::TimedOut) {
+            self.interrupt.is_late = true;
+        }
         let refused = seen_blocked()
             .take()
             .map(|blocked| Box::new(blocked.refused));

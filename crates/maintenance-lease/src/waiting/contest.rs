@@ -141,7 +141,17 @@ impl<'a> Contest<'a> {
         self.stale = false;
         self.follower.go_on_after(&seen.lease);
         self.seen = seen;
+        self.give_up_what_failed();
         self.take_in(Waiter::read)
+    }
+
+    /// A try that lost its race is over once the Lease has moved on without it.
+    fn give_up_what_failed(&mut self) {
+        let lease = self.seen.lease.as_ref();
+        let has_failed = |running: &mut Running| running.outcome(lease) == Outcome::Failed;
+        if let Some(mut failed) = self.contended.take_if(has_failed) {
+            failed.settle();
+        }
     }
 
     /// Takes in what stands in `seen`; an obstacle that nobody can wait for ends the contest.
@@ -151,10 +161,8 @@ impl<'a> Contest<'a> {
     ) -> Result<(), Error> {
         let boot = self.boot();
         let reduced = self.reduced();
-        if let Some(lease) = &reduced {
-            let open_writes = &self.maintenance.api.open_writes;
-            open_writes.passed(&self.seen.node, lease.version.0);
-        }
+        let lease = self.seen.lease.as_ref();
+        self.maintenance.api.open_writes.saw(&self.seen.node, lease);
         tell(&mut self.waiter, reduced.as_ref(), boot);
         match self.verdict() {
             Err(Error::Refused(refused)) if can_end(refused.refusal) => Ok(()),
@@ -187,12 +195,13 @@ impl<'a> Contest<'a> {
 
     /// Tries once, on the version that was seen. `None`: go on waiting.
     pub(super) async fn attempt(&mut self) -> Result<Option<Change>, Error> {
-        if let Some(mut running) = self.contended.take()
-            && running.outcome(self.seen.lease.as_ref()) != Outcome::Failed
-        {
-            // It landed after all, or what was sent on this version may land yet.
-            let result = running.resume(self.seen.lease.clone()).await;
-            return self.attempted(running, result);
+        if let Some(mut running) = self.contended.take() {
+            if running.outcome(self.seen.lease.as_ref()) != Outcome::Failed {
+                // It landed after all, or what was sent on this version may land yet.
+                let result = running.resume(self.seen.lease.clone()).await;
+                return self.attempted(running, result);
+            }
+            running.settle();
         }
         let task = self.maintenance.task(&self.seen.node, self.plan()?);
         let mut running = Running::new(&self.maintenance.api, task);
@@ -306,6 +315,12 @@ impl<'a> Contest<'a> {
         let uid = |lease: &Option<NodeLease>| lease.as_ref().map(|lease| lease.uid.clone());
         self.stale |= uid(&lease) != uid(&self.seen.lease);
         self.seen.lease = lease;
+        // It may be old news of another Lease. Only a version tells, which the creation of one has not.
+        let creates = self.contended.as_ref().is_some_and(Running::creates);
+        self.stale |= creates;
+        if !creates && self.seen.lease.is_some() {
+            self.give_up_what_failed();
+        }
         self.take_in(Waiter::watched)
     }
 }

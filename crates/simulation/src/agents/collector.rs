@@ -108,7 +108,7 @@ async fn acquire_all(
 fn is_unclear(error: &SetError) -> bool {
     match error {
         SetError::Lock(error) => matches!(failure(error), Ending::Unknown(_)),
-        SetError::TimedOut(_) => false,
+        SetError::TimedOut(_) | SetError::TooSlow(_) => false,
         SetError::Interrupted { may_land } => *may_land,
         SetError::NotReleased { .. } => true,
     }

@@ -394,6 +394,38 @@ fn a_check_is_sent_whatever_is_under_way_and_again_until_it_is_answered() {
 }
 
 #[test]
+fn what_is_lost_in_doubt_leaves_no_time_to_end() {
+    let taken = Lease {
+        version: Version(held(ALICE, 100, 60).version.0 + 1),
+        ..held(BOB, 112, 60)
+    };
+    let mut sure = keeper();
+    let mut doubted = keeper();
+    doubted.doubt();
+    for keeper in [&mut sure, &mut doubted] {
+        keeper.watched(&taken, at(115));
+        assert!(matches!(keeper.due(at(115)), Due::Lost(Loss::Taken { .. })));
+    }
+    assert_eq!(sure.deadline(), boot(160));
+    assert_eq!(doubted.deadline(), boot(115));
+
+    let mut checked = keeper();
+    checked.doubt();
+    assert_eq!(checked.due(at(115)), Due::Check);
+    checked.read(Some(&taken), at(116));
+    assert!(matches!(
+        checked.due(at(116)),
+        Due::Lost(Loss::Taken { .. })
+    ));
+    assert_eq!(checked.deadline(), boot(116));
+
+    let mut unanswered = keeper();
+    unanswered.doubt();
+    assert_eq!(unanswered.due(at(150)), Due::Lost(Loss::Expired));
+    assert_eq!(unanswered.deadline(), boot(150));
+}
+
+#[test]
 fn a_check_counts_once_the_servers_time_is_bounded() {
     let mut keeper = keeper();
     keeper.doubt();

@@ -401,3 +401,24 @@ fn a_hold_has_no_end_to_come_near() {
     };
     done(steps.answered(&hold, nonce(2), at(101)));
 }
+
+#[test]
+fn an_earlier_state_is_read_again_before_it_counts() {
+    let earlier = held(BOB, 10, 20);
+    let now = Lease {
+        version: Version(earlier.version.0 + 3),
+        ..free()
+    };
+    let mut steps = acquiring();
+    sent(steps.read(Some(&now), nonce(1), at(50)));
+    steps.unanswered();
+    assert_eq!(steps.read(Some(&earlier), nonce(2), at(51)), Step::Read);
+    let again = sent(steps.read(Some(&now), nonce(2), at(52)));
+    assert_eq!(nonce_of(&again.write), Some(nonce(1)), "it may land yet");
+    steps.unanswered();
+    assert_eq!(steps.read(Some(&earlier), nonce(3), at(53)), Step::Read);
+    // The etcd of the version that it was sent on is gone.
+    let anew = sent(steps.read(Some(&earlier), nonce(3), at(54)));
+    assert_eq!(nonce_of(&anew.write), Some(nonce(3)));
+    assert_eq!(anew.on, Some(earlier));
+}

@@ -1,9 +1,12 @@
 //! Sets that end early: time limits, interrupts, losses, futures that are dropped.
 
+use std::future::pending;
 use std::time::Duration;
 
+use http::StatusCode;
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Acquire, Error, Hold, LostBy, Release, SetError};
+use maintenance_lease::{Acquire, Error, Hold, LostBy, Release, SetError, SetOptions};
+use tokio::sync::oneshot;
 
 use super::{
     Locking, at_once, before_the_write_to, for_seconds, holder, nodes, release, take, written,
@@ -19,6 +22,9 @@ on_both_servers! {
     what_was_broken_at_the_last_moment_is_noticed,
     dropped_it_gives_back_what_was_taken,
     an_error_gives_back_what_was_taken,
+    what_landed_unheard_before_an_interrupt_is_released,
+    what_the_caller_had_before_an_unheard_hold_is_kept,
+    who_lost_the_race_to_create_a_lease_times_out,
 }
 
 async fn a_time_limit_gives_back_what_was_taken(cluster: Cluster) {
@@ -220,5 +226,275 @@ fn locks_with_little_time_left_are_renewed_before_success_is_reported() {
         for node in &both {
             assert!(left(node).to_duration() >= Duration::from_secs(2), "{node}");
         }
+    });
+}
+
+/// A wire on which nothing is heard of the first write to `node`, and what says that it has landed.
+fn unheard_write_to(node: &str) -> (Wire, oneshot::Receiver<()>) {
+    let (landed, has_landed) = oneshot::channel();
+    let (end, mut landed) = (format!("/{node}"), Some(landed));
+    let wire = Wire::planned(move |passing| {
+        let is_it = passing.is_write() && passing.path.ends_with(&end);
+        match landed.take_if(|_| is_it) {
+            Some(landed) => Fate::AnswerLost(Box::pin(async {
+                landed.send(()).expect("the test waits for it");
+                pending::<()>().await;
+            })),
+            None => Fate::Pass,
+        }
+    });
+    (wire, has_landed)
+}
+
+async fn what_landed_unheard_before_an_interrupt_is_released(cluster: Cluster) {
+    let both = nodes(&cluster, ["a", "b"]).await;
+    let (wire, has_landed) = unheard_write_to(&both[1]);
+    let alice = cluster.holder_on(&wire, "alice");
+    let mut locking = Locking::begin(&alice, &both, for_seconds(60));
+    has_landed.await.expect("it is written");
+    locking.interrupt();
+    let outcome = locking.ends().await;
+    assert!(outcome.interrupted && outcome.held.is_empty());
+    let failed = &outcome.failed[&both[1]];
+    assert!(
+        matches!(failed, SetError::Interrupted { may_land: false }),
+        "{failed:?}"
+    );
+    for node in &both {
+        assert_eq!(holder(&cluster, node).await, "");
+        assert!(!alice.has_open_write(node));
+    }
+}
+
+#[test]
+fn what_landed_unheard_before_its_caller_gave_up_is_released() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let both = nodes(&cluster, ["a", "b"]).await;
+        let ends = both.each_ref().map(|node| format!("/leases/{node}"));
+        let (mut landed, mut gave_up) = (false, false);
+        // Nothing more is heard of the second node before the first is released.
+        let wire = Wire::planned(move |passing| {
+            gave_up |=
+                passing.path.ends_with(&ends[0]) && passing.body["spec"]["holderIdentity"] == "";
+            if gave_up || !passing.path.ends_with(&ends[1]) {
+                return Fate::Pass;
+            }
+            match (landed, passing.is_write()) {
+                (false, false) => Fate::Pass,
+                (false, true) => {
+                    landed = true;
+                    Fate::answer_lost()
+                }
+                (true, _) => Fate::Refused(StatusCode::SERVICE_UNAVAILABLE, None),
+            }
+        });
+        let alice = cluster.holder_on(&wire, "alice");
+        let outcome = at_once(&alice, &both, &for_seconds(3600)).await;
+        assert!(outcome.held.is_empty());
+        let failed = &outcome.failed[&both[1]];
+        assert!(
+            matches!(failed, SetError::Lock(Error::Api(problem)) if problem.is(StatusCode::SERVICE_UNAVAILABLE)),
+            "{failed:?}"
+        );
+        for node in &both {
+            assert_eq!(holder(&cluster, node).await, "");
+        }
+    });
+}
+
+#[test]
+fn a_lock_is_either_held_or_failed() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let [a, b] = nodes(&cluster, ["a", "b"]).await;
+        let ends = [format!("/{a}"), format!("/{b}")];
+        let mut writes = [0, 0];
+        let wire = Wire::planned(move |passing| {
+            let at = ends.iter().position(|end| passing.path.ends_with(end));
+            let Some(at) = at.filter(|_| passing.is_write()) else {
+                return Fate::Pass;
+            };
+            writes[at] += 1;
+            // The answer to one is late, so that there is little left of the other, whose renewal fails.
+            match (at, writes[at]) {
+                (0, 2) => Fate::Refused(StatusCode::FORBIDDEN, None),
+                (1, 1) => Fate::Meanwhile(Box::pin(tokio::time::sleep(Duration::from_secs(5)))),
+                _ => Fate::Pass,
+            }
+        });
+        let alice = cluster.holder_on(&wire, "alice");
+        let both = [a.clone(), b.clone()];
+        let outcome = Locking::begin(&alice, &both, for_seconds(6).partial());
+        let outcome = outcome.ends().await;
+        assert!(matches!(
+            outcome.failed[&a],
+            SetError::Lock(Error::MissingRight { .. })
+        ));
+        assert_eq!(outcome.held.keys().collect::<Vec<_>>(), [&b]);
+        assert_eq!(holder(&cluster, &a).await, "");
+        assert_eq!(holder(&cluster, &b).await, "alice");
+    });
+}
+
+#[test]
+fn more_locks_than_can_be_checked_within_their_duration_are_refused() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let names: [String; 60] = std::array::from_fn(|at| format!("n{at:02}"));
+        let all = nodes(&cluster, names.each_ref().map(String::as_str)).await;
+        let wire = Wire::every_write(|| {
+            Fate::Meanwhile(Box::pin(tokio::time::sleep(Duration::from_millis(100))))
+        });
+        let alice = cluster.holder_on(&wire, "alice");
+        let begun = cluster.env.boot();
+        let outcome = Locking::begin(&alice, &all, for_seconds(3).parallel(1));
+        let outcome = outcome.ends().await;
+        assert!(outcome.held.is_empty());
+        let mut failed = outcome.failed.values();
+        let is_told = failed.any(|error| matches!(error, SetError::TooSlow(_)));
+        assert!(is_told, "{outcome:?}");
+        let took = cluster.env.boot().since(begun).to_duration();
+        assert!(took < Duration::from_secs(30), "{took:?}");
+        for node in &all {
+            assert_eq!(holder(&cluster, node).await, "");
+        }
+    });
+}
+
+#[test]
+fn a_loss_ends_it_before_the_next_node_is_even_read() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let [a, b] = nodes(&cluster, ["a", "b"]).await;
+        let (end, (asked, was_asked)) = (format!("/{b}"), oneshot::channel());
+        let mut asked = Some(asked);
+        let wire = Wire::planned(move |passing| match passing.path.ends_with(&end) {
+            true => {
+                asked.take().map(|asked| asked.send(()));
+                Fate::Swallowed
+            }
+            false => Fate::Pass,
+        });
+        let alice = cluster.holder_on(&wire, "alice");
+        let both = [a.clone(), b];
+        let locking = Locking::begin(&alice, &both, for_seconds(60).wait(None));
+        was_asked.await.expect("it reads the second");
+        let carol = cluster.holder("carol");
+        let lease = carol.get(&a).await.unwrap().unwrap();
+        let begun = cluster.env.boot();
+        carol.force_release(&lease, &Release::new()).await.unwrap();
+        let outcome = locking.ends().await;
+        match &outcome.failed[&a] {
+            SetError::Lock(Error::Lost(lost)) => assert_eq!(lost.by, LostBy::Release),
+            other => panic!("{other:?}"),
+        }
+        let took = cluster.env.boot().since(begun).to_duration();
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    });
+}
+
+async fn what_the_caller_had_before_an_unheard_hold_is_kept(cluster: Cluster) {
+    let [a] = nodes(&cluster, ["a"]).await;
+    take(&cluster.holder("alice"), &a).await;
+    let (wire, has_landed) = unheard_write_to(&a);
+    let alice = cluster.holder_on(&wire, "alice");
+    let options = SetOptions::hold(Hold::new("disk")).wait(None);
+    let mut locking = Locking::begin(&alice, std::slice::from_ref(&a), options);
+    has_landed.await.expect("it is written");
+    locking.interrupt();
+    let outcome = locking.ends().await;
+    let failed = &outcome.failed[&a];
+    assert!(
+        matches!(failed, SetError::Interrupted { may_land: true }),
+        "{failed:?}"
+    );
+    assert_eq!(holder(&cluster, &a).await, "kubeadm:alice");
+}
+
+async fn who_lost_the_race_to_create_a_lease_times_out(cluster: Cluster) {
+    let node = cluster.node("a").await;
+    let (bob, name) = (cluster.holder("bob"), node.clone());
+    // The first write creates the Lease.
+    let wire = Wire::first_write(Fate::Meanwhile(Box::pin(async move {
+        take(&bob, &name).await;
+    })));
+    let alice = cluster.holder_on(&wire, "alice");
+    let options = for_seconds(60).wait(Some(Duration::from_secs(2)));
+    let outcome = Locking::begin(&alice, std::slice::from_ref(&node), options)
+        .ends()
+        .await;
+    match &outcome.failed[&node] {
+        SetError::TimedOut(Some(refused)) => assert_eq!(refused.refusal, Refusal::Held),
+        other => panic!("{other:?}"),
+    }
+    assert!(!alice.has_open_write(&node));
+}
+
+#[test]
+fn what_landed_unheard_before_the_time_limit_is_released_and_timed_out() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let [a] = nodes(&cluster, ["a"]).await;
+        let (wire, _has_landed) = unheard_write_to(&a);
+        let alice = cluster.holder_on(&wire, "alice");
+        let options = for_seconds(60).wait(Some(Duration::from_secs(1)));
+        let outcome = Locking::begin(&alice, std::slice::from_ref(&a), options)
+            .ends()
+            .await;
+        let failed = &outcome.failed[&a];
+        assert!(matches!(failed, SetError::TimedOut(_)), "{failed:?}");
+        assert_eq!(holder(&cluster, &a).await, "");
+    });
+}
+
+#[test]
+fn after_the_time_limit_a_release_has_no_more_time_than_after_an_interrupt() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let [a, b] = nodes(&cluster, ["a", "b"]).await;
+        take(&cluster.holder("bob"), &b).await;
+        let end = format!("/{a}");
+        let wire = Wire::planned(move |passing| {
+            let is_release = passing.body["spec"]["holderIdentity"] == "";
+            match is_release && passing.path.ends_with(&end) {
+                true => Fate::Swallowed,
+                false => Fate::Pass,
+            }
+        });
+        let alice = cluster.holder_on(&wire, "alice");
+        let both = [a.clone(), b];
+        let options = for_seconds(60).wait(Some(Duration::from_secs(1)));
+        let begun = tokio::time::Instant::now();
+        let outcome = Locking::begin(&alice, &both, options).ends().await;
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        let failed = &outcome.failed[&a];
+        assert!(matches!(failed, SetError::NotReleased { .. }), "{failed:?}");
+    });
+}
+
+#[test]
+fn a_lock_from_before_whose_check_fails_is_left_as_found() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let [a, b] = nodes(&cluster, ["a", "b"]).await;
+        let ends = [format!("/{a}"), format!("/{b}")];
+        let mut writes = [0, 0];
+        let wire = Wire::planned(move |passing| {
+            let at = ends.iter().position(|end| passing.path.ends_with(end));
+            let Some(at) = at.filter(|_| passing.is_write()) else {
+                return Fate::Pass;
+            };
+            writes[at] += 1;
+            match (at, writes[at]) {
+                (0, 2..) => Fate::Refused(StatusCode::FORBIDDEN, None),
+                (1, 1) => Fate::Meanwhile(Box::pin(tokio::time::sleep(Duration::from_secs(5)))),
+                _ => Fate::Pass,
+            }
+        });
+        let six = Acquire::new().duration(Duration::from_secs(6));
+        cluster.holder("alice").try_acquire(&a, &six).await.unwrap();
+        let alice = cluster.holder_on(&wire, "alice");
+        let options = SetOptions::acquire(six.reentry(true)).partial();
+        let both = [a.clone(), b.clone()];
+        let begun = tokio::time::Instant::now();
+        let outcome = Locking::begin(&alice, &both, options).ends().await;
+        assert!(begun.elapsed() < Duration::from_secs(10), "it ends");
+        assert_eq!(outcome.failed.keys().collect::<Vec<_>>(), [&a]);
+        assert_eq!(outcome.held.keys().collect::<Vec<_>>(), [&b]);
+        assert_eq!(holder(&cluster, &a).await, "alice");
     });
 }
