@@ -9,3 +9,5 @@ mod faketime;
 mod history;
 mod scenarios;
 mod support;
+#[path = "../support/wall_clock.rs"]
+mod wall_clock;

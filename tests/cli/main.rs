@@ -1,11 +1,15 @@
 //! The plugin as a user runs it: arguments in, stdout, stderr and exit code out, on an in-memory API
 //! server and on a real one.
 
+#[path = "../support/faketime.rs"]
+mod faketime;
 #[path = "../support/modules.rs"]
 mod modules;
 mod support;
 #[path = "../support/verbs.rs"]
 mod verbs;
+#[path = "../support/wall_clock.rs"]
+mod wall_clock;
 
 mod acquire;
 mod bad_input;

@@ -1,5 +1,6 @@
 //! Waiting for the lock of a node that somebody else has.
 
+mod clocks;
 mod several;
 mod terminal;
 

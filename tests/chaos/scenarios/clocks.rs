@@ -1,17 +1,16 @@
 //! Wall clocks are an hour apart.
 
+use std::path::Path;
 use std::time::Duration;
 
-use crate::faketime;
 use crate::history::Exit;
 use crate::support::contender::{Contender, Manner};
+use crate::support::link::Flow;
 use crate::support::plane::Access;
 use crate::support::scenario::{DONE, Scenario};
+use crate::wall_clock::{self, Clock};
 
 const HOUR: i64 = 3600;
-
-/// Where the test for clocks that libfaketime moves should say why it is not run, instead of failing.
-const WITHOUT_FAKETIME: &str = "CHAOS_WITHOUT_FAKETIME";
 
 /// All have the same wrong time: a holder that is killed is still succeeded, and nobody sooner.
 #[test]
@@ -61,30 +60,12 @@ fn a_holder_that_is_told_a_time_an_hour_ahead() {
 /// Each contender's own clock is another; the server's time is the same for all.
 #[test]
 fn contenders_whose_own_clocks_are_hours_apart() {
-    let Some(library) = faketime::library() else {
-        let hint = "libfaketime is not installed (Debian: apt-get install faketime)";
-        assert!(
-            std::env::var_os(WITHOUT_FAKETIME).is_some(),
-            "{hint}; with {WITHOUT_FAKETIME}=1 this test is left out"
-        );
-        say(&format!(
-            "{hint}: clocks that differ between contenders were NOT tested"
-        ));
+    let Some(library) = wall_clock::library() else {
         return;
     };
     let access = Access::shared();
     let mut scenario = Scenario::new(&access, "faketime");
-    let off = |scenario: &Scenario, by: &str| Manner {
-        variables: [
-            ("LD_PRELOAD", library.to_str().expect("a path in text")),
-            ("FAKETIME", by),
-            // Only the wall clock is wrong.
-            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into(),
-        ..scenario.usual()
-    };
+    let off = |scenario: &Scenario, by| faked(scenario, &library, &[("FAKETIME", by)]);
     let holder = scenario.begins("a", off(&scenario, "+1h"));
     let behind = scenario.joins("b", off(&scenario, "-1h"));
     let right = scenario.joins("c", scenario.usual());
@@ -100,8 +81,46 @@ fn contenders_whose_own_clocks_are_hours_apart() {
     assert!(!told[2].contains("the local clock is"), "{}", told[2]);
 }
 
-fn say(text: &str) {
-    use std::io::Write as _;
-    // Past the test harness, which keeps what a test prints that passes.
-    let _nobody_listens = writeln!(std::io::stderr(), "warning: {text}");
+/// Wall clocks that jump look like pauses. A contender whose clock is an hour ahead as well does not believe
+/// it meanwhile, and a holder checks its lock and goes on.
+#[test]
+fn clocks_that_jump_ahead_again_and_again() {
+    let Some(library) = wall_clock::library() else {
+        return;
+    };
+    let access = Access::shared();
+    let mut scenario = Scenario::new(&access, "jumps");
+    let clock = Clock::ahead(scenario.directory(), HOUR);
+    // Answers take a moment, so that a check can be seen.
+    let link = scenario.link();
+    link.answers(Flow::Slow(Duration::from_millis(400)));
+    let manner = Manner {
+        kubeconfig: link.kubeconfig.clone(),
+        ..faked(&scenario, &library, &clock.fault())
+    };
+    let holder = scenario.begins("a", manner);
+    let waiter = scenario.joins("b", faked(&scenario, &library, &clock.fault()));
+    for jumps in 1..=6 {
+        // Longer than the lease in all, and in the midst of renewals too.
+        std::thread::sleep(Duration::from_millis(1700));
+        clock.set(HOUR + jumps * 5);
+    }
+    holder.finishes();
+    assert_eq!(holder.first_exit(), DONE);
+    scenario.all_have_a_turn();
+    let told = holder.first_log();
+    let waited = waiter.first_log();
+    scenario.ends();
+    assert!(told.contains("time may have passed unnoticed"), "{told}");
+    assert!(waited.contains("the local clock is"), "{waited}");
+}
+
+fn faked(scenario: &Scenario, library: &Path, fault: &[(&str, &str)]) -> Manner {
+    let variables = wall_clock::environment(library, fault).into_iter();
+    Manner {
+        variables: variables
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        ..scenario.usual()
+    }
 }

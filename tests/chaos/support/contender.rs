@@ -1,5 +1,6 @@
 //! One who wants a node again and again: runs of `with`, one after another.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
@@ -176,7 +177,7 @@ impl Contender {
     fn command(&self, name: &str, length: &str) -> Command {
         let file = |name: String| self.ground.directory.join(name);
         let log = File::create(file(format!("{name}.log"))).expect("a file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
+        let mut command = Command::new(self.plugin());
         command
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
@@ -198,6 +199,12 @@ impl Contender {
             .stdout(log.try_clone().expect("a file"))
             .stderr(log);
         command
+    }
+
+    /// With `CHAOS_PREVIOUS`, the path of the plugin of an earlier release, the contender `b` runs that one.
+    fn plugin(&self) -> OsString {
+        let previous = std::env::var_os("CHAOS_PREVIOUS").filter(|_| self.name == "b");
+        previous.unwrap_or_else(|| env!("CARGO_BIN_EXE_kubectl-maint").into())
     }
 
     fn finish(&self, run: &str) -> PathBuf {

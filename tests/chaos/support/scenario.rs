@@ -1,6 +1,7 @@
 //! A node that several want, what is done to it, and at the end the judgement.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -74,6 +75,10 @@ impl Scenario {
             signs: 4,
             once: false,
         }
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     pub(crate) fn link(&self) -> Link {

@@ -1,6 +1,8 @@
 //! Writes whose answer never comes: they may have landed, or may yet.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 use http::Method;
 use insta::assert_snapshot;
@@ -209,4 +211,37 @@ fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
             "bob@laptop"
         );
     });
+}
+
+#[test]
+fn an_acquisition_that_ended_before_it_was_stored_is_no_success() {
+    on_both("lost-stale", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.released(&node);
+        let gate = cluster.gate_for_writes(&[Keep, Keep]);
+        let words = ["acquire", &node, "--duration=3s", "--request-timeout=4s"];
+        let output = ["-o", "json"];
+        let maint = cluster.maint(words).args(output);
+        let (alice, first) = gate.holds_up(maint);
+        let second = gate.kept();
+        // It is stored when its four seconds are over; its copy never is.
+        assert_eq!(first.passes(), 200);
+        let stale = cluster.lease_of(&node);
+        sleep(Duration::from_secs(3));
+        assert_eq!(second.passes(), 409);
+        let run = alice.ends();
+        assert_eq!(run.code, 0, "{run}");
+        let lease = cluster.lease_of(&node);
+        let acquired = |lease: &serde_json::Value| seconds(&lease["spec"]["acquireTime"]);
+        assert_ne!(acquired(&stale), acquired(&lease), "{run}");
+        assert_eq!(lease["spec"]["leaseTransitions"], 2);
+        let told: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        assert_eq!(seconds(&told["acquiredAt"]), acquired(&lease), "{run}");
+    });
+}
+
+/// A time without its fraction.
+fn seconds(time: &serde_json::Value) -> String {
+    let text = time.as_str().expect("a time");
+    text.chars().take("2026-01-01T00:00:00".len()).collect()
 }

@@ -80,15 +80,15 @@ fn it_goes_on_where_the_lock_is_still_held() {
 }
 
 #[test]
-fn it_is_ended_where_the_lock_is_lost() {
+fn it_is_killed_if_the_lock_is_lost() {
     on_both("jump-lost", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        let (mut running, _, check, _gate) = paused(cluster, &node);
+        let (running, _, check, _gate) = paused(cluster, &node);
         cluster.delete(&format!("{LEASES}/{node}"));
         assert_eq!(check.passes(), 404);
-        assert_eq!(running.line(), "asked to end");
         let run = running.ends();
+        assert_eq!(run.stdout, "", "it did not go on to end: {run}");
         assert_eq!(run.code, 5, "{run}");
         assert!(run.stderr.contains("was deleted"), "{run}");
         assert!(!run.stderr.contains("goes on"), "{run}");
@@ -96,13 +96,13 @@ fn it_is_ended_where_the_lock_is_lost() {
 }
 
 #[test]
-fn it_is_asked_to_end_where_nobody_answers() {
+fn it_is_killed_if_nobody_answers_in_time() {
     on_both("jump-silent", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        let (mut running, _, _never_passes, _gate) = paused(cluster, &node);
-        assert_eq!(running.line(), "asked to end");
+        let (running, _, _never_passes, _gate) = paused(cluster, &node);
         let run = running.ends();
+        assert_eq!(run.stdout, "", "it did not go on to end: {run}");
         assert_eq!(run.code, 5, "{run}");
         assert!(run.stderr.contains("could not be renewed in time"), "{run}");
     });
