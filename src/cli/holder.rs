@@ -1,19 +1,22 @@
 //! Who the caller is.
 
-use clap::Args;
+use clap::{Arg, Args};
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::identity;
 
 use connect::Environment;
 
+const HOLDER: &str = "KUBECTL_MAINT_HOLDER";
+
 /// The identity to hold leases with.
 #[derive(Args, Clone, Debug, Default)]
+#[command(mut_arg("holder", unless_empty))]
 pub(crate) struct HolderArgs {
     /// Identity to hold with, instead of USER@HOST
     #[arg(
         long,
         value_name = "ID",
-        env = "KUBECTL_MAINT_HOLDER",
+        env = HOLDER,
         hide_env_values = true,
         global = true,
         help_heading = "Connection",
@@ -62,6 +65,14 @@ impl Running {
     /// What stands behind the identity, before the process id and what makes it unique.
     fn mark(self) -> String {
         format!("/{}-", self.name())
+    }
+}
+
+/// A variable that is set to nothing counts as absent.
+fn unless_empty(holder: Arg) -> Arg {
+    match std::env::var_os(HOLDER).is_some_and(|set| set.is_empty()) {
+        true => holder.env(None::<&str>),
+        false => holder,
     }
 }
 

@@ -39,6 +39,7 @@ use crate::commands;
     arg_required_else_help = true,
     propagate_version = false,
     max_term_width = 100,
+    args_override_self = true,
     mut_subcommands(token::on_verb)
 )]
 pub(crate) struct Cli {

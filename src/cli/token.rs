@@ -178,7 +178,8 @@ pub(crate) fn on_verb(verb: Command) -> Command {
         } else {
             bearer()
         };
-    verb.arg(arg)
+    // Of a flag that is given twice the last one counts, as in kubectl.
+    verb.arg(arg).args_override_self(true)
 }
 
 fn bearer() -> Arg {

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::support::Treatment::{Ahead, Answer, Pass};
-use crate::support::{in_memory, on_both};
+use crate::support::{holder_of, in_memory, on_both};
 
 #[test]
 fn a_local_clock_that_is_off() {
@@ -148,5 +148,36 @@ fn a_namespace_that_is_being_deleted() {
         hint: wait until it is gone; the next acquire makes it anew
         -- exit code 1
         ");
+    });
+}
+
+#[test]
+fn an_empty_holder_variable_counts_as_absent() {
+    in_memory("odd-holder", |cluster| {
+        let node = cluster.node("worker-1");
+        let maint = cluster.maint(["acquire", &node]);
+        let run = maint.holder("").env("USER", "carol").run();
+        assert_eq!(run.code, 0, "{run}");
+        let holder = holder_of(cluster, &node).expect("it is held");
+        assert!(holder.starts_with("carol@"), "{holder}");
+    });
+}
+
+#[test]
+fn of_a_flag_that_is_given_twice_the_last_one_counts() {
+    in_memory("odd-twice", |cluster| {
+        let node = cluster.node("worker-1");
+        let line = [
+            "-v=8",
+            "acquire",
+            &node,
+            "--duration=5m",
+            "--duration=10m",
+            "-v=0",
+        ];
+        let run = cluster.maint(line).run();
+        assert_eq!(run.code, 0, "{run}");
+        assert!(!run.stderr.contains("GET "), "{run}");
+        assert_eq!(cluster.lease_of(&node)["spec"]["leaseDurationSeconds"], 600);
     });
 }

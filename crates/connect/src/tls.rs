@@ -11,7 +11,7 @@ use rustls::client::ResolvesClientCert;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, InconsistentKeys, RootCertStore, SignatureScheme};
 
 use super::error::{ConnectError, in_words};
 use super::selection::Target;
@@ -139,8 +139,15 @@ impl Identity {
         }
         let key = PrivateKeyDer::from_pem_slice(key)
             .map_err(|_| "tls: failed to find any PEM data in key input".to_owned())?;
-        let pair = CertifiedKey::from_der(chain, key, &rustls::crypto::ring::default_provider())
-            .map_err(|err| err.to_string())?;
+        let provider = rustls::crypto::ring::default_provider();
+        let key = provider.key_provider.load_private_key(key);
+        let pair = CertifiedKey::new(chain, key.map_err(|err| err.to_string())?);
+        // A certificate that rustls can't read, such as one of X.509 version 1, is for the server to judge.
+        if let Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) =
+            pair.keys_match()
+        {
+            return Err("tls: private key does not match public key".to_owned());
+        }
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         if current
             .certificate
@@ -202,5 +209,43 @@ fn load(
             .map(Some)
             .map_err(|err| invalid(format!("open {path}: {}", in_words(&err)))),
         (None, None) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made by `openssl x509 -req` without extensions.
+    const VERSION_1: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBJDCBygIBATAKBggqhkjOPQQDAjANMQswCQYDVQQDDAJjYTAgFw0yNjExMjIx
+NDU3MDFaGA8yMTI2MTAyOTE0NTcwMVowLTEXMBUGA1UECgwOc3lzdGVtOm1hc3Rl
+cnMxEjAQBgNVBAMMCW9sZC1hZG1pbjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IA
+BD0jF71/tgc8OPCq5LtrE/5EBB4Fg1EaWBXnU8yxh0Dlev9TIWq9iV5BceI+wMsN
+49spNbxp5fzxt/iqrHY2GGQwCgYIKoZIzj0EAwIDSQAwRgIhAJgoB7fI1dWlTnKf
+9NLeJ5il5Jp3MzhnaDElhBlDDijaAiEAxQ6hCdJ1nNv+uxBxRg2+a1PWQeVKuhgr
+ESw2lge+jYo=
+-----END CERTIFICATE-----
+";
+
+    fn key() -> String {
+        rcgen::KeyPair::generate().unwrap().serialize_pem()
+    }
+
+    #[test]
+    fn a_certificate_of_version_1_is_shown() {
+        let identity = Identity::default();
+        let replaced = identity.replace(VERSION_1.as_bytes(), key().as_bytes());
+        assert_eq!(replaced, Ok(()));
+        assert!(identity.has_certs());
+    }
+
+    #[test]
+    fn the_key_of_another_certificate_is_refused() {
+        let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let replaced = Identity::default().replace(pair.cert.pem().as_bytes(), key().as_bytes());
+        let refused = "tls: private key does not match public key";
+        assert_eq!(replaced, Err(refused.to_owned()));
     }
 }

@@ -240,7 +240,7 @@ impl Right {
     /// Names the right behind a refusal of the server's; other errors stay as they are.
     #[must_use]
     pub fn explain(self, source: ApiError) -> Error {
-        if source.is_forbidden() {
+        if source.is_forbidden() && !source.exceeds_a_quota() {
             Error::MissingRight {
                 right: self,
                 source,

@@ -170,7 +170,15 @@ impl Kubeconfig {
     /// # Errors
     /// What is wrong with it and where, in words that show nothing of its content: that may be a secret.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let options = serde_saphyr::options! { with_snippet: false };
+        // The user's own file may be of any size. What keeps its aliases from growing without end stays limited.
+        let options = serde_saphyr::options! {
+            with_snippet: false,
+            budget: serde_saphyr::budget! {
+                max_events: usize::MAX,
+                max_nodes: usize::MAX,
+                max_total_scalar_bytes: usize::MAX,
+            },
+        };
         let documents = serde_saphyr::from_multiple_with_options(text, options)
             .map_err(|err| without_values(&err.without_snippet().to_string()))?;
         Ok(documents.into_iter().next().unwrap_or_default())
@@ -290,6 +298,17 @@ mod tests {
         assert_eq!(merged.cluster("a").unwrap().proxy_url, None);
         assert!(merged.cluster("b").is_some());
         assert!(merged.user("u").is_some());
+    }
+
+    #[test]
+    fn a_file_may_be_of_any_size() {
+        let cluster = "- name: CLUSTER\n  cluster: {server: 'https://10.0.0.1', extensions: []}\n";
+        let mut text = "clusters:\n".to_owned();
+        for number in 0..60_000 {
+            text.push_str(&cluster.replace("CLUSTER", &format!("c{number}")));
+        }
+        let config = Kubeconfig::parse(&text).unwrap();
+        assert!(config.cluster("c59999").is_some());
     }
 
     #[test]

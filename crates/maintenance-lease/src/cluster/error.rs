@@ -23,7 +23,7 @@ pub enum ApiError {
     )]
     TimedOut(Duration),
     /// The request or its answer was lost on the way, or no connection could be made.
-    #[error("Unable to connect to the server: {0}")]
+    #[error("Unable to connect to the server: {}", innermost(.0))]
     Transport(#[source] Box<kube::Error>),
     /// The answer is not what an API server sends.
     #[error("error: the server's answer could not be read: {0}")]
@@ -57,6 +57,15 @@ pub enum ApiError {
     /// Nothing was sent: there is no tokio runtime here.
     #[error(transparent)]
     NoRuntime(#[from] NoRuntime),
+}
+
+/// What really went wrong: the causes before it are names of libraries.
+fn innermost(error: &kube::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
 
 /// The fields of a `Status` that decisions and messages need, read leniently.
@@ -204,6 +213,14 @@ impl ApiError {
         self.is(StatusCode::FORBIDDEN)
     }
 
+    /// A ResourceQuota refuses it, with the same code as a missing right. The words are those of
+    /// Kubernetes' quota admission plugin.
+    #[must_use]
+    pub fn exceeds_a_quota(&self) -> bool {
+        self.status()
+            .is_some_and(|status| status.message.contains("exceeded quota: "))
+    }
+
     /// The object changed meanwhile, or is there already.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
@@ -257,6 +274,7 @@ impl fmt::Display for Seconds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::{Error, Right};
 
     #[test]
     fn a_status_speaks_as_kubectl_does() {
@@ -285,6 +303,29 @@ mod tests {
         assert!(!ended(StatusCode::TOO_MANY_REQUESTS).leaves_writes_unknown());
         assert!(ended(StatusCode::SERVICE_UNAVAILABLE).leaves_writes_unknown());
         assert!(ApiError::TimedOut(Duration::from_secs(1)).leaves_writes_unknown());
+    }
+
+    #[test]
+    fn a_quota_is_no_missing_right() {
+        let refused = |message: &str| {
+            let body = format!(r#"{{"kind":"Status","reason":"Forbidden","message":"{message}"}}"#);
+            let status = Status::read(StatusCode::FORBIDDEN, None, body.as_bytes());
+            Right::on_nodes("patch").explain(ApiError::Status(Box::new(status)))
+        };
+        let quota = "leases is forbidden: exceeded quota: few, requested: count/leases=1";
+        assert!(matches!(refused(quota), Error::Api(_)));
+        let right = "nodes is forbidden: User cannot patch resource nodes";
+        assert!(matches!(refused(right), Error::MissingRight { .. }));
+    }
+
+    #[test]
+    fn what_really_went_wrong_is_told_without_the_names_of_libraries() {
+        let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        let error = ApiError::Transport(Box::new(kube::Error::Service(reset.into())));
+        assert_eq!(
+            error.to_string(),
+            "Unable to connect to the server: connection reset"
+        );
     }
 
     #[test]
