@@ -44,7 +44,13 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
                 tokio::select! {
                     biased;
                     result = verb(&cli.verb, start) => result,
-                    () = many::LEAVING.notified() => Ok(Code::INTERRUPTED),
+                    () = many::LEAVING.notified() => {
+                        start.terminal.warn(
+                            "interrupted again: locks were not released, and a request may still take effect",
+                        );
+                        start.terminal.hint(format!("to see: {} status --mine", start.program));
+                        Ok(Code::INTERRUPTED)
+                    }
                 }
             });
             // A name that is still being looked up must not keep it from its end. A credential plugin is ended.

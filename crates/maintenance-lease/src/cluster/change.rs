@@ -261,6 +261,10 @@ impl Running {
                         false => self.contended(),
                     });
                 }
+                // Each write takes so long that too little is left of what landed.
+                Step::Send(_) if self.is_too_slow() => {
+                    return Err(self.unknown(ApiError::TimedOut(self.waited())));
+                }
                 Step::Send(attempt) => {
                     self.prepare(&attempt).await?;
                     if self.task.dry_run == DryRun::Client {
@@ -530,6 +534,13 @@ impl Running {
                 Err(error) => return Err(self.api.lease_right("get").explain(error)),
             }
         }
+    }
+
+    /// Whether something landed and the caller's time is over.
+    fn is_too_slow(&self) -> bool {
+        let has_landed = self.steps.is_untold() || self.steps.has_landed();
+        let patience = self.task.patience;
+        has_landed && patience.is_some_and(|patience| self.waited() >= patience)
     }
 
     fn waited(&self) -> Duration {

@@ -10,7 +10,7 @@ use maintenance_lease::{
 use serde_json::{Value, json};
 
 use crate::on_both_servers;
-use crate::support::{Cluster, Fate, Letter, Wire, annotation, refusal};
+use crate::support::{Cluster, Fate, Letter, Wire, annotation, in_the_sandbox, refusal};
 
 on_both_servers! {
     a_write_whose_answer_was_lost_was_a_success,
@@ -457,4 +457,24 @@ async fn holder(cluster: &Cluster, node: &str) -> String {
     let lease = cluster.lease(node).await;
     let holder = lease["spec"]["holderIdentity"].as_str();
     holder.unwrap_or_default().to_owned()
+}
+
+#[test]
+fn who_can_never_write_fast_enough_gives_up() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let (node, _) = arrange(&cluster, "acquire").await;
+        let wire = Wire::every_write(|| {
+            Fate::Meanwhile(Box::pin(tokio::time::sleep(Duration::from_secs(5))))
+        });
+        let alice = cluster.holder_on(&wire, "alice");
+        let options = Acquire::new().duration(Duration::from_secs(6));
+        let begun = tokio::time::Instant::now();
+        let result = alice.try_acquire(&node, &options).await;
+        assert!(matches!(result, Err(Error::Unknown { .. })), "{result:?}");
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        assert!(
+            alice.has_open_write(&node),
+            "it stands, and is told as unknown"
+        );
+    });
 }

@@ -40,6 +40,11 @@ impl Commit {
         self.acquisition_after()
             .filter(|after| self.acquisition_before().as_ref() != Some(after))
     }
+
+    /// Whether it goes on with an acquisition.
+    pub(super) fn renews(&self) -> bool {
+        self.acquisition_after().is_some() && self.begins().is_none()
+    }
 }
 
 /// A request of a client's.

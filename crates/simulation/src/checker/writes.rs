@@ -218,9 +218,11 @@ impl Checker<'_> {
                 (all != wanted || late.is_some())
                     .then(|| format!("{all} of {wanted} were committed before its end"))
             }
-            // Its own release may have left nothing to do, before the Lease went.
+            // Its own release may have left nothing to do, before the Lease went. A renewal that was under
+            // way when a release began is the keeper's.
             Ending::Nothing => own
                 .iter()
+                .filter(|commit| !(matches!(op.call, Call::Release(_)) && commit.renews()))
                 .any(|commit| {
                     commit.acquisition_after().is_some() || digest.comes_late(commit, *returned)
                 })

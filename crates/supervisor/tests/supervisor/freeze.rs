@@ -93,12 +93,11 @@ fn the_limits_hold_meanwhile() -> Result {
     assert_eq!(caller.line(), "ready");
     frozen(&mut caller);
     caller.limits(300, FAR);
-    assert_eq!(caller.line(), "asked");
+    // It is not known whether it may run at all: it gets no time to end.
     let events = caller.events();
-    assert!(
-        events.starts_with("OutOfTime, Exited(Code(3)), "),
-        "{events}"
-    );
+    assert!(events.contains("OutOfTime"), "{events}");
+    assert!(!events.contains("Code(3)"), "{events}");
+    assert_eq!(caller.rest(), b"");
     Ok(())
 }
 
