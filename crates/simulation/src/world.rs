@@ -225,13 +225,6 @@ impl<'a> World<'a> {
             }
         }
         let longest = Duration::from_secs(self.plan.longest.into());
-        // Candidates look at each record for its whole duration, one after another.
-        let longest = longest
-            * if self.plan.elects {
-                self.plan.nodes.into()
-            } else {
-                1
-            };
         // A lease from before a clock was stepped back ends so much later.
         let stepped = self
             .plan
@@ -241,7 +234,12 @@ impl<'a> World<'a> {
                 Happening::StepServers(by) => Duration::from_micros(by.unsigned_abs()),
                 _ => Duration::ZERO,
             });
-        let patience = longest + PATIENCE + stepped.sum::<Duration>();
+        // Candidates look at each record for its whole duration, one after another.
+        let records = match self.plan.elects {
+            true => self.plan.nodes.into(),
+            false => 1,
+        };
+        let patience = (longest + stepped.sum::<Duration>()) * records + PATIENCE;
         let (client, agent) = self.latecomer(Habit::Worker, "the-last@host");
         self.recorder.record(Event::Waits {
             client,

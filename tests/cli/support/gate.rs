@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -110,9 +111,10 @@ impl Cluster {
             .block_on(TcpListener::bind("127.0.0.1:0"))
             .expect("a free port");
         let address = listener.local_addr().expect("it is bound");
-        let kubeconfig = self
-            .directory()
-            .join(format!("gate-{}.kubeconfig", address.port()));
+        // Ports are used again.
+        static GATES: AtomicUsize = AtomicUsize::new(0);
+        let number = GATES.fetch_add(1, Ordering::Relaxed);
+        let kubeconfig = self.directory().join(format!("gate-{number}.kubeconfig"));
         match self.real {
             Some(plane) => write_kubeconfig(plane, &format!("https://{address}"), &kubeconfig),
             None => {
