@@ -166,16 +166,17 @@ impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
 
     /// Gives the command as much time as its leases have.
     fn follow(&mut self, running: &mut Running) {
-        if !self.lost.is_empty() {
+        if !self.lost.is_empty() || self.is_late {
             let now = now();
-            let left = limits(&self.standings, self.grace).kill_at;
-            // Asked to end once, it can only have less time.
+            let left = match self.must_check() {
+                true => now,
+                false => limits(&self.standings, self.grace).kill_at,
+            };
+            // Once told to end, it can only have less time, and none in doubt.
             self.limits = Limits {
                 term_at: now,
                 kill_at: self.limits.kill_at.min(left).min(after(now, self.grace)),
             };
-            running.end(self.limits);
-        } else if self.is_late {
             running.end(self.limits);
         } else {
             self.limits = limits(&self.standings, self.grace);

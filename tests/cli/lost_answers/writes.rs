@@ -227,6 +227,7 @@ fn an_acquisition_that_ended_before_it_was_stored_is_no_success() {
         // It is stored when its four seconds are over; its copy never is.
         assert_eq!(first.passes(), 200);
         let stale = cluster.lease_of(&node);
+        // Seven seconds after it was sent it is over, with the three that contenders wait longer.
         sleep(Duration::from_secs(3));
         assert_eq!(second.passes(), 409);
         let run = alice.ends();

@@ -9,6 +9,7 @@ use rustix::process::Signal;
 
 use crate::support::Treatment::{Ahead, Answer, Keep, Pass};
 use crate::support::{Cluster, Gate, Kept, LEASES, Running, on_both};
+use crate::wall_clock::{self, Clock};
 
 /// Says who it is, and what it is asked.
 const COMMAND: &str = "exec 2>/dev/null; trap 'echo over; exit 3' USR1; \
@@ -105,5 +106,45 @@ fn it_is_killed_if_nobody_answers_in_time() {
         assert_eq!(run.stdout, "", "it did not go on to end: {run}");
         assert_eq!(run.code, 5, "{run}");
         assert!(run.stderr.contains("could not be renewed in time"), "{run}");
+    });
+}
+
+#[test]
+fn a_command_that_is_ending_is_killed_when_another_lock_comes_into_doubt() {
+    let Some(library) = wall_clock::library() else {
+        return;
+    };
+    on_both("jump-ending", |cluster| {
+        cluster.namespace();
+        let [a, b] = ["a", "b"].map(|short| cluster.node(short));
+        let has_jumped = Arc::new(AtomicBool::new(false));
+        let gate = cluster.gate({
+            let (has_jumped, end) = (has_jumped.clone(), format!("/leases/{b}"));
+            move |method, path| {
+                let is_check = method == Method::GET && path.contains(&end);
+                match is_check && has_jumped.load(Ordering::SeqCst) {
+                    true => Keep,
+                    false => Pass,
+                }
+            }
+        });
+        let clock = Clock::ahead(cluster.directory(), 0);
+        let line = ["with", &a, &b, "--grace=5m", "--lease-duration=1h"];
+        let stays = "exec 2>/dev/null; trap 'echo asked to end' TERM; echo begun; \
+                     while :; do sleep 0.1; done";
+        let mut maint = cluster.maint(line).args(["--", "/bin/sh", "-c", stays]);
+        for (name, value) in wall_clock::environment(&library, &clock.fault()) {
+            maint = maint.env(name, value);
+        }
+        let mut running = maint.kubeconfig(&gate.kubeconfig).start();
+        assert_eq!(running.line(), "begun");
+        cluster.delete(&format!("{LEASES}/{a}"));
+        assert_eq!(running.line(), "asked to end");
+        has_jumped.store(true, Ordering::SeqCst);
+        clock.set(5);
+        let _never_passes = gate.kept();
+        let run = running.ends();
+        assert_eq!(run.code, 5, "{run}");
+        assert!(run.stderr.contains("was deleted"), "{run}");
     });
 }

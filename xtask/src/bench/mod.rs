@@ -36,6 +36,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 500)]
     acquired: usize,
 
+    /// How many nodes are acquired by label in a large cluster
+    #[arg(long, value_name = "N", default_value_t = 15_000)]
+    fleet: usize,
+
     /// How many nodes are listed
     #[arg(long, value_name = "N", default_value_t = 5000)]
     listed: usize,
@@ -66,6 +70,8 @@ pub(crate) struct Arguments {
 enum Part {
     /// Single commands, beside kubectl
     Commands,
+    /// Acquiring and releasing the nodes of a large cluster
+    Fleet,
     /// Waiting for a lock
     Waiting,
     /// Keeping locks
@@ -104,19 +110,27 @@ impl Arguments {
         if is_wanted(Part::Reports) {
             reports::of_a_node(&plane, &Tools::new(&plane)?, self.pods, self.rounds)?;
         }
+        if is_wanted(Part::Fleet) {
+            let tools = Tools::new(&plane)?;
+            scenarios::rates(&plane, &tools, &runtime()?, "fleet", self.fleet, 3)?;
+        }
         Ok(())
     }
 
     fn commands(&self, plane: &ControlPlane) -> Result<()> {
         let tools = Tools::new(plane)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .context("failed to start a runtime")?;
+        let runtime = runtime()?;
         scenarios::one_node(plane, &tools, self.rounds)?;
         scenarios::by_label(plane, &tools, &runtime, self.acquired)?;
         scenarios::wide(plane, &tools, self.listed)?;
         metrics::requests(plane, &tools)
     }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .context("failed to start a runtime")
 }

@@ -1,4 +1,4 @@
-//! The writes of an acquisition of many nodes, with nothing around them.
+//! The writes of an acquisition or a release of many nodes, with nothing around them.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -17,17 +17,29 @@ use super::scenarios::NAMESPACE;
 /// As many at a time as the plugin sends.
 const PARALLEL: usize = 32;
 
-/// The acquisitions of Leases that are free.
-pub(super) struct Acquisitions<'a> {
+/// What is written on each of many Leases.
+pub(super) enum Write {
+    /// They are free, and are acquired.
+    Acquire,
+    /// They are held, and are released.
+    Release,
+}
+
+/// Patches of Leases.
+pub(super) struct Patches<'a> {
     plane: &'a ControlPlane,
     /// The Lease, and the patch on the version that it has.
     patches: Vec<(String, Value)>,
 }
 
-impl<'a> Acquisitions<'a> {
-    /// Those of the nodes whose names begin with `prefix`: their Leases are read beforehand.
-    pub(super) async fn of(plane: &'a ControlPlane, prefix: &str) -> Result<Self> {
+impl<'a> Patches<'a> {
+    /// Of the nodes whose names begin with `prefix`: their Leases are read beforehand.
+    pub(super) async fn of(plane: &'a ControlPlane, prefix: &str, write: Write) -> Result<Self> {
         let leases = leases(plane).await?.list(&ListParams::default()).await?;
+        let patch = match write {
+            Write::Acquire => acquisition,
+            Write::Release => release,
+        };
         let named = leases.into_iter().filter_map(|lease| {
             let name = lease.metadata.name.clone()?;
             name.starts_with(prefix).then_some((name, lease))
@@ -39,7 +51,7 @@ impl<'a> Acquisitions<'a> {
     }
 
     /// How long they take on a new connection, which is the plugin's kind: HTTP/2, and nothing retried.
-    pub(super) async fn take(&self) -> Result<Duration> {
+    pub(super) async fn send(&self) -> Result<Duration> {
         let begun = Instant::now();
         let leases = leases(self.plane).await?;
         let parameters = PatchParams {
@@ -71,7 +83,7 @@ async fn leases(plane: &ControlPlane) -> Result<Api<Lease>> {
 }
 
 /// What an acquisition writes on a Lease that is free.
-fn patch(lease: &Lease) -> Value {
+fn acquisition(lease: &Lease) -> Value {
     let transitions = lease.spec.as_ref().and_then(|spec| spec.lease_transitions);
     let transitions = transitions.unwrap_or(0) + 1;
     json!({
@@ -89,6 +101,30 @@ fn patch(lease: &Lease) -> Value {
             "renewTime": "2026-01-01T00:00:00.000000Z",
             "leaseDurationSeconds": 1800,
             "leaseTransitions": transitions,
+        },
+    })
+}
+
+/// What a release writes.
+fn release(lease: &Lease) -> Value {
+    let transitions = lease.spec.as_ref().and_then(|spec| spec.lease_transitions);
+    let mark = format!("{}-benchbenchbenchbench", transitions.unwrap_or(0));
+    json!({
+        "metadata": {
+            "resourceVersion": lease.metadata.resource_version,
+            "annotations": {
+                "kubectl-maint.dev/acquisition": null,
+                "kubectl-maint.dev/hold-until": null,
+                "kubectl-maint.dev/last-acquisition": mark,
+                "kubectl-maint.dev/last-holder": "bench@here",
+                "kubectl-maint.dev/reason": null,
+                "kubectl-maint.dev/released-at": "2026-01-01T00:00:00.000000Z",
+            },
+        },
+        "spec": {
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "renewTime": "2026-01-01T00:00:00.000000Z",
         },
     })
 }

@@ -7,7 +7,7 @@ use control_plane::{ControlPlane, NodeSpec};
 use tokio::runtime::Runtime;
 
 use super::measure::{Cost, Tools, cost, median};
-use super::raw::Acquisitions;
+use super::raw::{Patches, Write};
 use crate::say::say;
 
 pub(super) const NAMESPACE: &str = "kube-node-maintenance";
@@ -68,53 +68,78 @@ pub(super) fn one_node(plane: &ControlPlane, tools: &Tools, rounds: usize) -> Re
     Ok(())
 }
 
-/// `acquire -l` beside as many patches by kubectl, and beside the raw rate of the same patches.
+/// `acquire -l` beside as many patches by kubectl, and its rate and that of `release -l` beside the raw
+/// rates.
 pub(super) fn by_label(
     plane: &ControlPlane,
     tools: &Tools,
     runtime: &Runtime,
     count: usize,
 ) -> Result<()> {
-    let nodes: Vec<NodeSpec> = (0..count)
-        .map(|number| NodeSpec::ready(&format!("label-{number:04}")).label("bench", "label"))
-        .collect();
-    plane.create_nodes(&nodes)?;
-    let acquire = || cost(&tools.plugin(&["acquire", "-l", "bench=label", "-q", "-m", "bench"]));
-    let release = || cost(&tools.plugin(&["release", "-l", "bench=label", "-q"]));
-    acquire()?;
-    release()?;
-    let mut ours = Vec::new();
-    let mut raw = Vec::new();
-    for _ in 0..5 {
-        ours.push(acquire()?);
-        release()?;
-        raw.push(runtime.block_on(async {
-            let acquisitions = Acquisitions::of(plane, "label-").await?;
-            acquisitions.take().await
-        })?);
-        release()?;
-    }
+    let acquire = rates(plane, tools, runtime, "label", count, 5)?;
     let xargs = cost(&tools.shell(&format!(
-        "seq -f 'label-%04g' 0 {} | xargs -P8 -INODE kubectl patch lease NODE -n {NAMESPACE} --type=merge -p '{PATCH}'",
+        "seq -f 'label-%05g' 0 {} | xargs -P8 -INODE kubectl patch lease NODE -n {NAMESPACE} --type=merge -p '{PATCH}'",
         count - 1
     )))?;
-    release()?;
-    let ours = median(&ours);
     compare(
         &format!("acquire of {count} nodes / xargs -P8 kubectl patch"),
         "wall <= 0.01",
-        ours,
+        acquire,
         xargs,
     );
-    raw.sort_unstable();
-    let raw = raw[raw.len() / 2];
-    say(format_args!(
-        "rate of {count} acquisitions, lists included / of the same patches alone: {:.2}  ({:.0}/s, {:.0}/s; target >= 0.8)",
-        raw.as_secs_f64() / ours.wall.as_secs_f64(),
-        count as f64 / ours.wall.as_secs_f64(),
-        count as f64 / raw.as_secs_f64(),
-    ));
     Ok(())
+}
+
+/// The rates of `acquire -l` and `release -l` beside those of the same patches alone. Returns what an
+/// acquisition costs.
+pub(super) fn rates(
+    plane: &ControlPlane,
+    tools: &Tools,
+    runtime: &Runtime,
+    name: &str,
+    count: usize,
+    rounds: usize,
+) -> Result<Cost> {
+    let nodes: Vec<NodeSpec> = (0..count)
+        .map(|number| NodeSpec::ready(&format!("{name}-{number:05}")).label("bench", name))
+        .collect();
+    plane.create_nodes(&nodes)?;
+    let label = format!("bench={name}");
+    let acquire = || cost(&tools.plugin(&["acquire", "-l", &label, "-q", "-m", "bench"]));
+    let release = || cost(&tools.plugin(&["release", "-l", &label, "-q"]));
+    let prefix = format!("{name}-");
+    let raw = |write| {
+        runtime.block_on(async {
+            let patches = Patches::of(plane, &prefix, write).await?;
+            patches.send().await
+        })
+    };
+    // The first creates the Leases.
+    acquire()?;
+    release()?;
+    let mut acquisitions = (Vec::new(), Vec::new());
+    let mut releases = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        acquisitions.0.push(acquire()?);
+        releases.0.push(release()?);
+        acquisitions.1.push(raw(Write::Acquire)?);
+        releases.1.push(raw(Write::Release)?);
+    }
+    for (what, (ours, raw)) in [
+        ("acquisitions", &mut acquisitions),
+        ("releases", &mut releases),
+    ] {
+        let ours = median(ours).wall.as_secs_f64();
+        raw.sort_unstable();
+        let raw = raw[raw.len() / 2].as_secs_f64();
+        say(format_args!(
+            "rate of {count} {what}, lists included / of the same patches alone: {:.2}  ({:.0}/s, {:.0}/s; target >= 0.8)",
+            raw / ours,
+            count as f64 / ours,
+            count as f64 / raw,
+        ));
+    }
+    Ok(median(&acquisitions.0))
 }
 
 /// `status -o wide` of many nodes beside kubectl listing the same three kinds.

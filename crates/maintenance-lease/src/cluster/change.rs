@@ -229,10 +229,10 @@ impl Running {
                     self.api.open_writes.told(&self.task.node, lease);
                 }
             }
+            // A loss tells that it landed.
+            Err(Error::Lost(_)) => self.settle(),
             Err(Error::Unknown { .. }) => self.mark = None,
-            Err(error) if self.steps.is_unknown() && !matches!(error, Error::Lost(_)) => {
-                self.mark = None;
-            }
+            Err(_) if self.steps.is_unknown() => self.mark = None,
             Err(_) => self.settle(),
         }
         result
@@ -556,7 +556,7 @@ impl Running {
     /// Has it known whether something may stand, or come to stand, that nobody was told of.
     fn mark_what_is_open(&mut self) {
         if self.steps.is_untold() {
-            // It stands until this is told, whatever becomes of the Lease meanwhile.
+            // It stays open until the caller is told, even if the Lease changes.
             if let Some((_, mark)) = &mut self.mark {
                 mark.landed();
             }

@@ -27,7 +27,7 @@ struct OpenWrite {
     /// The caller had the lock before: to release it would not undo the write.
     was_held: bool,
     landed: bool,
-    /// Whoever sent it does not follow it any more.
+    /// Its sender no longer follows it.
     abandoned: bool,
 }
 
@@ -126,7 +126,7 @@ impl Mark {
         self.update();
     }
 
-    /// It has landed or never will, and its caller is told.
+    /// It landed or never will, and its caller knows.
     pub(crate) fn settle(self) {
         self.remove();
     }

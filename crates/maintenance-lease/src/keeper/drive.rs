@@ -123,7 +123,7 @@ impl Driver {
                             self.answered(answer);
                         }
                         Some(event) = self.watch.next() => self.watched(event),
-                        // Whoever noticed the pause, every lock of this machine is in doubt.
+                        // A pause puts every lock of this machine in doubt.
                         () = doubted => {}
                         () = timer => {}
                     }

@@ -1,6 +1,5 @@
 //! The server's clock decides, not the caller's.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -9,7 +8,7 @@ use maintenance_lease::{Acquire, ClockWarning, Maintenance, Release};
 use serde_json::json;
 
 use crate::on_both_servers;
-use crate::support::{Cluster, WrongClock, refusal};
+use crate::support::{Cluster, PausedMachine, refusal};
 
 on_both_servers! {
     a_clock_that_is_ahead_takes_nothing_too_soon,
@@ -21,11 +20,9 @@ const HOUR: i64 = 3600;
 
 /// A holder whose clock is off, and who has met the server.
 async fn with_clock(cluster: &Cluster, ahead_seconds: i64) -> Maintenance {
-    let clock = WrongClock {
-        machine: cluster.env.clone(),
-        ahead: Span::micros(ahead_seconds * 1_000_000),
-    };
-    let holder = cluster.builder("alice").env(Arc::new(clock));
+    let ahead = Span::micros(ahead_seconds * 1_000_000);
+    let clock = PausedMachine::new(cluster.env.clone(), ahead);
+    let holder = cluster.builder("alice").env(clock);
     let holder = holder.build().unwrap();
     holder.get(&cluster.name("n")).await.unwrap();
     holder

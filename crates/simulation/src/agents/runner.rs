@@ -77,12 +77,25 @@ pub(super) async fn run(
         }
     };
     if let Some(asked) = ended_by {
-        // It takes a while to end, and is killed when that is over.
-        let killed = locks.stop_at().min(asked).plus(grace.into());
-        let takes = grace.mul_f32(agent.rng.f32());
-        let ends = killed.since(asked).to_duration().min(takes);
-        agent.machine.sleep(ends).await;
-        if agent.machine.boot() < killed && !locks.is_checking() {
+        // It takes a while to end, and is killed when its time is over, or in doubt.
+        let gone = asked.plus(grace.mul_f32(agent.rng.f32()).into());
+        let mut killed = asked.plus(grace.into());
+        let acts = loop {
+            killed = killed.min(locks.stop_at().plus(grace.into()));
+            let now = agent.machine.boot();
+            if locks.is_checking() || now >= killed {
+                break false;
+            }
+            if now >= gone {
+                break true;
+            }
+            tokio::select! {
+                biased;
+                () = locks.changed() => {}
+                () = agent.machine.sleep(gone.min(killed).since(now).to_duration()) => {}
+            }
+        };
+        if acts {
             command.iter().flatten().for_each(Belief::acts);
         }
         locks.tell_losses(agent);

@@ -48,7 +48,7 @@ impl Heir {
             }
             self.look_at = Some(now + LONGEST_PAUSE);
         }
-        if self.plan.due(now, false) == Some(Due::Ask) {
+        if self.plan.due(now) == Some(Due::Ask) {
             self.family.ask();
         }
         if self.plan.killing() && self.family.look_at().is_none_or(|at| now >= at) {

@@ -90,14 +90,18 @@ impl Plan {
         };
     }
 
-    /// What is to be done at this moment, each thing once. A command that stands still at the first limit
-    /// gets no time to end: whether it may run at all is what is not known.
-    pub(crate) fn due(&mut self, now: i64, stands_still: bool) -> Option<Due> {
+    /// Everything stands still. At the first limit it gets no time to end: it is not known whether it may
+    /// run at all.
+    pub(crate) fn stands_still(&mut self, now: i64) {
         if self.phase == Phase::Running && now >= self.limits.term_at {
-            self.ending(match stands_still {
-                true => now,
-                false => self.limits.kill_at,
-            });
+            self.limits.kill_at = self.limits.kill_at.min(now);
+        }
+    }
+
+    /// What is to be done at this moment, each thing once.
+    pub(crate) fn due(&mut self, now: i64) -> Option<Due> {
+        if self.phase == Phase::Running && now >= self.limits.term_at {
+            self.ending(self.limits.kill_at);
             self.ran_out = true;
         }
         if now >= self.kill_at() && self.phase != Phase::Killing {
@@ -156,24 +160,21 @@ mod tests {
     #[test]
     fn asks_once_at_the_first_limit_and_kills_at_the_second() {
         let mut plan = plan();
-        assert_eq!((plan.due(99, false), plan.next()), (None, Some(100)));
+        assert_eq!((plan.due(99), plan.next()), (None, Some(100)));
         assert!(!plan.ran_out());
-        assert_eq!(
-            (plan.due(100, false), plan.next()),
-            (Some(Due::Ask), Some(200))
-        );
+        assert_eq!((plan.due(100), plan.next()), (Some(Due::Ask), Some(200)));
         assert!(plan.ran_out());
         assert!(!plan.ran_out(), "that is said once");
-        assert_eq!(plan.due(199, false), None);
-        assert_eq!((plan.due(200, false), plan.next()), (Some(Due::Kill), None));
-        assert_eq!(plan.due(201, false), None);
+        assert_eq!(plan.due(199), None);
+        assert_eq!((plan.due(200), plan.next()), (Some(Due::Kill), None));
+        assert_eq!(plan.due(201), None);
         assert!(plan.killing());
     }
 
     #[test]
     fn waking_after_both_limits_kills_at_once() {
         let mut plan = plan();
-        assert_eq!(plan.due(200, false), Some(Due::Kill));
+        assert_eq!(plan.due(200), Some(Due::Kill));
         assert!(plan.ran_out());
     }
 
@@ -184,8 +185,8 @@ mod tests {
             term_at: 300,
             kill_at: 400,
         });
-        assert_eq!((plan.due(200, false), plan.next()), (None, Some(300)));
-        assert_eq!(plan.due(300, false), Some(Due::Ask));
+        assert_eq!((plan.due(200), plan.next()), (None, Some(300)));
+        assert_eq!(plan.due(300), Some(Due::Ask));
         plan.limits(Limits {
             term_at: 500,
             kill_at: 600,
@@ -205,35 +206,23 @@ mod tests {
             term_at: 0,
             kill_at: 150,
         });
-        assert_eq!(
-            (plan.due(10, false), plan.next()),
-            (Some(Due::Ask), Some(150))
-        );
+        assert_eq!((plan.due(10), plan.next()), (Some(Due::Ask), Some(150)));
         plan.end(Limits {
             term_at: 0,
             kill_at: 190,
         });
-        assert_eq!((plan.due(10, false), plan.next()), (None, Some(150)));
-        assert_eq!(
-            (plan.due(150, false), plan.ran_out()),
-            (Some(Due::Kill), false)
-        );
+        assert_eq!((plan.due(10), plan.next()), (None, Some(150)));
+        assert_eq!((plan.due(150), plan.ran_out()), (Some(Due::Kill), false));
     }
 
     #[test]
     fn a_caller_that_is_gone_leaves_the_grace_but_no_more_than_the_limit() {
         let mut early = plan();
         early.abandon(20);
-        assert_eq!(
-            (early.due(20, false), early.next()),
-            (Some(Due::Ask), Some(70))
-        );
+        assert_eq!((early.due(20), early.next()), (Some(Due::Ask), Some(70)));
         let mut late = plan();
         late.abandon(180);
-        assert_eq!(
-            (late.due(180, false), late.next()),
-            (Some(Due::Ask), Some(200))
-        );
+        assert_eq!((late.due(180), late.next()), (Some(Due::Ask), Some(200)));
     }
 
     #[test]
@@ -241,33 +230,29 @@ mod tests {
         let mut plan = plan();
         assert!(plan.left(170));
         assert!(!plan.left(180));
-        assert_eq!(
-            (plan.due(170, false), plan.next()),
-            (Some(Due::Ask), Some(200))
-        );
+        assert_eq!((plan.due(170), plan.next()), (Some(Due::Ask), Some(200)));
         plan.limits(Limits {
             term_at: 300,
             kill_at: 400,
         });
-        assert_eq!((plan.due(219, false), plan.next()), (None, Some(220)));
-        assert_eq!(plan.due(220, false), Some(Due::Kill));
+        assert_eq!((plan.due(219), plan.next()), (None, Some(220)));
+        assert_eq!(plan.due(220), Some(Due::Kill));
     }
 
     #[test]
     fn limits_at_the_end_of_time_overflow_nothing() {
         let mut plan = Plan::new(Limits::NONE, i64::MAX);
         plan.abandon(5);
-        assert_eq!(
-            (plan.due(5, false), plan.next()),
-            (Some(Due::Ask), Some(i64::MAX))
-        );
+        assert_eq!((plan.due(5), plan.next()), (Some(Due::Ask), Some(i64::MAX)));
     }
 
     #[test]
     fn what_stands_still_at_the_first_limit_is_killed() {
         let mut plan = plan();
-        assert_eq!(plan.due(99, true), None);
-        assert_eq!(plan.due(100, true), Some(Due::Kill));
+        plan.stands_still(99);
+        assert_eq!(plan.due(99), None);
+        plan.stands_still(100);
+        assert_eq!(plan.due(100), Some(Due::Kill));
         assert!(plan.ran_out());
     }
 }

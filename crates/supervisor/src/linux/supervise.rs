@@ -59,7 +59,7 @@ async fn run(mut channel: Channel, order: Start, stdin: OwnedFd) -> io::Result<(
     let mut children = signal(SignalKind::child())?;
     let mut alarm = Alarm::new()?;
     let mut plan = Plan::new(order.limits, order.grace);
-    if plan.due(now(), false).is_some() {
+    if plan.due(now()).is_some() {
         channel.send(&Report::TooLate);
         return Ok(());
     }
@@ -138,7 +138,10 @@ impl Supervisor {
             self.left()?;
         }
         let now = now();
-        let due = self.plan.due(now, self.freeze.is_some());
+        if self.freeze.is_some() {
+            self.plan.stands_still(now);
+        }
+        let due = self.plan.due(now);
         if self.plan.ran_out() {
             self.channel.send(&Report::OutOfTime);
         }

@@ -302,25 +302,36 @@ fn what_landed_unheard_before_its_caller_gave_up_is_released() {
     });
 }
 
+/// A wire on which the first answer about `late` takes so long that there is little left of `failing`, of
+/// which the writes with these numbers are refused.
+fn late_beside_failing_renewals(
+    late: &str,
+    failing: &str,
+    fails: impl Fn(usize) -> bool + Send + 'static,
+) -> Wire {
+    let ends = [format!("/{failing}"), format!("/{late}")];
+    let mut writes = [0, 0];
+    Wire::planned(move |passing| {
+        let at = ends.iter().position(|end| passing.path.ends_with(end));
+        let Some(at) = at.filter(|_| passing.is_write()) else {
+            return Fate::Pass;
+        };
+        writes[at] += 1;
+        match at {
+            0 if fails(writes[0]) => Fate::Refused(StatusCode::FORBIDDEN, None),
+            1 if writes[1] == 1 => {
+                Fate::Meanwhile(Box::pin(tokio::time::sleep(Duration::from_secs(5))))
+            }
+            _ => Fate::Pass,
+        }
+    })
+}
+
 #[test]
 fn a_lock_is_either_held_or_failed() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let [a, b] = nodes(&cluster, ["a", "b"]).await;
-        let ends = [format!("/{a}"), format!("/{b}")];
-        let mut writes = [0, 0];
-        let wire = Wire::planned(move |passing| {
-            let at = ends.iter().position(|end| passing.path.ends_with(end));
-            let Some(at) = at.filter(|_| passing.is_write()) else {
-                return Fate::Pass;
-            };
-            writes[at] += 1;
-            // The answer to one is late, so that there is little left of the other, whose renewal fails.
-            match (at, writes[at]) {
-                (0, 2) => Fate::Refused(StatusCode::FORBIDDEN, None),
-                (1, 1) => Fate::Meanwhile(Box::pin(tokio::time::sleep(Duration::from_secs(5)))),
-                _ => Fate::Pass,
-            }
-        });
+        let wire = late_beside_failing_renewals(&b, &a, |write| write == 2);
         let alice = cluster.holder_on(&wire, "alice");
         let both = [a.clone(), b.clone()];
         let outcome = Locking::begin(&alice, &both, for_seconds(6).partial());
@@ -471,20 +482,7 @@ fn after_the_time_limit_a_release_has_no_more_time_than_after_an_interrupt() {
 fn a_lock_from_before_whose_check_fails_is_left_as_found() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let [a, b] = nodes(&cluster, ["a", "b"]).await;
-        let ends = [format!("/{a}"), format!("/{b}")];
-        let mut writes = [0, 0];
-        let wire = Wire::planned(move |passing| {
-            let at = ends.iter().position(|end| passing.path.ends_with(end));
-            let Some(at) = at.filter(|_| passing.is_write()) else {
-                return Fate::Pass;
-            };
-            writes[at] += 1;
-            match (at, writes[at]) {
-                (0, 2..) => Fate::Refused(StatusCode::FORBIDDEN, None),
-                (1, 1) => Fate::Meanwhile(Box::pin(tokio::time::sleep(Duration::from_secs(5)))),
-                _ => Fate::Pass,
-            }
-        });
+        let wire = late_beside_failing_renewals(&b, &a, |write| write >= 2);
         let six = Acquire::new().duration(Duration::from_secs(6));
         cluster.holder("alice").try_acquire(&a, &six).await.unwrap();
         let alice = cluster.holder_on(&wire, "alice");

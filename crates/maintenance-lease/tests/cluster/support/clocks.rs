@@ -72,30 +72,6 @@ impl Env for StoppedClocks {
     }
 }
 
-/// A machine as another, but that somebody set the wall clock wrong.
-pub(crate) struct WrongClock {
-    pub(crate) machine: Arc<dyn Env>,
-    pub(crate) ahead: Span,
-}
-
-impl Env for WrongClock {
-    fn wall(&self) -> Instant {
-        self.machine.wall() + self.ahead
-    }
-
-    fn boot(&self) -> BootInstant {
-        self.machine.boot()
-    }
-
-    fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
-        self.machine.sleep(length)
-    }
-
-    fn random(&self, bytes: &mut [u8]) {
-        self.machine.random(bytes);
-    }
-}
-
 /// A machine as another, whose boot clock stands still while it is paused.
 pub(crate) struct PausedMachine {
     machine: Arc<dyn Env>,

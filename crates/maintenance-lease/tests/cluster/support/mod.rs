@@ -8,7 +8,7 @@ mod verdicts;
 mod wire;
 
 pub(crate) use client_go::ClientGo;
-pub(crate) use clocks::{PausedMachine, WrongClock, micros, noon, noon_and};
+pub(crate) use clocks::{PausedMachine, micros, noon, noon_and};
 pub(crate) use cluster::{Cluster, NAMESPACE_PATH, NODES};
 pub(crate) use runs::{
     alone_in_the_sandbox, alone_on_kubernetes, in_the_sandbox, on_both_servers, on_kubernetes,
