@@ -16,7 +16,7 @@ use clap::{Arg, Command, CommandFactory as _};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, complete};
 use clap_complete::env::Shells;
 
-use crate::cli::Cli;
+use crate::app::Cli;
 use connect::Environment;
 
 /// Names the shell that asks, in the environment of a run that completes.

@@ -5,8 +5,7 @@ use std::ffi::OsString;
 use maintenance_lease::Error;
 use maintenance_lease::protocol::Refusal;
 
-use crate::failure::Failure;
-use crate::report::verb::Verb;
+use crate::error::{Failure, Verb};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,28 +3,31 @@
 // The terminal's own file alone touches the standard streams.
 #![deny(clippy::disallowed_methods)]
 
-mod cli;
+mod app;
+mod args;
 mod commands;
 mod completion;
+mod error;
 mod exit;
-mod failure;
-mod reference;
-mod report;
-mod session;
+mod output;
+mod run;
 mod signals;
-mod terminal;
+mod text;
+mod ui;
+mod words;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::cli::program::{self, Program};
-use crate::cli::{Cli, called, misuse, typed};
+use crate::app::{Cli, called, usage_errors};
 use crate::completion::Question;
 use crate::exit::Code;
-use crate::session::Start;
-use crate::terminal::Terminal;
+use crate::run::problems;
+use crate::run::session::Start;
+use crate::ui::Terminal;
+use crate::words::program::{self, Program};
 use connect::Environment;
 
 fn main() -> ExitCode {
@@ -41,7 +44,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let code = match parse(&arguments, &name) {
-        Ok((cli, program)) => commands::run(
+        Ok((cli, program)) => app::run(
             &cli,
             &Start {
                 terminal: &Terminal::new(cli.verb.quiet()),
@@ -51,7 +54,7 @@ fn main() -> ExitCode {
                 program: &program.under(environment.get(commands::with::HOLDER)),
             },
         ),
-        Err(error) => say_usage(&typed::tame(error), &arguments, &name),
+        Err(error) => say_usage(&usage_errors::tame(error), &arguments, &name),
     };
     ExitCode::from(code.number())
 }
@@ -59,8 +62,8 @@ fn main() -> ExitCode {
 fn parse(line: &[OsString], name: &str) -> Result<(Cli, Program), clap::Error> {
     let read = |line: Vec<&OsString>| called::definition(name).try_get_matches_from(line);
     let mut matches = match read(line.iter().collect()) {
-        Err(error) if misuse::asks_for_help(&error) => {
-            let rest = line.iter().filter(|word| !misuse::is_for_help(word));
+        Err(error) if usage_errors::asks_for_help(&error) => {
+            let rest = line.iter().filter(|word| !usage_errors::is_for_help(word));
             read(rest.collect())
         }
         read => read,
@@ -76,11 +79,11 @@ fn say_usage(error: &clap::Error, line: &[OsString], name: &str) -> Code {
     if error.use_stderr() {
         let code = Code::of_usage(Cli::command(), line);
         let failure = match code == Code::WRAPPER {
-            true => misuse::of_with(error, line, name),
+            true => usage_errors::of_with(error, line, name),
             false => None,
         };
-        match failure.or_else(|| misuse::of_another(error, line, name)) {
-            Some(failure) => commands::tell(&terminal, &failure, None),
+        match failure.or_else(|| usage_errors::of_another(error, line, name)) {
+            Some(failure) => problems::tell(&terminal, &failure, None),
             None => terminal.raw_stderr(text.trim_end()),
         }
         code

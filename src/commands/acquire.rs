@@ -3,17 +3,16 @@
 use clap::Args;
 use maintenance_lease::{Acquire, SetOptions};
 
-use super::taking::Taking;
-use super::work::{Report, Work};
-use crate::cli::changing::ChangingArgs;
-use crate::cli::duration;
-use crate::cli::patience::PatienceArgs;
-use crate::cli::program::Program;
-use crate::cli::writing::reason;
+use crate::args::change::ChangingArgs;
+use crate::args::duration;
+use crate::args::wait::PatienceArgs;
+use crate::args::write::reason;
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::verb::Verb;
-use crate::session::Start;
+use crate::run::change::{Report, Work};
+use crate::run::lock_set::Taking;
+use crate::run::session::Start;
+use crate::words::program::Program;
 
 /// Take the maintenance lock of nodes
 ///

@@ -4,9 +4,9 @@ use clap::{Args, ValueEnum};
 use clap_complete::env::{EnvCompleter, Fish, Powershell, Zsh};
 
 use crate::completion::{VARIABLE, bash};
+use crate::error::Failure;
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::session::Start;
+use crate::run::session::Start;
 
 /// Print the script that completes kubectl-maint in a shell
 ///

@@ -11,22 +11,22 @@ use pod_safety::Known;
 use pod_safety::fencing::steps::{Lock, Step};
 use pod_safety::fencing::{How, Proof, Remains, is_of_fencing};
 
-use super::fencing::{Hook, LeaseEnd, Look, Recording, Site, Tries, Written};
-use crate::cli::doubts::DoubtArgs;
-use crate::cli::duration;
-use crate::cli::hook::HookArgs;
-use crate::cli::output::{OutputArgs, offers_no_token};
-use crate::cli::writing::{WriteArgs, reason};
+use crate::args::duration;
+use crate::args::hook::HookArgs;
+use crate::args::output::{OutputArgs, offers_no_token};
+use crate::args::risks::DoubtArgs;
+use crate::args::write::{WriteArgs, reason};
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::fencing::{
-    Fencing, fenced, hold_lost, hold_not_ended, hold_stays, record_open, stuck, unrecorded,
+use crate::output::fencing::Fencing;
+use crate::run::fencing::{Hook, LeaseEnd, Look, Recording, Site, Tries, Written};
+use crate::run::session::Start;
+use crate::text::escape;
+use crate::words::fencing::{
+    fenced, hold_lost, hold_not_ended, hold_stays, record_open, stuck, unrecorded,
 };
-use crate::report::holder::person;
-use crate::report::verb::Verb;
-use crate::report::with::command_line;
-use crate::session::Start;
-use crate::terminal::escape;
+use crate::words::holder::person;
+use crate::words::with::command_line;
 
 /// Fence a silent node, so that its pods can run elsewhere
 ///

@@ -21,15 +21,16 @@ use pod_safety::consent::{Confirmed, Consent, NOTHING};
 
 use self::asked::Asked;
 use self::carry_out::Work;
-use crate::cli::connection::namespace;
-use crate::cli::duration;
-use crate::cli::holder::Running;
-use crate::cli::output::{Format, OutputArgs, offers_no_token};
-use crate::cli::typed::shown;
-use crate::cli::writing::{WriteArgs, reason};
+use crate::args::connection::namespace;
+use crate::args::duration;
+use crate::args::output::{OutputArgs, offers_no_token};
+use crate::args::write::{WriteArgs, reason};
+use crate::error::Failure;
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::session::Start;
+use crate::output::format::Format;
+use crate::run::session::Start;
+use crate::text::shown;
+use crate::words::holder::Running;
 
 /// Delete pods, or a node, that are dead for sure: with the evidence first
 ///

@@ -3,19 +3,18 @@
 use clap::Args;
 use maintenance_lease::{Hold, SetOptions};
 
-use super::confirm::Confirmed;
-use super::taking::Taking;
-use super::targets::Target;
-use super::work::{Report, Work};
-use crate::cli::changing::ChangingArgs;
-use crate::cli::patience::PatienceArgs;
-use crate::cli::program::Program;
-use crate::cli::until::{Until, until};
-use crate::cli::writing::reason;
+use crate::args::change::ChangingArgs;
+use crate::args::until::{Until, until};
+use crate::args::wait::PatienceArgs;
+use crate::args::write::reason;
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::verb::Verb;
-use crate::session::Start;
+use crate::run::change::{Report, Work};
+use crate::run::confirm::Confirmed;
+use crate::run::lock_set::Taking;
+use crate::run::session::Start;
+use crate::run::targets::Target;
+use crate::words::program::Program;
 
 /// Hold nodes until you unhold them
 ///

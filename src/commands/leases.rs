@@ -4,13 +4,14 @@ use clap::Args;
 use futures::join;
 use maintenance_lease::{Error, HEARTBEATS, Realm};
 
-use super::problems::Problems;
-use crate::cli::output::{Format, OutputArgs, offers_no_token};
+use crate::args::output::{OutputArgs, offers_no_token};
+use crate::error::Failure;
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::leases::{self, Entry, Layout};
-use crate::report::print;
-use crate::session::{Session, Start};
+use crate::output::format::Format;
+use crate::output::leases::{self, Entry, Layout};
+use crate::output::print;
+use crate::run::problems::Problems;
+use crate::run::session::{Session, Start};
 
 /// Show the Leases of all kinds: who holds each, until when, and what it is for
 ///

@@ -1,14 +1,15 @@
 //! `reference`: the whole help at once, for docs/cli.md and for packagers. Not in the list of verbs.
 
+mod pages;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::cli::called;
+use crate::app::called;
+use crate::error::Failure;
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::reference;
-use crate::session::Start;
+use crate::run::session::Start;
 
 /// Print the reference of all verbs and flags, as Markdown
 #[derive(Args, Clone, Debug)]
@@ -24,9 +25,7 @@ pub(crate) fn run(args: &ReferenceArgs, start: &Start<'_>) -> Result<Code, Failu
     let mut command = called::definition(start.program.name()).disable_help_subcommand(true);
     command.build();
     match &args.man {
-        None => start
-            .terminal
-            .data(reference::markdown(&command).trim_end()),
+        None => start.terminal.data(pages::markdown(&command).trim_end()),
         Some(directory) => pages(&command, directory).map_err(|error| {
             Failure::input(format!("man pages in {}: {error}", directory.display()))
         })?,
@@ -37,8 +36,8 @@ pub(crate) fn run(args: &ReferenceArgs, start: &Start<'_>) -> Result<Code, Failu
 /// Writes the page of the command and one for each verb that is listed.
 fn pages(command: &clap::Command, directory: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(directory)?;
-    for page in std::iter::once(command).chain(reference::verbs(command)) {
-        let page = reference::for_man(page.clone());
+    for page in std::iter::once(command).chain(pages::verbs(command)) {
+        let page = pages::for_man(page.clone());
         // The date of the build would make every build's pages different.
         let page = clap_mangen::Man::new(page)
             .date("")

@@ -3,16 +3,15 @@
 use clap::Args;
 use maintenance_lease::{Change, Done, Release};
 
-use super::confirm::Confirmed;
-use super::targets::Target;
-use super::work::{Report, Work, must_exist};
-use crate::cli::changing::ChangingArgs;
-use crate::cli::output::offers_no_token;
-use crate::cli::writing::reason;
+use crate::args::change::ChangingArgs;
+use crate::args::output::offers_no_token;
+use crate::args::write::reason;
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::verb::Verb;
-use crate::session::{Session, Start};
+use crate::run::change::{Report, Work, must_exist};
+use crate::run::confirm::Confirmed;
+use crate::run::session::{Session, Start};
+use crate::run::targets::Target;
 
 /// Give the maintenance lock of nodes back
 ///

@@ -4,15 +4,14 @@ use clap::Args;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Error, Renew};
 
-use super::targets::Target;
-use super::work::{Report, Work, must_exist};
-use crate::cli::changing::ChangingArgs;
-use crate::cli::duration;
-use crate::cli::writing::reason;
+use crate::args::change::ChangingArgs;
+use crate::args::duration;
+use crate::args::write::reason;
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::verb::Verb;
-use crate::session::Start;
+use crate::run::change::{Report, Work, must_exist};
+use crate::run::session::Start;
+use crate::run::targets::Target;
 
 /// Hold nodes that you hold for longer
 ///

@@ -12,17 +12,18 @@ use maintenance_lease::{Error, Sight};
 
 use self::follow::Follower;
 use self::picture::{Picture, Wanted};
-use super::many;
-use super::problems::Problems;
-use crate::cli::nodes::{NodeArgs, Selection};
-use crate::cli::output::{Format, OutputArgs};
+use crate::args::nodes::{NodeArgs, Selection};
+use crate::args::output::OutputArgs;
+use crate::error::Failure;
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::item::Item;
-use crate::report::print;
-use crate::report::status::{self, Table, View};
-use crate::session::{Session, Start};
-use crate::terminal::Terminal;
+use crate::output::format::Format;
+use crate::output::item::Item;
+use crate::output::print;
+use crate::output::status::{self, Table, View};
+use crate::run::parallel;
+use crate::run::problems::Problems;
+use crate::run::session::{Session, Start};
+use crate::ui::Terminal;
 
 /// Show who holds which nodes, since when, until when and why
 ///
@@ -109,7 +110,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
         selection => selection?,
     };
     if args.pods {
-        return many::or_interrupted(pods::run(args, &selection, start)).await;
+        return parallel::or_interrupted(pods::run(args, &selection, start)).await;
     }
     let session = start.reading().await?;
     let identity = session.locks.identity();
@@ -127,7 +128,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     if args.watch {
         report.go_on(args).await
     } else {
-        many::or_interrupted(report.once(args)).await
+        parallel::or_interrupted(report.once(args)).await
     }
 }
 
@@ -198,7 +199,7 @@ impl Report<'_> {
             session, wanted, ..
         } = self;
         let starting = Follower::start(session, wanted, self.with_heartbeats());
-        let mut follower = many::or_interrupted(starting).await?;
+        let mut follower = parallel::or_interrupted(starting).await?;
         let mut table = self.table(args).for_rows_to_come();
         let mut show = |picture: &Picture, items: &[Item]| self.show(&mut table, picture, items);
         let items = follower.first();

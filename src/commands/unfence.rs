@@ -9,22 +9,22 @@ use maintenance_lease::NodeLease;
 use pod_safety::fencing::back::{self, Refusal};
 use pod_safety::fencing::{Record, patch};
 
-use super::fencing::{Hook, Look, Patience, Site, Tries, Written};
-use crate::cli::doubts::DoubtArgs;
-use crate::cli::duration;
-use crate::cli::hook::HookArgs;
-use crate::cli::output::{Format, OutputArgs, offers_no_token};
-use crate::cli::writing::WriteArgs;
+use crate::args::duration;
+use crate::args::hook::HookArgs;
+use crate::args::output::{OutputArgs, offers_no_token};
+use crate::args::risks::DoubtArgs;
+use crate::args::write::WriteArgs;
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::fencing::{
-    Fencing, awaited, fenced_anew, gone_after_hook, hold_not_ended, return_open, silent_after_hook,
-    stays,
+use crate::output::fencing::Fencing;
+use crate::output::format::Format;
+use crate::run::fencing::{Hook, Look, Patience, Site, Tries, Written};
+use crate::run::session::Start;
+use crate::text::escape;
+use crate::words::fencing::{
+    awaited, fenced_anew, gone_after_hook, hold_not_ended, return_open, silent_after_hook, stays,
 };
-use crate::report::verb::Verb;
-use crate::report::with::command_line;
-use crate::session::Start;
-use crate::terminal::escape;
+use crate::words::with::command_line;
 
 /// Take a fenced node back into service
 ///

@@ -4,15 +4,14 @@ use clap::Args;
 use maintenance_lease::Done;
 use pod_safety::fencing::is_of_fencing;
 
-use super::targets::Target;
-use super::work::{Report, Work, must_exist};
-use crate::cli::changing::ChangingArgs;
-use crate::cli::output::offers_no_token;
+use crate::args::change::ChangingArgs;
+use crate::args::output::offers_no_token;
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::fencing::hold_of_fencing;
-use crate::report::verb::Verb;
-use crate::session::Start;
+use crate::run::change::{Report, Work, must_exist};
+use crate::run::session::Start;
+use crate::run::targets::Target;
+use crate::words::fencing::hold_of_fencing;
 
 /// End the hold of nodes
 ///

@@ -5,15 +5,14 @@ use futures::future::join_all;
 use maintenance_lease::protocol::{Now, Refusal, State, Token};
 use maintenance_lease::{Error, NodeLease, Refused, Subject};
 
-use super::many;
-use super::problems::Problems;
-use crate::cli::nodes;
+use crate::args::nodes;
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::holder::person;
-use crate::report::refusal;
-use crate::report::verb::Verb;
-use crate::session::Start;
+use crate::run::parallel;
+use crate::run::problems::Problems;
+use crate::run::session::Start;
+use crate::words::holder::person;
+use crate::words::refusal;
 
 /// Say whether an acquisition of yours still holds
 ///
@@ -49,7 +48,7 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
         let lease = locks.get(node).await?;
         judge(node, token, lease, locks.server_time().now())
     }));
-    let results = many::or_interrupted(async { Ok(reading.await) }).await?;
+    let results = parallel::or_interrupted(async { Ok(reading.await) }).await?;
     let now = || locks.server_time().now();
     let problems = Problems::changing(&session, Verb::Verify);
     for result in results {

@@ -4,10 +4,10 @@ use clap::{Args, ValueEnum};
 use k8s_openapi::apimachinery::pkg::version::Info;
 use serde::Serialize;
 
+use crate::error::Failure;
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::print;
-use crate::session::Start;
+use crate::output::print;
+use crate::run::session::Start;
 
 /// Print the versions of this plugin and of the API server
 ///

@@ -9,17 +9,15 @@ use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Acquire, Maintenance, Seen};
 
 use self::until::Wait;
-use super::many;
-use super::problems::Problems;
-use super::targets;
-use crate::cli::duration;
-use crate::cli::nodes::NodeArgs;
-use crate::cli::output::OutputArgs;
+use crate::args::duration;
+use crate::args::nodes::NodeArgs;
+use crate::args::output::OutputArgs;
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::print;
-use crate::report::verb::Verb;
-use crate::session::Start;
+use crate::output::print;
+use crate::run::problems::Problems;
+use crate::run::session::Start;
+use crate::run::{parallel, targets};
 
 /// Wait until nodes are free, held, expired or on hold
 ///
@@ -107,7 +105,7 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
         let found = targets::find(&session, selection, true, Verb::Wait, parallel).await?;
         targets::look(&session, found, true, parallel).await
     };
-    let targets = match many::or_interrupted(finding).await {
+    let targets = match parallel::or_interrupted(finding).await {
         Ok(targets) => targets,
         Err(failure) => {
             problems.tell(&failure);

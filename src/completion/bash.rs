@@ -2,7 +2,7 @@
 //! for three arguments.
 
 use super::VARIABLE;
-use crate::cli::typed::for_shell;
+use crate::text::for_shell;
 
 const SCRIPT: &str = include_str!("script.bash");
 

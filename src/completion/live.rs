@@ -14,10 +14,10 @@ use pod_safety::cluster::Reader;
 use pod_safety::fencing::is_of_fencing;
 use tokio::time::timeout;
 
-use crate::cli::Cli;
-use crate::cli::connection::{ConnectionArgs, USER_AGENT};
-use crate::cli::holder::HolderArgs;
-use crate::report::holder::of_node;
+use crate::app::Cli;
+use crate::args::connection::{ConnectionArgs, USER_AGENT};
+use crate::args::holder::HolderArgs;
+use crate::words::holder::of_node;
 use connect::{Environment, Notices, connect};
 
 /// How long a person waits for names; the rest of two seconds is for the shell and kubectl.
@@ -242,7 +242,7 @@ fn is_typed(matches: &ArgMatches, flag: &str) -> bool {
 fn about(lease: &NodeLease) -> String {
     let words = [
         lease.holder().map(of_node),
-        lease.reason().map(crate::terminal::escape),
+        lease.reason().map(crate::text::escape),
     ];
     words.into_iter().flatten().collect::<Vec<_>>().join(": ")
 }

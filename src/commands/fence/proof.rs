@@ -4,9 +4,9 @@ use pod_safety::fencing::steps::{self, Insistence, Sight, Step};
 use pod_safety::fencing::{How, Proof};
 
 use super::{Course, Insist};
-use crate::commands::fencing::{Look, Recording};
-use crate::failure::Failure;
-use crate::report::fencing::refusal;
+use crate::error::Failure;
+use crate::run::fencing::{Look, Recording};
+use crate::words::fencing::refusal;
 
 impl Course<'_> {
     /// Takes the operator's word for the machine that is seen first.

@@ -6,11 +6,12 @@ use pod_safety::wire::rfc3339;
 use serde_json::Value;
 
 use super::Course;
-use crate::cli::output::Format;
-use crate::commands::fencing::{LeaseEnd, Look};
-use crate::failure::Failure;
-use crate::report::fencing::{Fencing, fenced, lease_ends, lease_ends_with_outer};
-use crate::terminal::escape;
+use crate::error::Failure;
+use crate::output::fencing::Fencing;
+use crate::output::format::Format;
+use crate::run::fencing::{LeaseEnd, Look};
+use crate::text::escape;
+use crate::words::fencing::{fenced, lease_ends, lease_ends_with_outer};
 
 impl Course<'_> {
     /// Tells that the node is fenced, here and in an Event.

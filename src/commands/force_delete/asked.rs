@@ -4,9 +4,9 @@ use pod_safety::checks::CONFIRMABLE;
 use pod_safety::consent::{Confirmed, NOTHING};
 
 use super::ForceDeleteArgs;
-use crate::cli::nodes::node_name;
-use crate::cli::typed::{for_shell, shown};
-use crate::failure::Failure;
+use crate::args::nodes::node_name;
+use crate::error::Failure;
+use crate::text::{for_shell, shown};
 
 /// What is to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::cli::{Cli, VerbArgs};
+    use crate::app::{Cli, VerbArgs};
 
     fn asked(words: &[&str]) -> Result<Asked, String> {
         let line = ["kubectl-maint", "force-delete"].iter().chain(words);

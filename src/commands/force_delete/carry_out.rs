@@ -14,12 +14,12 @@ use super::locks::Locks;
 use super::look::{First, Key, Look, Seen, is_forbidden, key};
 use super::request::Answer;
 use super::standing::Standing;
-use crate::cli::writing::DryRunMode;
-use crate::commands::interruption::Interruption;
+use crate::args::write::DryRunMode;
+use crate::error::Failure;
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::safety::Outcome;
-use crate::session::Session;
+use crate::output::safety::Outcome;
+use crate::run::interruption::Interruption;
+use crate::run::session::Session;
 
 /// How often the checks are repeated for what keeps changing.
 const TRIES: usize = 3;

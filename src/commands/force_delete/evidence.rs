@@ -8,9 +8,9 @@ use pod_safety::facts::{NodeSight, Owner};
 
 use super::carry_out::{Deleted, Work};
 use super::note::note;
-use crate::commands::events::LIMIT;
-use crate::report::safety::Outcome;
-use crate::terminal::escape;
+use crate::output::safety::Outcome;
+use crate::run::events::LIMIT;
+use crate::text::escape;
 
 impl Work<'_> {
     /// Leaves the evidence of what was deleted, all at once: on what recreates the pod, else on the node.

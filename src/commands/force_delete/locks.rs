@@ -12,11 +12,11 @@ use pod_safety::facts::Lock;
 use super::carry_out::Work;
 use super::look::{Look, is_forbidden};
 use super::standing::Loss;
-use crate::commands::asides::Asides;
-use crate::commands::interruption::Interruption;
+use crate::error::{Failure, Fate};
 use crate::exit::Code;
-use crate::failure::{Failure, Fate};
-use crate::terminal::escape;
+use crate::run::interruption::Interruption;
+use crate::run::side_effects::Asides;
+use crate::text::escape;
 
 /// How long they last without a renewal: as long as a crash keeps others away.
 const DURATION: Duration = Duration::from_secs(60);

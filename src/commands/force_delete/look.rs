@@ -12,7 +12,7 @@ use pod_safety::report::{Report, Target};
 
 use super::asked::Asked;
 use super::carry_out::{Deleted, Work};
-use crate::failure::Failure;
+use crate::error::Failure;
 
 /// What was seen.
 pub(super) struct Look {

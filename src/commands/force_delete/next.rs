@@ -5,9 +5,9 @@ use pod_safety::report::Report;
 
 use super::asked::Asked;
 use super::carry_out::Work;
-use crate::cli::program::Program;
-use crate::cli::typed::for_shell;
-use crate::cli::writing::NO_REASON;
+use crate::text::for_shell;
+use crate::words::command_line::NO_REASON;
+use crate::words::program::Program;
 
 impl Work<'_> {
     /// The command as it was typed, as `program` is run, that gives up what `reports` show, and `also`

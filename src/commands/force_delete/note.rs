@@ -8,8 +8,8 @@ use pod_safety::checks::{Level, Verdict};
 use pod_safety::report::Report;
 
 use super::carry_out::Deleted;
-use crate::report::safety::Outcome;
-use crate::terminal::escape;
+use crate::output::safety::Outcome;
+use crate::text::escape;
 
 /// The longest that a person's name becomes in it, in bytes.
 const LONGEST_CALLER: usize = 128;

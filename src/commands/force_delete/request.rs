@@ -6,13 +6,12 @@ use pod_safety::facts::PodSight;
 use pod_safety::report::Target;
 
 use super::carry_out::Work;
-use crate::cli::typed::for_shell;
-use crate::cli::writing::DryRunMode;
-use crate::commands::interruption::Interruption;
+use crate::args::write::DryRunMode;
+use crate::error::Failure;
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::safety::Outcome;
-use crate::terminal::escape;
+use crate::output::safety::Outcome;
+use crate::run::interruption::Interruption;
+use crate::text::{escape, for_shell};
 
 /// What came of a request to delete.
 #[derive(Debug, PartialEq, Eq)]

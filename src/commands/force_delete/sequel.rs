@@ -10,9 +10,9 @@ use pod_safety::known::Known;
 
 use super::carry_out::{Deleted, Work};
 use super::look::{Seen, is_forbidden};
-use crate::commands::interruption::Interruption;
-use crate::report::safety::Outcome;
-use crate::report::time::length;
+use crate::output::safety::Outcome;
+use crate::run::interruption::Interruption;
+use crate::words::time::length;
 
 impl Work<'_> {
     /// Waits until it is known what became of the pods, all at once, or until somebody interrupts it.

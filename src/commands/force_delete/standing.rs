@@ -10,8 +10,8 @@ use pod_safety::report::Target;
 
 use super::carry_out::Work;
 use super::locks::Locks;
-use crate::failure::Failure;
-use crate::report::loss;
+use crate::error::Failure;
+use crate::words::loss;
 
 /// How the locks stand.
 pub(super) enum Standing {

@@ -14,16 +14,16 @@ use pod_safety::report::{Report, Target};
 use super::asked::Asked;
 use super::carry_out::{Deleted, Work};
 use super::look::{First, Key, Look};
-use crate::cli::output::Format;
-use crate::commands::problems;
+use crate::error::Failure;
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::change::may_still_act;
-use crate::report::holder::of_node;
-use crate::report::refusal::{at_work, fenced};
-use crate::report::safety::{self, Lines, Outcome};
-use crate::session::Session;
-use crate::terminal::escape;
+use crate::output::format::Format;
+use crate::output::safety::{self, Lines, Outcome};
+use crate::run::problems;
+use crate::run::session::Session;
+use crate::text::escape;
+use crate::words::change::may_still_act;
+use crate::words::holder::of_node;
+use crate::words::refusal::{at_work, fenced};
 
 impl Work<'_> {
     /// The report, for people. Where they asked for none, what is not ok is told all the same if something is

@@ -15,15 +15,15 @@ use maintenance_lease::{
 
 use super::picture::{Picture, Wanted};
 use super::read::{heartbeats, look_closer};
-use crate::cli::nodes::Selection;
-use crate::commands::many::interrupt;
-use crate::commands::problems::Problems;
+use crate::args::nodes::Selection;
+use crate::error::Failure;
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::item::Item;
-use crate::report::waiting;
-use crate::session::Session;
-use crate::terminal::escape;
+use crate::output::item::Item;
+use crate::run::parallel::interrupt;
+use crate::run::problems::Problems;
+use crate::run::session::Session;
+use crate::text::escape;
+use crate::words::waiting;
 
 /// After this time at the latest the clock is looked at again: timers stand still while a machine
 /// sleeps.

@@ -7,11 +7,11 @@ use maintenance_lease::{NodeLease, NodeRow, Sight};
 use pod_safety::node::{Health, is_fresh};
 
 use super::whole::Whole;
-use crate::cli::nodes::Selection;
-use crate::report::item::Item;
-use crate::report::marks::Marks;
-use crate::report::status::{Heartbeat, View};
-use crate::report::time::rfc3339;
+use crate::args::nodes::Selection;
+use crate::output::item::Item;
+use crate::output::status::{Heartbeat, View};
+use crate::words::fencing_marks::Marks;
+use crate::words::time::rfc3339;
 
 /// All that was read.
 #[derive(Debug)]

@@ -5,14 +5,14 @@ use pod_safety::cluster::Reader;
 use pod_safety::stranded::Stranded;
 
 use super::StatusArgs;
-use crate::cli::nodes::Selection;
-use crate::cli::output::Format;
-use crate::commands::problems::Problems;
+use crate::args::nodes::Selection;
+use crate::error::Failure;
 use crate::exit::Code;
-use crate::failure::Failure;
-use crate::report::pods::{self, Layout};
-use crate::report::print;
-use crate::session::{Session, Start};
+use crate::output::format::Format;
+use crate::output::pods::{self, Layout};
+use crate::output::print;
+use crate::run::problems::Problems;
+use crate::run::session::{Session, Start};
 
 pub(super) async fn run(
     args: &StatusArgs,

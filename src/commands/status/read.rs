@@ -8,9 +8,9 @@ use maintenance_lease::{ApiError, Error, NodeLease, RowDetail, Sight};
 
 use super::picture::{Picture, Wanted};
 use super::whole::Nodes;
-use crate::cli::nodes::Selection;
-use crate::failure::Failure;
-use crate::session::Session;
+use crate::args::nodes::Selection;
+use crate::error::Failure;
+use crate::run::session::Session;
 
 /// Reads the Leases, the Nodes and, where `wide`, the heartbeats of what is wanted: by name where it is
 /// one node, in lists otherwise, and by name again where lists are forbidden and names are given. Whole

@@ -12,8 +12,8 @@ use pod_safety::node::{Health, Signs, Status};
 use pod_safety::{Known, Why};
 
 use super::picture::Picture;
-use crate::report::marks::Marks;
-use crate::session::Session;
+use crate::run::session::Session;
+use crate::words::fencing_marks::Marks;
 
 /// More Nodes are read by a list: whole, each has as many bytes as a hundred rows.
 const MOST_BY_NAME: usize = 128;

@@ -5,11 +5,11 @@ use pod_safety::fencing::steps::Lock;
 use pod_safety::fencing::{Record, is_of_fencing};
 
 use super::Course;
-use crate::commands::fencing::Look;
-use crate::failure::{Failure, Fate};
-use crate::report::fencing::{hold_left, hold_lost, taken_by, was_fenced};
-use crate::report::holder::person;
-use crate::report::refusal::why;
+use crate::error::{Failure, Fate};
+use crate::run::fencing::Look;
+use crate::words::fencing::{hold_left, hold_lost, taken_by, was_fenced};
+use crate::words::holder::person;
+use crate::words::refusal::why;
 
 impl Course<'_> {
     /// The hold that fencing took, whoever did it.

@@ -10,15 +10,15 @@ use maintenance_lease::{Acquire, Error, Followed, Follower, Seen, Sight};
 use tokio::time::Instant;
 
 use super::{Condition, WaitArgs};
-use crate::cli::output::Format;
-use crate::commands::many;
-use crate::commands::problems::Problems;
-use crate::commands::targets::{Target, Targets};
-use crate::failure::{Failure, Obstacle};
-use crate::report::awaited::{self, Known, Unmet};
-use crate::report::item::Item;
-use crate::report::waiting;
-use crate::session::Session;
+use crate::error::{Failure, Obstacle};
+use crate::output::format::Format;
+use crate::output::item::Item;
+use crate::run::parallel;
+use crate::run::problems::Problems;
+use crate::run::session::Session;
+use crate::run::targets::{Target, Targets};
+use crate::words::node_state::{self, Known, Unmet};
+use crate::words::waiting;
 
 /// After this time at the latest the clock is looked at again: timers stand still while a machine
 /// sleeps.
@@ -79,7 +79,7 @@ impl<'a> Wait<'a> {
     /// those that were there.
     pub(super) async fn go_on(mut self) -> Vec<Item> {
         let end = Instant::now() + self.args.timeout;
-        let mut interrupted = pin!(many::interrupt());
+        let mut interrupted = pin!(parallel::interrupt());
         self.take_out();
         if self.is_over() {
             return self.items;
@@ -140,7 +140,9 @@ impl<'a> Wait<'a> {
             if met {
                 items.push(Item::new(node, lease, &seen.row, now));
                 if matches!(args.output.format(), Format::Text | Format::Wide) {
-                    session.terminal.result(awaited::stands(node, lease, now));
+                    session
+                        .terminal
+                        .result(node_state::stands(node, lease, now));
                 }
             }
             !met
@@ -227,7 +229,7 @@ impl<'a> Wait<'a> {
         match self.session.locks.check_acquire(seen, &Acquire::new()) {
             Err(Error::Refused(refused)) if free => Obstacle::Refused(refused),
             _ => Obstacle::Stands {
-                how: awaited::stands(node, seen.lease.as_ref(), self.now()),
+                how: node_state::stands(node, seen.lease.as_ref(), self.now()),
                 awaited: self.args.condition.state(),
                 hint: None,
             },

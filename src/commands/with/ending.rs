@@ -7,11 +7,11 @@ use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, NodeLease, Subject
 use tokio::time::timeout;
 use under_lease::{Outcome, Stage};
 
-use crate::commands::interruption::Interruption;
-use crate::report::loss;
-use crate::report::time::clock;
-use crate::session::Session;
-use crate::terminal::escape;
+use crate::run::interruption::Interruption;
+use crate::run::session::Session;
+use crate::text::escape;
+use crate::words::loss;
+use crate::words::time::clock;
 
 /// Gives back what is held, as far as `outcome` allows. True where a lock was lost before that, which
 /// was not told yet.

@@ -9,13 +9,13 @@ use maintenance_lease::{
 
 use super::WithArgs;
 use super::variables::is_held_by;
-use crate::cli::nodes::Selection;
-use crate::commands::many::Course;
-use crate::commands::problems::Problems;
-use crate::commands::taking::{Results, Taking};
-use crate::commands::targets::Target;
-use crate::commands::work::Work;
-use crate::failure::Failure;
+use crate::args::nodes::Selection;
+use crate::error::Failure;
+use crate::run::change::Work;
+use crate::run::lock_set::{Results, Taking};
+use crate::run::parallel::Course;
+use crate::run::problems::Problems;
+use crate::run::targets::Target;
 
 /// The locks of a command, about to be taken.
 pub(super) struct Locking<'a> {

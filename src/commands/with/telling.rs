@@ -7,9 +7,9 @@ use maintenance_lease::protocol::Now;
 use maintenance_lease::{Lost, NodeLease, Standing};
 use under_lease::{News, Stage};
 
-use crate::report::loss;
-use crate::session::Session;
-use crate::terminal::Terminal;
+use crate::run::session::Session;
+use crate::ui::Terminal;
+use crate::words::loss;
 
 /// Tells what a person has to know of the command.
 pub(super) struct Teller<'a> {

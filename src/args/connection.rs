@@ -1,0 +1,66 @@
+//! How to reach the API server, as typed.
+//!
+//! kubectl hands none of its own flags to a plugin, so each of them has to be here, usable anywhere after `maint`.
+
+use clap::{Arg, Args};
+use connect::Flags;
+
+use super::token::TokenArgs;
+
+/// What the API server's logs call this program.
+pub(crate) const USER_AGENT: &str = concat!("kubectl-maint/", env!("CARGO_PKG_VERSION"));
+
+/// The connection flags that every verb takes.
+#[derive(Args, Clone, Debug, Default)]
+#[command(
+    next_help_heading = "Connection",
+    mut_arg("namespace", |namespace| namespace.help(NAMESPACE))
+)]
+pub(crate) struct ConnectionArgs {
+    #[command(flatten)]
+    flags: Flags,
+
+    #[command(flatten)]
+    pub(crate) token: TokenArgs,
+}
+
+const NAMESPACE: &str = "Namespace of pods for force-delete, and of Leases for leases. Elsewhere accepted as kubectl accepts it: \
+                         nodes have no namespace, and the Leases that lock them never leave theirs";
+
+/// The `-n` of a verb whose short help shows it. It is the one that all verbs take.
+pub(crate) fn namespace(help: &'static str) -> Arg {
+    Arg::new("namespace")
+        .short('n')
+        .long("namespace")
+        .value_name("NAMESPACE")
+        .help(help)
+}
+
+impl ConnectionArgs {
+    /// What was typed, the bearer token included.
+    pub(crate) fn flags(&self) -> Flags {
+        Flags {
+            token: self.token.bearer.clone(),
+            ..self.flags.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use crate::app::Cli;
+
+    #[test]
+    fn the_namespace_counts_on_either_side_of_the_verb() {
+        for line in [
+            "kubectl-maint -n shop force-delete pod/a",
+            "kubectl-maint force-delete pod/a -n shop",
+            "kubectl-maint force-delete --namespace=shop pod/a",
+        ] {
+            let flags = Cli::parse_from(line.split(' ')).connection.flags();
+            assert_eq!(flags.namespace.as_deref(), Some("shop"), "{line}");
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Which nodes: typed, selected by labels, all of them, listed in a file, or those the caller holds.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::error::Failure;
+use crate::text::{self, shown};
+
+/// The nodes that a verb is for.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct NodeArgs {
+    /// Nodes, by name or as node/NAME
+    #[arg(value_name = "NODE", add = crate::completion::nodes())]
+    pub(crate) nodes: Vec<String>,
+
+    /// Nodes whose labels match, such as pool=gpu,zone!=a
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub(crate) selector: Option<String>,
+
+    /// All nodes
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Nodes listed in a file, one a line; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) nodes_from: Option<PathBuf>,
+
+    /// How many nodes to work on at once
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 32,
+        hide_short_help = true,
+        value_parser = clap::value_parser!(u16).range(1..=512)
+    )]
+    pub(crate) parallel: u16,
+}
+
+/// The nodes that are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Selection {
+    /// These, each once, in the order given.
+    Named(Vec<String>),
+    /// Those whose labels match.
+    Labelled(String),
+    /// All.
+    All,
+    /// Those whose Lease the caller holds.
+    Mine,
+}
+
+/// The longest list of nodes that is read, in bytes.
+const LONGEST_LIST: u64 = 16 << 20;
+
+/// The longest selector, in bytes: escaped in a URL it may become three times that, and URLs of
+/// 64 KiB are the end.
+const LONGEST_SELECTOR: usize = 16 << 10;
+
+impl NodeArgs {
+    /// What was meant; `mine` is the verb's own flag, `None` where it has none.
+    ///
+    /// # Errors
+    /// Where ways to name nodes are mixed, none is used, or a name can't be a node's.
+    pub(crate) fn selection(
+        &self,
+        mine: Option<bool>,
+        stdin: impl Read,
+    ) -> Result<Selection, Failure> {
+        let ways = [
+            (!self.nodes.is_empty(), "NODE arguments"),
+            (self.selector.is_some(), "-l"),
+            (self.all, "--all"),
+            (self.nodes_from.is_some(), "--nodes-from"),
+            (mine == Some(true), "--mine"),
+        ];
+        let used: Vec<&str> = ways
+            .iter()
+            .filter_map(|&(used, way)| used.then_some(way))
+            .collect();
+        match used[..] {
+            [] => {
+                let mine = if mine.is_some() { "--mine, " } else { "" };
+                return Err(Failure::usage(
+                    "no nodes given",
+                    format!("name them, or use {mine}-l SELECTOR, --all or --nodes-from FILE"),
+                ));
+            }
+            [_] => {}
+            _ => {
+                return Err(Failure::usage(
+                    format!("{} can't be mixed", used.join(" and ")),
+                    "name nodes in one way only",
+                ));
+            }
+        }
+        if let Some(selector) = &self.selector {
+            if selector.trim().is_empty() {
+                return Err(Failure::usage(
+                    "the selector of -l is empty, which would be all nodes",
+                    "if all are meant, say --all",
+                ));
+            }
+            if selector.len() > LONGEST_SELECTOR {
+                return Err(Failure::usage(
+                    format!(
+                        "the selector of -l is longer than {} KiB",
+                        LONGEST_SELECTOR >> 10
+                    ),
+                    "to name that many nodes, use --nodes-from FILE",
+                ));
+            }
+            return Ok(Selection::Labelled(selector.clone()));
+        }
+        if self.all {
+            return Ok(Selection::All);
+        }
+        if mine == Some(true) {
+            return Ok(Selection::Mine);
+        }
+        let names = match &self.nodes_from {
+            Some(path) => listed(path, stdin)?,
+            None => self
+                .nodes
+                .iter()
+                .map(|typed| node_name(typed))
+                .collect::<Result<_, _>>()?,
+        };
+        let mut met = HashSet::new();
+        Ok(Selection::Named(
+            names
+                .into_iter()
+                .filter(|name| met.insert(name.clone()))
+                .collect(),
+        ))
+    }
+
+    /// The nodes come from standard input, which then can't answer a prompt.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        self.nodes_from.as_deref() == Some(Path::new("-"))
+    }
+}
+
+fn listed(path: &Path, stdin: impl Read) -> Result<Vec<String>, Failure> {
+    let mut text = Vec::new();
+    let read = if path == Path::new("-") {
+        stdin.take(LONGEST_LIST + 1).read_to_end(&mut text)
+    } else {
+        std::fs::File::open(path)
+            .and_then(|file| file.take(LONGEST_LIST + 1).read_to_end(&mut text))
+    };
+    let shown = path.display();
+    read.map_err(|error| Failure::input(format!("--nodes-from {shown}: {error}")))?;
+    if text.len() as u64 > LONGEST_LIST {
+        return Err(Failure::input(format!(
+            "--nodes-from {shown}: more than {} MiB",
+            LONGEST_LIST >> 20
+        )));
+    }
+    let text = String::from_utf8(text)
+        .map_err(|_| Failure::input(format!("--nodes-from {shown}: not UTF-8")))?;
+    let mut names = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let place = || format!("--nodes-from {shown}, line {}", index + 1);
+        if line.contains(char::is_whitespace) {
+            return Err(Failure::usage(
+                format!("{}: \"{}\" is several words", place(), text::shown(line)),
+                "one node a line",
+            ));
+        }
+        names.push(node_name(line).map_err(|failure| failure.within(place()))?);
+    }
+    if names.is_empty() {
+        return Err(Failure::nothing_found(format!(
+            "--nodes-from {shown} names no node"
+        )));
+    }
+    Ok(names)
+}
+
+/// Reads `NAME` or `node/NAME`.
+pub(crate) fn node_name(typed: &str) -> Result<String, Failure> {
+    let name = match typed.split_once('/') {
+        Some(("node" | "nodes" | "no", name)) => name,
+        Some((kind, _)) => {
+            return Err(Failure::usage(
+                format!("\"{}\" is not a node", shown(typed)),
+                format!(
+                    "only nodes have a maintenance lock, not \"{}\"",
+                    shown(kind)
+                ),
+            ));
+        }
+        None => typed,
+    };
+    if is_name(name) {
+        return Ok(name.to_owned());
+    }
+    if let Some((first, _)) = name.split_once([',', ';', ' '])
+        && is_name(first)
+    {
+        return Err(Failure::usage(
+            format!("\"{}\" can't be the name of a node", shown(name)),
+            "separate nodes with spaces, each a word of its own",
+        ));
+    }
+    Err(Failure::usage(
+        if name.is_empty() {
+            "the name of a node must not be empty".to_owned()
+        } else {
+            format!("\"{}\" can't be the name of a node", shown(name))
+        },
+        "names have lower-case letters, digits, - and . only, at most 253 characters",
+    ))
+}
+
+/// A DNS subdomain, as RFC 1123 has it: what Kubernetes takes for the name of a Node.
+fn is_name(name: &str) -> bool {
+    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    name.len() <= 253
+        && name.split('.').all(|label| {
+            let bytes = label.as_bytes();
+            bytes.first().is_some_and(|&byte| alphanumeric(byte))
+                && bytes.last().is_some_and(|&byte| alphanumeric(byte))
+                && bytes.iter().all(|&byte| alphanumeric(byte) || byte == b'-')
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn select(args: &NodeArgs, stdin: &str) -> Result<Selection, String> {
+        args.selection(None, stdin.as_bytes())
+            .map_err(|failure| failure.to_string())
+    }
+
+    fn named(nodes: &[&str]) -> NodeArgs {
+        NodeArgs {
+            nodes: nodes.iter().map(|&node| node.to_owned()).collect(),
+            ..NodeArgs::default()
+        }
+    }
+
+    fn listed_in(stdin: &str) -> Result<Selection, String> {
+        let args = NodeArgs {
+            nodes_from: Some("-".into()),
+            ..NodeArgs::default()
+        };
+        select(&args, stdin)
+    }
+
+    #[test]
+    fn names_are_taken_once_and_in_order() {
+        assert_eq!(
+            select(&named(&["b", "node/a", "b", "nodes/c"]), ""),
+            Ok(Selection::Named(vec!["b".into(), "a".into(), "c".into()]))
+        );
+    }
+
+    #[test]
+    fn a_list_may_have_blank_lines_and_comments() {
+        assert_eq!(
+            listed_in("# rack 7\n\nnode/a\r\n  b  \n"),
+            Ok(Selection::Named(vec!["a".into(), "b".into()]))
+        );
+        assert_eq!(
+            listed_in("a\nB!\n"),
+            Err("--nodes-from -, line 2: \"B!\" can't be the name of a node".into())
+        );
+        assert_eq!(
+            listed_in(""),
+            Err("no matching resources found: --nodes-from - names no node".into())
+        );
+        assert_eq!(
+            listed_in("a b"),
+            Err("--nodes-from -, line 1: \"a b\" is several words".into())
+        );
+    }
+
+    #[test]
+    fn ways_are_not_mixed_and_one_is_needed() {
+        let mut args = named(&["a"]);
+        args.all = true;
+        assert_eq!(
+            select(&args, ""),
+            Err("NODE arguments and --all can't be mixed".into())
+        );
+        assert_eq!(
+            select(&NodeArgs::default(), ""),
+            Err("no nodes given".into())
+        );
+    }
+
+    #[test]
+    fn an_empty_selector_is_not_all_nodes() {
+        let args = NodeArgs {
+            selector: Some(" ".into()),
+            ..NodeArgs::default()
+        };
+        assert_eq!(
+            select(&args, ""),
+            Err("the selector of -l is empty, which would be all nodes".into())
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_a_node_is_refused() {
+        for (typed, why) in [
+            ("", "the name of a node must not be empty"),
+            ("node/", "the name of a node must not be empty"),
+            ("pod/web-0", "\"pod/web-0\" is not a node"),
+            ("Worker", "\"Worker\" can't be the name of a node"),
+            ("a..b", "\"a..b\" can't be the name of a node"),
+            ("-a", "\"-a\" can't be the name of a node"),
+        ] {
+            assert_eq!(select(&named(&[typed]), ""), Err(why.into()), "{typed:?}");
+        }
+        let long = "a".repeat(120 << 10);
+        let error = select(&named(&[&long]), "").expect_err("too long");
+        assert!(error.len() < 200, "{} bytes", error.len());
+    }
+}

@@ -1,0 +1,198 @@
+//! The reference of the command line as one page, from the definition of its arguments alone.
+
+use clap::{Arg, Command};
+
+/// The verbs that people are told of, in their order.
+pub(crate) fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
+    command
+        .get_subcommands()
+        .filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
+}
+
+/// A command for a page of its own, where a flag needs no short help to be explained. The flags that
+/// all verbs share are left to the page of the program.
+pub(crate) fn for_man(command: Command) -> Command {
+    let is_verb = !command.has_subcommands();
+    command.mut_args(|arg| {
+        let hidden = arg.is_hide_set() || (is_verb && is_shared(&arg));
+        arg.hide(hidden).hide_short_help(false)
+    })
+}
+
+/// The page, in Markdown.
+pub(crate) fn markdown(command: &Command) -> String {
+    let mut page = String::new();
+    let program = command.get_bin_name().unwrap_or_default();
+    page.push_str(&format!("# {program}\n\n"));
+    page.push_str("<!-- Made by `cargo xtask gen` from the definition of the arguments. -->\n\n");
+    push_prose(&mut page, command);
+    page.push_str("| verb | what it does |\n| --- | --- |\n");
+    for verb in verbs(command) {
+        let name = verb.get_name();
+        let about = verb
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        page.push_str(&format!("| [`{name}`](#{name}) | {} |\n", cell(&about)));
+    }
+    page.push('\n');
+    for verb in verbs(command) {
+        push_verb(&mut page, verb);
+    }
+    page.push_str("## Flags of every verb\n\n");
+    push_flags(&mut page, command.get_arguments());
+    page.trim_end().to_owned() + "\n"
+}
+
+fn push_verb(page: &mut String, verb: &Command) {
+    page.push_str(&format!("## {}\n\n", verb.get_name()));
+    push_prose(page, verb);
+    let usage = verb.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage:").trim();
+    page.push_str(&format!("```text\n{usage}\n```\n\n"));
+    if let Some(after) = verb.get_after_long_help().or(verb.get_after_help()) {
+        let after = after.to_string();
+        push_shell(page, after.trim_start_matches("Examples:"));
+    }
+    push_flags(page, verb.get_arguments().filter(|arg| !is_shared(arg)));
+}
+
+fn push_prose(page: &mut String, command: &Command) {
+    let about = command.get_long_about().or(command.get_about());
+    let about = about.map(ToString::to_string).unwrap_or_default();
+    for paragraph in about.split("\n\n") {
+        if paragraph.starts_with("  ") {
+            push_shell(page, paragraph);
+        } else {
+            page.push_str(&paragraph.replace('<', "&lt;"));
+            page.push_str("\n\n");
+        }
+    }
+}
+
+/// A table of what `args` are; nothing where there are none to tell of.
+fn push_flags<'a>(page: &mut String, args: impl Iterator<Item = &'a Arg>) {
+    let rows: Vec<String> = args
+        .filter(|arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version"))
+        .map(|arg| format!("| {} | {} |\n", cell(&spelling(arg)), cell(&meaning(arg))))
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    page.push_str("| argument | meaning |\n| --- | --- |\n");
+    page.extend(rows);
+    page.push('\n');
+}
+
+/// `-o`, `--output FORMAT`, as typed.
+fn spelling(arg: &Arg) -> String {
+    let value = arg
+        .get_value_names()
+        .filter(|_| arg.get_action().takes_values())
+        .and_then(<[_]>::first);
+    let Some(long) = arg.get_long() else {
+        let name = value.map_or_else(|| arg.get_id().as_str(), |name| name.as_str());
+        let several = arg
+            .get_num_args()
+            .is_some_and(|count| count.max_values() > 1);
+        return format!("`{name}{}`", if several { "…" } else { "" });
+    };
+    let value = match value {
+        None => String::new(),
+        Some(value) if arg.is_require_equals_set() => format!("[={value}]"),
+        Some(value) => format!(" {value}"),
+    };
+    let short = arg
+        .get_short()
+        .map(|short| format!("`-{short}`, "))
+        .unwrap_or_default();
+    format!("{short}`--{long}{value}`")
+}
+
+/// Its help, values, default and environment variable.
+fn meaning(arg: &Arg) -> String {
+    let help = arg.get_long_help().or(arg.get_help());
+    let mut text = help.map(ToString::to_string).unwrap_or_default();
+    let values: Vec<String> = arg
+        .get_possible_values()
+        .iter()
+        .filter(|value| !value.is_hide_set() && !arg.is_hide_possible_values_set())
+        .map(|value| match value.get_help() {
+            Some(help) => format!("`{}` ({help})", value.get_name()),
+            None => format!("`{}`", value.get_name()),
+        })
+        .collect();
+    if arg.get_action().takes_values() && !values.is_empty() {
+        text.push_str(&format!(": {}", values.join(", ")));
+    }
+    let defaults: Vec<String> = arg
+        .get_default_values()
+        .iter()
+        .map(|value| format!("`{}`", value.to_string_lossy()))
+        .collect();
+    if arg.get_action().takes_values() && !defaults.is_empty() {
+        text.push_str(&format!("; default {}", defaults.join(", ")));
+    }
+    if let Some(variable) = arg.get_env() {
+        text.push_str(&format!("; or by `{}`", variable.to_string_lossy()));
+    }
+    text
+}
+
+fn is_shared(arg: &Arg) -> bool {
+    arg.get_help_heading() == Some("Connection")
+}
+
+/// Text in a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+        .replace('<', "&lt;")
+        .replace("\n\n", "<br>")
+        .replace('\n', " ")
+}
+
+/// Commands, without the indentation that they have in a terminal.
+fn push_shell(page: &mut String, text: &str) {
+    let lines: Vec<&str> = text.trim_matches('\n').lines().map(str::trim).collect();
+    page.push_str(&format!("```sh\n{}\n```\n\n", lines.join("\n")));
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::app::Cli;
+
+    #[test]
+    fn every_verb_and_every_flag_that_is_not_hidden_is_on_the_page() {
+        let mut command = Cli::command().bin_name("kubectl maint");
+        command.build();
+        let page = markdown(&command);
+        let all = verbs(&command).chain([&command]);
+        for arg in all.flat_map(Command::get_arguments) {
+            if let Some(long) = arg.get_long().filter(|_| !arg.is_hide_set())
+                && !matches!(long, "help" | "version")
+            {
+                assert!(page.contains(&format!("`--{long}")), "--{long}");
+            }
+        }
+        for verb in verbs(&command) {
+            let heading = format!("\n## {}\n", verb.get_name());
+            assert_eq!(page.matches(&heading).count(), 1, "{heading}");
+        }
+        assert!(!page.contains("reference"), "hidden");
+    }
+
+    #[test]
+    fn flags_of_every_verb_stand_there_once() {
+        let mut command = Cli::command().bin_name("kubectl maint");
+        command.build();
+        assert_eq!(markdown(&command).matches("`--kubeconfig FILE`").count(), 1);
+    }
+
+    #[test]
+    fn cells_stay_cells() {
+        assert_eq!(cell("a|b\nc\n\n<d>"), "a\\|b c<br>&lt;d>");
+    }
+}

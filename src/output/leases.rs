@@ -1,0 +1,248 @@
+//! Leases of all kinds: who holds them, since when, until when, and what each is for.
+
+mod purpose;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use chrono::{DateTime, Utc};
+use maintenance_lease::protocol::{Instant, Now, State};
+use maintenance_lease::{AnyLease, Candidate, NAMESPACE, NodeLease};
+
+use self::purpose::{Purpose, Traits};
+pub(crate) use self::record::records;
+use super::grid::{Cell, Grid};
+use super::status::{Label, none, text, unknown, unreadable};
+use crate::text::escape;
+use crate::words::holder::named;
+use crate::words::holder::of_node;
+use crate::words::time::remaining;
+use crate::words::time::span;
+
+/// Something to list.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry {
+    Lease(Box<AnyLease>),
+    /// Who would have a Lease that coordinated leader election gives.
+    Candidate(Candidate),
+}
+
+impl Entry {
+    pub(crate) fn namespace(&self) -> &str {
+        match self {
+            Self::Lease(any) => &any.namespace,
+            Self::Candidate(candidate) => &candidate.namespace,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Lease(any) => any.name(),
+            Self::Candidate(candidate) => &candidate.name,
+        }
+    }
+
+    /// As kubectl names the object.
+    pub(crate) fn full_name(&self) -> String {
+        let kind = match self {
+            Self::Lease(_) => "lease",
+            Self::Candidate(_) => "leasecandidate",
+        };
+        format!("{kind}.coordination.k8s.io/{}", self.name())
+    }
+
+    fn lease(&self) -> Option<&AnyLease> {
+        match self {
+            Self::Lease(any) => Some(any),
+            Self::Candidate(_) => None,
+        }
+    }
+
+    fn created(&self) -> Option<Instant> {
+        match self {
+            Self::Lease(any) => any.created,
+            Self::Candidate(candidate) => candidate.created,
+        }
+    }
+
+    /// When its holder got it; where that is not recorded, as in heartbeats, when it was made.
+    fn since(&self) -> Option<Instant> {
+        let held = self.lease().filter(|any| any.lease.holder().is_some());
+        let acquired = held.and_then(|any| any.lease.acquired());
+        acquired.map(Instant::from).or_else(|| self.created())
+    }
+
+    fn renewed(&self) -> Option<Instant> {
+        match self {
+            Self::Lease(any) => any.lease.renewed().map(Instant::from),
+            Self::Candidate(candidate) => candidate.renewed,
+        }
+    }
+
+    fn holder(&self) -> Option<&str> {
+        self.lease()?.lease.holder()
+    }
+
+    /// What it is, in words; names are as they stand in the object.
+    fn words(&self) -> String {
+        match self {
+            Self::Lease(any) => Purpose::of(Traits::of(any)).words(),
+            Self::Candidate(Candidate { lease, version, .. }) => match version {
+                Some(version) => format!("candidate for {lease}, {version}"),
+                None => format!("candidate for {lease}"),
+            },
+        }
+    }
+}
+
+/// How much of each is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// The namespace, too.
+    pub(crate) namespaces: bool,
+    /// More columns.
+    pub(crate) wide: bool,
+    pub(crate) headers: bool,
+    /// The width to fit in, where somebody looks at it on a terminal.
+    pub(crate) fit: Option<usize>,
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Namespace,
+    Name,
+    Holder,
+    Age,
+    Expiry,
+    What,
+    State,
+    Acquired,
+    Renewed,
+    Duration,
+    Transitions,
+}
+
+/// What is cut where a terminal is too narrow, in this order, and to how much at the least: API
+/// servers and elected processes have long names that nobody reads to the end. What a Lease is found by
+/// stays whole.
+const CUTS: [(Column, usize); 4] = [
+    (Column::Holder, 24),
+    (Column::Holder, 12),
+    (Column::What, 16),
+    (Column::Holder, 8),
+];
+
+impl Column {
+    fn header(self) -> &'static str {
+        match self {
+            Self::Namespace => "NAMESPACE",
+            Self::Name => "NAME",
+            Self::State => "STATE",
+            Self::Holder => "HOLDER",
+            Self::Age => "AGE",
+            Self::Expiry => "EXPIRY",
+            Self::What => "WHAT",
+            Self::Acquired => "ACQUIRED",
+            Self::Renewed => "RENEWED",
+            Self::Duration => "DURATION",
+            Self::Transitions => "TRANSITIONS",
+        }
+    }
+
+    fn cell(self, entry: &Entry, now: Now) -> Cell {
+        let any = entry.lease();
+        let lease = any.map(|any| &any.lease);
+        let cell = match self {
+            Self::Namespace => escape(entry.namespace()),
+            Self::Name => escape(entry.name()),
+            Self::State => {
+                lease.map_or_else(none, |lease| Label::of(Some(lease), now).word().to_owned())
+            }
+            Self::Holder => any.and_then(person).unwrap_or_else(none),
+            Self::Age => entry
+                .since()
+                .map_or_else(unknown, |since| span(now.latest - since)),
+            Self::Expiry => any.map_or_else(none, |any| expiry(any, now)),
+            Self::What => text(Some(&entry.words())),
+            Self::Acquired => date(lease.and_then(NodeLease::acquired)),
+            Self::Renewed => date(entry.renewed().and_then(Instant::to_chrono)),
+            Self::Duration => match lease.map(NodeLease::duration_seconds) {
+                None | Some(0) => none(),
+                Some(seconds) => format!("{seconds}s"),
+            },
+            Self::Transitions => lease.map_or_else(none, |lease| lease.transitions().to_string()),
+        };
+        cell.into()
+    }
+}
+
+/// Who holds a Lease; whoever has a node on hold, less the mark of a hold.
+fn person(any: &AnyLease) -> Option<String> {
+    let holder = any.lease.holder()?;
+    Some(match any.namespace == NAMESPACE {
+        true => of_node(holder),
+        false => named(holder),
+    })
+}
+
+fn date(time: Option<DateTime<Utc>>) -> String {
+    time.map_or_else(none, |time| {
+        time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+    })
+}
+
+/// How long until it ends, or how long ago it did, without a renewal. A hold may have no end.
+fn expiry(any: &AnyLease, now: Now) -> String {
+    let lease = &any.lease;
+    let until = match lease.state(now) {
+        State::Free => return none(),
+        State::Held { until } => Some(until),
+        State::Expired { since } => since,
+        State::AdminHold => match lease.hold_until() {
+            Some(until) => Some(Instant::from(until)),
+            None => return "never".to_owned(),
+        },
+    };
+    match until {
+        None => unknown(),
+        Some(Instant::UNREADABLE) => unreadable(),
+        Some(until) if Label::of(Some(lease), now).is_over() => {
+            format!("{} ago", span(now.earliest - until))
+        }
+        Some(until) => remaining(until - now.earliest),
+    }
+}
+
+/// The table.
+pub(crate) fn table(entries: &[Entry], layout: Layout, now: Now) -> String {
+    let mut columns = vec![
+        Column::Name,
+        Column::Holder,
+        Column::Age,
+        Column::Expiry,
+        Column::What,
+    ];
+    if layout.namespaces {
+        columns.insert(0, Column::Namespace);
+    }
+    if layout.wide {
+        columns.extend([
+            Column::State,
+            Column::Acquired,
+            Column::Renewed,
+            Column::Duration,
+            Column::Transitions,
+        ]);
+    }
+    let position = |wanted| columns.iter().position(|&column| column == wanted);
+    let cuts = CUTS
+        .iter()
+        .filter(|_| !layout.wide)
+        .filter_map(|&(column, least)| Some((position(column)?, least)))
+        .collect();
+    let headers: Vec<&str> = columns.iter().map(|column| column.header()).collect();
+    let row = |entry| columns.iter().map(move |column| column.cell(entry, now));
+    let rows = entries.iter().map(|entry| row(entry).collect()).collect();
+    Grid::new(&headers, layout.headers, layout.fit, cuts).rows(rows)
+}

@@ -1,0 +1,12 @@
+//! Outcomes as tables, JSON, YAML and names. Nothing here prints.
+
+pub(crate) mod fencing;
+pub(crate) mod format;
+pub(crate) mod grid;
+pub(crate) mod item;
+pub(crate) mod leases;
+pub(crate) mod pods;
+pub(crate) mod print;
+pub(crate) mod safety;
+pub(crate) mod status;
+pub(crate) mod wrap;

@@ -1,0 +1,201 @@
+//! What is stranded on nodes that are not well, in words and as data.
+
+mod record;
+#[cfg(test)]
+mod tests;
+
+use maintenance_lease::protocol::Now;
+use pod_safety::Known;
+use pod_safety::node::Health;
+use pod_safety::stranded::{BlockedNamespace, Fate, Orphan, Stranded, StrandedPod, StrandedVolume};
+use pod_safety::words::few;
+
+pub(crate) use self::record::records;
+use super::grid::{Cell, Grid};
+use super::status::{none, text};
+use crate::text::escape;
+use crate::words::time::remaining;
+use crate::words::time::span;
+
+/// How much of each is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// More columns.
+    pub(crate) wide: bool,
+    pub(crate) headers: bool,
+    /// The width to fit in, where somebody looks at it on a terminal.
+    pub(crate) fit: Option<usize>,
+}
+
+const HEADERS: [&str; 5] = ["NAMESPACE", "NAME", "NODE", "STATE", "OWNER"];
+
+/// One thing that is stranded.
+#[derive(Clone, Copy, Debug)]
+enum Item<'a> {
+    Pod(&'a StrandedPod),
+    Volume(&'a StrandedVolume),
+    Namespace(&'a BlockedNamespace),
+}
+
+/// All of them: the pods, the volumes that they leave behind, and what waits for both.
+fn items(stranded: &Stranded) -> impl Iterator<Item = Item<'_>> {
+    let volumes = stranded.volumes.yes().into_iter().flatten();
+    let namespaces = stranded.namespaces.yes().into_iter().flatten();
+    let pods = stranded.pods.iter().map(Item::Pod);
+    pods.chain(volumes.map(Item::Volume))
+        .chain(namespaces.map(Item::Namespace))
+}
+
+impl Item<'_> {
+    /// As kubectl names the object.
+    fn name(self) -> String {
+        match self {
+            Self::Pod(stranded) => format!("pod/{}", stranded.pod.sight.name),
+            Self::Volume(volume) => format!("volumeattachment/{}", volume.attachment.name),
+            Self::Namespace(namespace) => format!("namespace/{}", namespace.name),
+        }
+    }
+
+    fn row(self, now: Now) -> Vec<Cell> {
+        let (namespace, node, state, owner) = match self {
+            Self::Pod(StrandedPod { pod, health, fate }) => (
+                Some(&pod.sight.namespace),
+                Some(&pod.sight.node),
+                fate_words(fate, health, now),
+                pod.owner.as_ref(),
+            ),
+            Self::Volume(volume) => (
+                None,
+                Some(&volume.attachment.node),
+                orphan_words(volume),
+                volume.attachment.volume.as_ref(),
+            ),
+            Self::Namespace(namespace) => {
+                let s = if namespace.pods == 1 { "" } else { "s" };
+                let age = span(now.latest - namespace.since);
+                let state = format!("Terminating {age}, blocked by {} pod{s}", namespace.pods);
+                (None, None, state, None)
+            }
+        };
+        let shown = |name: Option<&String>| text(name.map(String::as_str));
+        [
+            shown(namespace),
+            escape(&self.name()),
+            shown(node),
+            state,
+            owner.map_or_else(none, |owner| escape(owner)),
+        ]
+        .map(Cell::from)
+        .to_vec()
+    }
+}
+
+/// What stands before what becomes of a pod: how its node is.
+fn node_word(health: &Health) -> &'static str {
+    match health {
+        Health::Gone => "NodeGone",
+        Health::Restarted { .. } => "NodeFenced",
+        Health::MisFenced { .. } => "NodeMisFenced",
+        Health::NotReady { reporting: true } => "NodeNotReady",
+        _ => "NodeDown",
+    }
+}
+
+fn fate_words(fate: &Fate, health: &Health, now: Now) -> String {
+    let node = node_word(health);
+    match fate {
+        Fate::Ending { until } => {
+            format!(
+                "Terminating, {} of grace left",
+                remaining(*until - now.earliest)
+            )
+        }
+        Fate::Terminating { since, name_held } => {
+            let held = if *name_held { ", name held" } else { "" };
+            format!("Terminating +{}{held}", span(now.latest - *since))
+        }
+        Fate::HeldByFinalizer { finalizers } => {
+            format!("Held by finalizer {}", escape(&few(finalizers)))
+        }
+        Fate::Evicted { at } if *at <= now.earliest => {
+            format!("{node}, eviction due {} ago", span(now.earliest - *at))
+        }
+        Fate::Evicted { at } => format!("{node}, evicted in {}", span(*at - now.earliest)),
+        Fate::NeverEvicted => format!("{node}, never evicted"),
+        Fate::Unevicted => format!("{node}, not being evicted yet"),
+        Fate::Collected => format!("{node}, deleted by PodGC soon"),
+    }
+}
+
+fn orphan_words(volume: &StrandedVolume) -> String {
+    let why = match volume.orphan {
+        Orphan::NodeGone => "its node is gone",
+        Orphan::Detaching => "waits to be detached",
+        Orphan::Unused => "no pod there uses it",
+    };
+    format!("Orphan, {why}")
+}
+
+/// The table; `None` where nothing is stranded.
+pub(crate) fn table(stranded: &Stranded, layout: Layout, now: Now) -> Option<String> {
+    let columns = if layout.wide { 5 } else { 4 };
+    let rows: Vec<Vec<Cell>> = items(stranded)
+        .map(|item| item.row(now).into_iter().take(columns).collect())
+        .collect();
+    // Names are typed again, and what becomes of them is what was asked for: nothing of that is cut.
+    let cuts = Vec::new();
+    (!rows.is_empty())
+        .then(|| Grid::new(&HEADERS[..columns], layout.headers, layout.fit, cuts).rows(rows))
+}
+
+/// The names alone, a line each; `None` where nothing is stranded.
+pub(crate) fn names(stranded: &Stranded) -> Option<String> {
+    let names: Vec<String> = items(stranded).map(Item::name).collect();
+    (!names.is_empty()).then(|| names.join("\n"))
+}
+
+/// How much there is, such as `2 nodes not well: 3 pods, 1 orphaned volume`.
+pub(crate) fn summary(stranded: &Stranded) -> String {
+    if stranded.nodes.is_empty() {
+        return "all nodes are well: nothing is stranded".to_owned();
+    }
+    let count = |count: usize, word: &str| {
+        let s = if count == 1 { "" } else { "s" };
+        format!("{count} {word}{s}")
+    };
+    let mut parts = vec![count(stranded.pods.len(), "pod")];
+    for (known, word) in [
+        (stranded.volumes.yes().map(Vec::len), "orphaned volume"),
+        (stranded.namespaces.yes().map(Vec::len), "blocked namespace"),
+    ] {
+        parts.extend(
+            known
+                .filter(|&known| known > 0)
+                .map(|known| count(known, word)),
+        );
+    }
+    let nodes = count(stranded.nodes.len(), "node");
+    format!("{nodes} not well: {}", parts.join(", "))
+}
+
+/// What could not be learnt, a line each.
+pub(crate) fn unknown(stranded: &Stranded) -> Vec<String> {
+    let why = |what: &str, why: Option<&pod_safety::Why>| {
+        why.map(|why| format!("{what} unknown: {}", escape(&why.to_string())))
+    };
+    let of_volumes = match &stranded.volumes {
+        Known::Unknown(why) => Some(why),
+        Known::Yes(_) => None,
+    };
+    let of_namespaces = match &stranded.namespaces {
+        Known::Unknown(why) => Some(why),
+        Known::Yes(_) => None,
+    };
+    [
+        why("orphaned volumes", of_volumes),
+        why("blocked namespaces", of_namespaces),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,122 @@
+//! Items in the form that was asked for.
+
+use serde::Serialize;
+
+use super::item::{Item, List};
+use crate::error::Failure;
+use crate::output::format::Format;
+use crate::text::is_unprintable;
+
+/// One node as itself, several as a list.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Shape {
+    One(Box<Item>),
+    Many(List),
+}
+
+/// The text of `items`; `single` where one node was named, which is then not wrapped in a list, nor
+/// an empty list where nothing came of it. Words for people are elsewhere: for them, and where there
+/// is nothing to say, it is `None`.
+///
+/// # Errors
+/// Where the items can't be written in that form.
+pub(crate) fn items(
+    mut items: Vec<Item>,
+    single: bool,
+    format: Format,
+) -> Result<Option<String>, Failure> {
+    if single && items.is_empty() {
+        return Ok(None);
+    }
+    let lines = |lines: Vec<String>| (!lines.is_empty()).then(|| lines.join("\n"));
+    let mut shape = || {
+        if single && items.len() == 1 {
+            Shape::One(Box::new(items.remove(0)))
+        } else {
+            Shape::Many(List::new(std::mem::take(&mut items)))
+        }
+    };
+    Ok(match format {
+        Format::Text | Format::Wide => None,
+        Format::Name => lines(
+            items
+                .iter()
+                .map(|item| format!("node/{}", item.node))
+                .collect(),
+        ),
+        Format::Token => lines(
+            items
+                .iter()
+                .filter_map(|item| Some(format!("{} {}", item.node, item.token.as_deref()?)))
+                .collect(),
+        ),
+        Format::Json => Some(json(&shape())?),
+        Format::Yaml => Some(yaml(&shape())?),
+    })
+}
+
+/// `data` as JSON, harmless on a terminal: reasons and holders are anyone's text.
+///
+/// # Errors
+/// Where it can't be written so.
+pub(crate) fn json(data: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(data).map_err(|error| unprintable(&error))?;
+    // Outside strings, JSON has no such characters but the line breaks of its layout.
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if acts_on_a_terminal(c) {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            escaped.push(c);
+        }
+    }
+    Ok(escaped)
+}
+
+/// `data` as YAML, harmless on a terminal. In plain style YAML has no escapes: where one is needed, it is
+/// written in the style of JSON, which is YAML too.
+///
+/// # Errors
+/// Where it can't be written so.
+pub(crate) fn yaml(data: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_saphyr::to_string(data).map_err(|error| unprintable(&error))?;
+    if text.chars().any(acts_on_a_terminal) {
+        return json(data);
+    }
+    Ok(text.trim_end().to_owned())
+}
+
+fn acts_on_a_terminal(c: char) -> bool {
+    c != '\n' && is_unprintable(c)
+}
+
+fn unprintable(error: &dyn std::fmt::Display) -> Failure {
+    Failure::input(format!("the result can't be printed: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_data_acts_on_a_terminal_and_nothing_of_it_is_lost() {
+        let text =
+            "a\x1b[2Jb\r\nc\u{7f}\u{85}\u{9b}31me\u{202e}f\u{2066}\u{feff}g\u{fffb} grün ✓ 🛠";
+        let data = serde_json::json!({text: [text, {"plain": "text"}]});
+        for printed in [json(&data), yaml(&data)] {
+            let printed = printed.expect("it can be printed");
+            assert!(!printed.chars().any(acts_on_a_terminal), "{printed:?}");
+            assert!(printed.contains("grün ✓ 🛠"), "{printed}");
+            let read: serde_json::Value = serde_saphyr::from_str(&printed).expect("YAML");
+            assert_eq!(read, data);
+        }
+        let printed = json(&data).expect("it can be printed");
+        let read: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+        assert_eq!(read, data);
+        assert_eq!(
+            yaml(&serde_json::json!({"plain": "text"})).expect("it can be printed"),
+            "plain: text"
+        );
+    }
+}

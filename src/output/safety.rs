@@ -1,0 +1,236 @@
+//! Reports on what a deletion gives up: lines for people, data for programs.
+
+use pod_safety::checks::{Level, Verdict};
+use pod_safety::constants::POD_GC;
+use pod_safety::report::{Report, Target};
+use pod_safety::words::few;
+use serde::Serialize;
+
+use super::item::API_VERSION;
+use super::print;
+use super::wrap::hanging;
+use crate::error::Failure;
+use crate::output::format::Format;
+use crate::text::escape;
+use crate::words::time::length;
+
+/// What became of a target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "outcome")]
+pub(crate) enum Outcome {
+    /// It is gone.
+    Deleted,
+    /// Somebody else's deletion was first.
+    WasGone,
+    /// It was a dry run.
+    WouldBeDeleted,
+    /// It is gone, and the replacement that is promised did not come in time.
+    Unreplaced,
+    /// It was deleted; what came then could not be read.
+    Unseen { error: String },
+    /// It was deleted; what came then was not looked at any more, as somebody interrupted it.
+    Unwatched,
+    /// The request got no answer: it may have taken effect, or may yet.
+    Unknown { error: String },
+    /// The object remains for its finalizers.
+    Held { finalizers: Vec<String> },
+    /// The object remained for its finalizers before; nothing was done.
+    StillHeld { finalizers: Vec<String> },
+    /// Another one is there in its place.
+    Replaced {
+        name: String,
+        uid: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        node: Option<String>,
+    },
+}
+
+impl Outcome {
+    /// What stands behind the name of `target`.
+    pub(crate) fn words(&self, target: &Target) -> String {
+        let done = "force-deleted";
+        let is_node = target.kind == "node";
+        match self {
+            Self::WasGone => "was gone already".to_owned(),
+            Self::Deleted if is_node => format!(
+                "{done}: its maintenance lease goes with it, and its pods within about {}",
+                length(POD_GC)
+            ),
+            Self::Deleted | Self::WouldBeDeleted => done.to_owned(),
+            Self::Unreplaced => format!("{done}, and not replaced yet"),
+            Self::Unseen { error } => {
+                format!("{done}; what became of it is not known: {}", escape(error))
+            }
+            Self::Unwatched => format!("{done}; what became of it was not looked at any more"),
+            Self::Unknown { error } => {
+                format!("may have been {done}, or may yet be: {}", escape(error))
+            }
+            Self::Held { finalizers } if is_node => format!(
+                "is marked for deletion, and held by {}: its pods stay until it goes",
+                held_by(finalizers)
+            ),
+            Self::Held { finalizers } => format!("{done}, and held by {}", held_by(finalizers)),
+            Self::StillHeld { finalizers } => {
+                let freed = if is_node {
+                    "it goes"
+                } else {
+                    "its name is free"
+                };
+                format!(
+                    "is deleted already, but for {}: {freed} once the controller behind that removes it",
+                    held_by(finalizers)
+                )
+            }
+            Self::Replaced { name, node, .. } => {
+                let node = match node {
+                    Some(node) => format!("on node/{}", escape(node)),
+                    None => "that has no node yet".to_owned(),
+                };
+                match *name == target.name {
+                    true => format!("{done}, and replaced by a pod {node}"),
+                    false => format!("{done}; a replacement is pod/{} {node}", escape(name)),
+                }
+            }
+        }
+    }
+}
+
+fn held_by(finalizers: &[String]) -> String {
+    format!("finalizer {}", escape(&few(finalizers)))
+}
+
+/// Which lines of reports are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lines {
+    /// All of them.
+    All,
+    /// All of the first report; of the others those that are not ok.
+    Brief,
+    /// Those that are not ok, and only the reports that have any.
+    NotOk,
+}
+
+impl Lines {
+    fn shows(self, verdict: &Verdict, index: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::Brief => index == 0 || verdict.level != Level::Ok,
+            Self::NotOk => verdict.level != Level::Ok,
+        }
+    }
+}
+
+/// Lines of the reports, of at most `columns`.
+pub(crate) fn text(reports: &[Report], shown: Lines, columns: Option<usize>) -> String {
+    let width = reports
+        .iter()
+        .flat_map(|report| &report.checks)
+        .map(|verdict| verdict.id.len())
+        .max();
+    let mut lines = Vec::new();
+    for (index, report) in reports.iter().enumerate() {
+        let checks = report.checks.iter();
+        let checks = checks.filter(|verdict| shown.shows(verdict, index));
+        let checks: Vec<String> = checks
+            .map(|verdict| line(verdict, width.unwrap_or(0), columns))
+            .collect();
+        if checks.is_empty() && shown == Lines::NotOk {
+            continue;
+        }
+        lines.push(heading(&report.target));
+        if checks.is_empty() {
+            lines.push("  ok".to_owned());
+        }
+        lines.extend(checks);
+    }
+    lines.join("\n")
+}
+
+fn heading(target: &Target) -> String {
+    let namespace = target
+        .namespace
+        .as_ref()
+        .map(|namespace| format!(" in namespace {namespace}"))
+        .unwrap_or_default();
+    let node = match (target.kind, &target.node) {
+        (_, Some(node)) => format!(" on node/{node}"),
+        ("pod", None) => ", which has no node".to_owned(),
+        _ => String::new(),
+    };
+    escape(&format!("{target}{namespace}{node}"))
+}
+
+fn line(verdict: &Verdict, width: usize, columns: Option<usize>) -> String {
+    let level = match verdict.level {
+        Level::Ok => "ok",
+        Level::Warn => "WARN",
+        Level::Unknown => "UNKNOWN",
+        Level::Confirm => "CONFIRM",
+        Level::Refuse => "REFUSE",
+    };
+    let way_out = match verdict.level {
+        Level::Refuse if verdict.is_final => " (no override)".to_owned(),
+        Level::Refuse => format!(" (--override={})", verdict.id),
+        _ => String::new(),
+    };
+    let (id, words) = (verdict.id, escape(&verdict.words));
+    hanging(
+        &format!("  {level:<7}  {id:<width$}  "),
+        &format!("{words}{way_out}"),
+        columns,
+    )
+}
+
+/// A report with what became of its target.
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(flatten)]
+    outcome: Option<&'a Outcome>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    /// The flag that gives up what the reports show, and nothing else.
+    confirm: &'a str,
+    items: Vec<Row<'a>>,
+}
+
+/// The reports and what became of their targets, for programs; `None` where they are for people.
+///
+/// # Errors
+/// Where they can't be written in that form.
+pub(crate) fn data(
+    reports: &[&Report],
+    outcomes: &[(&Target, &Outcome)],
+    confirm: &str,
+    format: Format,
+) -> Result<Option<String>, Failure> {
+    let outcome = |target: &Target| {
+        let of = outcomes
+            .iter()
+            .find(|(one, _)| (one.kind, &one.uid) == (target.kind, &target.uid));
+        of.map(|(_, outcome)| *outcome)
+    };
+    let data = Data {
+        api_version: API_VERSION,
+        kind: "ForceDeletion",
+        confirm,
+        items: reports
+            .iter()
+            .map(|&report| Row {
+                outcome: outcome(&report.target),
+                report,
+            })
+            .collect(),
+    };
+    Ok(match format {
+        Format::Json => Some(print::json(&data)?),
+        Format::Yaml => Some(print::yaml(&data)?),
+        Format::Text | Format::Wide | Format::Name | Format::Token => None,
+    })
+}

@@ -1,0 +1,265 @@
+//! Nodes and their locks as a table for people, as `kubectl get` prints one.
+
+mod table;
+#[cfg(test)]
+mod tests;
+
+use chrono::{DateTime, Utc};
+use maintenance_lease::protocol::{Instant, Now, State};
+use maintenance_lease::{NodeLease, Sight};
+use pod_safety::node::Health;
+
+pub(crate) use self::table::Table;
+use crate::text::escape;
+use crate::words::fencing_marks::Marks;
+use crate::words::health;
+use crate::words::holder::of_node;
+use crate::words::time::remaining;
+use crate::words::time::span;
+
+/// A node and what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    pub(crate) node: &'a str,
+    /// `None`: there is no Lease.
+    pub(crate) lease: Option<&'a NodeLease>,
+    pub(crate) row: &'a Sight,
+    pub(crate) heartbeat: Heartbeat,
+    /// `None`: no more is known than the row says.
+    pub(crate) health: Option<&'a Health>,
+    /// What stands on the Node; `None`: it was not looked at.
+    pub(crate) marks: Option<&'a Marks>,
+}
+
+/// When a node's kubelet last renewed its heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heartbeat {
+    At(Instant),
+    /// It has none.
+    Missing,
+    /// It may not be read, or nobody asked.
+    Unknown,
+}
+
+/// A state as people read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Label {
+    Free,
+    Held,
+    Expired,
+    Hold,
+    HoldOverdue,
+}
+
+impl Label {
+    pub(crate) fn of(lease: Option<&NodeLease>, now: Now) -> Self {
+        let Some(lease) = lease else {
+            return Self::Free;
+        };
+        match lease.state(now) {
+            State::Free => Self::Free,
+            State::Held { .. } => Self::Held,
+            State::Expired { .. } => Self::Expired,
+            State::AdminHold => match lease.hold_until() {
+                Some(until) if now.earliest > Instant::from(until) => Self::HoldOverdue,
+                _ => Self::Hold,
+            },
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Free => "Free",
+            Self::Held => "Held",
+            Self::Expired => "Expired",
+            Self::Hold => "Hold",
+            Self::HoldOverdue => "Hold overdue",
+        }
+    }
+
+    /// Its time is over.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Self::Expired | Self::HoldOverdue)
+    }
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Node,
+    State,
+    Holder,
+    Reason,
+    Age,
+    Left,
+    Status,
+    Heartbeat,
+    Acquired,
+    Renewed,
+    Transitions,
+    LastHolder,
+    LastReason,
+    Fencing,
+}
+
+impl Column {
+    fn header(self) -> &'static str {
+        match self {
+            Self::Node => "NODE",
+            Self::State => "STATE",
+            Self::Holder => "HOLDER",
+            Self::Reason => "REASON",
+            Self::Age => "AGE",
+            Self::Left => "LEFT",
+            Self::Status => "STATUS",
+            Self::Heartbeat => "HEARTBEAT",
+            Self::Acquired => "ACQUIRED",
+            Self::Renewed => "RENEWED",
+            Self::Transitions => "TRANSITIONS",
+            Self::LastHolder => "LAST HOLDER",
+            Self::LastReason => "LAST REASON",
+            Self::Fencing => "FENCING",
+        }
+    }
+
+    /// Whether it tells of something that nobody may overlook.
+    fn alarms(self, view: &View<'_>) -> bool {
+        self == Self::Status && matches!(view.health, Some(Health::MisFenced { .. }))
+    }
+
+    fn cell(self, view: &View<'_>, now: Now) -> String {
+        let held = view.lease.filter(|lease| lease.holder().is_some());
+        match self {
+            Self::Node => escape(view.node),
+            Self::State => Label::of(view.lease, now).word().to_owned(),
+            Self::Holder => held.and_then(NodeLease::holder).map_or_else(none, of_node),
+            Self::Reason => text(held.and_then(NodeLease::reason)),
+            Self::Age => match held {
+                None => none(),
+                Some(lease) => lease.acquired().map_or_else(unknown, |acquired| {
+                    span(now.latest - Instant::from(acquired))
+                }),
+            },
+            Self::Left => view.lease.map_or_else(none, |lease| left(lease, now)),
+            Self::Status => match view.row {
+                Sight::Row(row) => health::status(row, view.health, now),
+                Sight::Missing => health::words(&Health::Gone, now),
+                Sight::Forbidden | Sight::Unread => unknown(),
+            },
+            Self::Heartbeat => match view.heartbeat {
+                Heartbeat::At(Instant::UNREADABLE) => unreadable(),
+                Heartbeat::At(instant) => span(now.latest - instant),
+                Heartbeat::Missing => none(),
+                Heartbeat::Unknown => unknown(),
+            },
+            Self::Acquired => date(held, NodeLease::acquired),
+            Self::Renewed => date(held, NodeLease::renewed),
+            Self::Transitions => view
+                .lease
+                .map_or_else(none, |lease| lease.transitions().to_string()),
+            Self::LastHolder => view
+                .lease
+                .and_then(NodeLease::last_holder)
+                .filter(|last| !last.is_empty())
+                .map_or_else(none, of_node),
+            Self::LastReason => text(view.lease.and_then(last_reason)),
+            Self::Fencing => match (view.marks, view.health) {
+                (Some(marks), _) => marks.words(now).unwrap_or_else(none),
+                (None, Some(_)) => none(),
+                (None, None) => unknown(),
+            },
+        }
+    }
+}
+
+pub(super) fn none() -> String {
+    "<none>".to_owned()
+}
+
+pub(super) fn unknown() -> String {
+    "<unknown>".to_owned()
+}
+
+pub(super) fn unreadable() -> String {
+    "<unreadable>".to_owned()
+}
+
+pub(super) fn text(text: Option<&str>) -> String {
+    match text {
+        None | Some("") => none(),
+        Some(text) => escape(text),
+    }
+}
+
+/// Why a Lease that is free was held, or what was left for whoever looks next when it was released.
+pub(crate) fn last_reason(lease: &NodeLease) -> Option<&str> {
+    lease.reason().filter(|_| lease.holder().is_none())
+}
+
+fn date(lease: Option<&NodeLease>, time: impl Fn(&NodeLease) -> Option<DateTime<Utc>>) -> String {
+    match lease {
+        None => none(),
+        Some(lease) => time(lease).map_or_else(unknown, |time| {
+            time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+        }),
+    }
+}
+
+/// How much time is left, or how long it has been over; and what is odd about that.
+fn left(lease: &NodeLease, now: Now) -> String {
+    let until = match lease.state(now) {
+        State::Free if lease.is_deleting() => return "being deleted".to_owned(),
+        State::Free => return none(),
+        State::Held { until } => Some(until),
+        State::Expired { since } => since,
+        State::AdminHold => match lease.hold_until() {
+            Some(until) => Some(Instant::from(until)),
+            None => return none(),
+        },
+    };
+    let mut words = match until {
+        None => unknown(),
+        Some(Instant::UNREADABLE) => return unreadable(),
+        Some(until) if Label::of(Some(lease), now).is_over() => {
+            format!("{} ago", span(now.earliest - until))
+        }
+        Some(until) => remaining(until - now.earliest),
+    };
+    let flags = lease.flags(now);
+    if lease.is_deleting() {
+        words.push_str(" (being deleted)");
+    } else if flags.clock_ahead {
+        words.push_str(" (clock ahead)");
+    } else if flags.overlong {
+        words.push_str(" (overlong)");
+    }
+    words
+}
+
+/// How many nodes are in which state, such as `12 nodes: 9 free, 2 held, 1 on hold`.
+pub(crate) fn summary(views: &[View<'_>], now: Now) -> String {
+    let count = |label: Label| {
+        views
+            .iter()
+            .filter(|view| Label::of(view.lease, now) == label)
+            .count()
+    };
+    let overdue = count(Label::HoldOverdue);
+    let on_hold = match overdue {
+        0 => "on hold".to_owned(),
+        _ => format!("on hold ({overdue} overdue)"),
+    };
+    let parts: Vec<String> = [
+        (count(Label::Free), "free"),
+        (count(Label::Held), "held"),
+        (count(Label::Expired), "expired"),
+        (count(Label::Hold) + overdue, &on_hold),
+    ]
+    .into_iter()
+    .filter(|&(count, _)| count > 0)
+    .map(|(count, word)| format!("{count} {word}"))
+    .collect();
+    let nodes = views.len();
+    let s = if nodes == 1 { "" } else { "s" };
+    format!("{nodes} node{s}: {}", parts.join(", "))
+}

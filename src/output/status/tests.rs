@@ -1,0 +1,392 @@
+//! The table as it is printed.
+
+use std::collections::HashMap;
+
+use insta::assert_snapshot;
+use maintenance_lease::protocol::Span;
+use maintenance_lease::{Maintenance, NodeRow};
+use pod_safety::fencing::Record;
+use sandbox::Sandbox;
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
+
+use crate::output::status::*;
+
+/// 2026-03-01T12:00:00Z
+fn noon() -> Now {
+    Now::at(Instant::from_micros(1_772_366_400_000_000))
+}
+
+fn row(status: &str) -> Sight {
+    Sight::Row(NodeRow {
+        name: String::new(),
+        status: status.to_owned(),
+        uid: String::new(),
+        deleting: false,
+    })
+}
+
+/// Leases as a server stores them, by node.
+async fn leases(specs: &[(&str, Value, Value)]) -> HashMap<String, NodeLease> {
+    let sandbox = Sandbox::new();
+    for (node, annotations, spec) in specs {
+        sandbox.put(json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {
+                "name": node,
+                "namespace": maintenance_lease::NAMESPACE,
+                "annotations": annotations,
+            },
+            "spec": spec,
+        }));
+    }
+    let maintenance = Maintenance::new(sandbox.client(), "alice@bastion").expect("an identity");
+    maintenance.list().await.expect("a list")
+}
+
+/// One of each state, as of noon.
+async fn all_states() -> HashMap<String, NodeLease> {
+    let held = |holder: &str, renewed: &str, seconds: u32| {
+        json!({
+            "holderIdentity": holder,
+            "acquireTime": "2026-03-01T11:30:00.000000Z",
+            "renewTime": renewed,
+            "leaseDurationSeconds": seconds,
+            "leaseTransitions": 7,
+        })
+    };
+    let reason = |reason: &str| json!({"kubectl-maint.dev/reason": reason});
+    let until = |until: &str| {
+        json!({
+            "kubectl-maint.dev/reason": "bad disk",
+            "kubectl-maint.dev/hold-until": until,
+        })
+    };
+    leases(&[
+        (
+            "b-held",
+            reason("new kernel"),
+            held("alice@bastion", "2026-03-01T11:45:00.000000Z", 1800),
+        ),
+        (
+            "c-expired",
+            reason("drivers"),
+            held("bob@laptop", "2026-03-01T11:40:00.000000Z", 480),
+        ),
+        (
+            "d-hold",
+            until("2026-03-01T14:00:00Z"),
+            held(
+                "kubeadm:carol@desk",
+                "2026-03-01T11:30:00.000000Z",
+                2_147_483_647,
+            ),
+        ),
+        (
+            "e-overdue",
+            until("2026-03-01T11:55:00Z"),
+            held(
+                "kubeadm:carol@desk",
+                "2026-03-01T11:30:00.000000Z",
+                2_147_483_647,
+            ),
+        ),
+        (
+            "f-ahead",
+            json!({}),
+            held("dave@atomic", "2026-03-01T12:01:00.000000Z", 60),
+        ),
+        (
+            "g-overlong",
+            json!({}),
+            held("erin@script", "2026-03-01T11:30:00.000000Z", 86_400),
+        ),
+        (
+            "h-unreadable",
+            json!({}),
+            held("frank@year", "9999-12-31T23:59:59.000000Z", 60),
+        ),
+        ("i-no-times", json!({}), json!({"holderIdentity": "grace"})),
+        (
+            "j-odd-text",
+            reason("\u{1b}[31mred\nalert"),
+            held("\u{202e}mallory", "2026-03-01T12:00:00.000000Z", 60),
+        ),
+        (
+            "k-released",
+            json!({
+                "kubectl-maint.dev/last-holder": "kubeadm:bob@laptop",
+                "kubectl-maint.dev/reason": "all fine, rebooted",
+            }),
+            json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 3}),
+        ),
+    ])
+    .await
+}
+
+fn views<'a>(leases: &'a HashMap<String, NodeLease>, row: &'a Sight) -> Vec<View<'a>> {
+    let mut nodes: Vec<&str> = leases.keys().map(String::as_str).collect();
+    nodes.push("a-free");
+    nodes.sort_unstable();
+    nodes
+        .into_iter()
+        .map(|node| View {
+            node,
+            lease: leases.get(node),
+            row,
+            heartbeat: Heartbeat::At(noon().latest - Span::seconds(4)),
+            health: None,
+            marks: None,
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn every_state_reads_well() {
+    let leases = all_states().await;
+    let ready = row("Ready");
+    let views = views(&leases, &ready);
+    let mut table = Table::new(false, true, true, None);
+    assert_snapshot!(table.rows(&views, noon()), @r"
+    NODE           STATE          HOLDER            REASON                 AGE         LEFT               STATUS
+    a-free         Free           <none>            <none>                 <none>      <none>             Ready
+    b-held         Held           alice@bastion     new kernel             30m         15m                Ready
+    c-expired      Expired        bob@laptop        drivers                30m         12m ago            Ready
+    d-hold         Hold           carol@desk        bad disk               30m         120m               Ready
+    e-overdue      Hold overdue   carol@desk        bad disk               30m         5m ago             Ready
+    f-ahead        Held           dave@atomic       <none>                 30m         2m (clock ahead)   Ready
+    g-overlong     Held           erin@script       <none>                 30m         24h (overlong)     Ready
+    h-unreadable   Held           frank@year        <none>                 30m         <unreadable>       Ready
+    i-no-times     Expired        grace             <none>                 <unknown>   <unknown>          Ready
+    j-odd-text     Held           \u{202e}mallory   \u{1b}[31mred\nalert   30m         60s                Ready
+    k-released     Free           <none>            <none>                 <none>      <none>             Ready
+    ");
+    assert_snapshot!(summary(&views, noon()), @"11 nodes: 2 free, 5 held, 2 expired, 2 on hold (1 overdue)");
+}
+
+#[tokio::test]
+async fn wide_tells_more() {
+    let leases = all_states().await;
+    let missing = Sight::Missing;
+    let mut views = views(&leases, &missing);
+    views[0].heartbeat = Heartbeat::Unknown;
+    views[1].heartbeat = Heartbeat::Missing;
+    // Its row alone said that it is well: nobody looked for a record.
+    views[1].health = Some(&Health::Ready);
+    let marks = Marks {
+        record: Record::parse(
+            r#"{"who":"dave","when":"noon","how":{"poweredOff":"dark"},"nodeUid":"u"}"#,
+        ),
+        hook: None,
+    };
+    views[2].marks = Some(&marks);
+    let mut table = Table::new(true, true, true, None);
+    assert_snapshot!(table.rows(&[&views[..3], &views[10..]].concat(), noon()), @"
+    NODE         STATE     HOLDER          REASON       AGE      LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON          FENCING
+    a-free       Free      <none>          <none>       <none>   <none>    Gone     <unknown>   <none>                 <none>                 <none>        <none>        <none>               <unknown>
+    b-held       Held      alice@bastion   new kernel   30m      15m       Gone     <none>      2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             <none>        <none>               <none>
+    c-expired    Expired   bob@laptop      drivers      30m      12m ago   Gone     4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             <none>        <none>               by dave at noon, powered off: dark
+    k-released   Free      <none>          <none>       <none>   <none>    Gone     4s          <none>                 <none>                 3             bob@laptop    all fine, rebooted   <unknown>
+    ");
+}
+
+#[tokio::test]
+async fn without_the_nodes_their_columns_are_left_away() {
+    let leases = all_states().await;
+    let unread = Sight::Unread;
+    let views = views(&leases, &unread);
+    let mut table = Table::new(true, false, false, None);
+    assert_snapshot!(table.rows(&views[1..2], noon()), @"b-held   Held   alice@bastion   new kernel   30m   15m   2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7   <none>   <none>");
+}
+
+/// `holder` has `worker-1`, for a minute from noon on, because of `reason`.
+async fn held_by(holder: &str, reason: &str) -> HashMap<String, NodeLease> {
+    let spec = json!({
+        "holderIdentity": holder,
+        "acquireTime": "2026-03-01T11:30:00.000000Z",
+        "renewTime": "2026-03-01T12:00:00.000000Z",
+        "leaseDurationSeconds": 60,
+    });
+    let reason = json!({"kubectl-maint.dev/reason": reason});
+    leases(&[("worker-1", reason, spec)]).await
+}
+
+const LONG: &str = "new kernel, then the drivers, then a look at the disks";
+
+#[tokio::test]
+async fn a_terminal_cuts_reasons_then_holders_and_nothing_where_that_would_not_do() {
+    let ready = row("Ready");
+    let mut leases = held_by("alice@bastion.example", LONG).await;
+    let at = |leases: &HashMap<String, NodeLease>, fit| {
+        Table::new(false, true, true, fit).rows(&views(leases, &ready)[1..], noon())
+    };
+    assert!(at(&leases, None).contains(LONG), "a pipe gets all of it");
+    assert_snapshot!(at(&leases, Some(88)), @"
+    NODE       STATE   HOLDER                  REASON                    AGE   LEFT   STATUS
+    worker-1   Held    alice@bastion.example   new kernel, then the d…   30m   60s    Ready
+    ");
+    assert_snapshot!(at(&leases, Some(72)), @"
+    NODE       STATE   HOLDER               REASON       AGE   LEFT   STATUS
+    worker-1   Held    alice@bastion.exa…   new kerne…   30m   60s    Ready
+    ");
+    assert_snapshot!(at(&leases, Some(60)), @"
+    NODE       STATE   HOLDER       REASON   AGE   LEFT   STATUS
+    worker-1   Held    alice@bas…   new k…   30m   60s    Ready
+    ");
+    for fit in 61..100 {
+        let widest = at(&leases, Some(fit))
+            .lines()
+            .map(UnicodeWidthStr::width)
+            .max();
+        assert!(widest <= Some(fit), "{widest:?} in {fit}");
+    }
+    leases = held_by("alice@bastion", "新しいカーネルと新しいドライバー").await;
+    assert_snapshot!(at(&leases, Some(80)), @"
+    NODE       STATE   HOLDER          REASON                    AGE   LEFT   STATUS
+    worker-1   Held    alice@bastion   新しいカーネルと新しい…   30m   60s    Ready
+    ");
+    leases = held_by(&"x".repeat(900), LONG).await;
+    assert_snapshot!(at(&leases, Some(120)), @"
+    NODE       STATE   HOLDER                             REASON                                         AGE   LEFT   STATUS
+    worker-1   Held    xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…   new kernel, then the drivers, then a look a…   30m   60s    Ready
+    ");
+    assert!(
+        at(&leases, None).contains(&"x".repeat(900)),
+        "a pipe gets all of it"
+    );
+}
+
+#[tokio::test]
+async fn a_wide_table_is_whole_on_a_terminal_that_wraps_it_anyway() {
+    let leases = held_by("alice@bastion.example", LONG).await;
+    let ready = row("Ready");
+    let text = Table::new(true, true, true, Some(80)).rows(&views(&leases, &ready)[1..], noon());
+    assert!(
+        text.contains(&format!("   alice@bastion.example   {LONG}   ")),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn what_others_wrote_without_measure_is_whole_in_a_pipe_and_fills_no_other_row() {
+    let long = "x".repeat(100_000);
+    let cells = format!("   {long}\\n   {long}   ");
+    let leases = leases(&[(
+        "worker-1",
+        json!({"kubectl-maint.dev/reason": long}),
+        json!({"holderIdentity": format!("{long}\n")}),
+    )])
+    .await;
+    let unread = Sight::Unread;
+    let lengths = |fit| {
+        let text = Table::new(true, false, true, fit).rows(&views(&leases, &unread), noon());
+        let lengths: Vec<usize> = text.lines().map(str::len).collect();
+        (lengths, text.contains(&cells))
+    };
+    let (piped, is_whole) = lengths(None);
+    assert!(is_whole, "{piped:?} bytes");
+    let (shown, is_whole) = lengths(Some(300));
+    assert!(!is_whole, "{shown:?} bytes");
+    for lengths in [&piped[..], &shown] {
+        assert_eq!(lengths.len(), 3, "no cell is wrapped");
+    }
+    for length in piped[..2].iter().chain(&shown) {
+        assert!(*length < 4096, "{piped:?} and {shown:?} bytes");
+    }
+}
+
+#[tokio::test]
+async fn a_holder_that_looks_like_nobody_is_quoted() {
+    let ready = row("Ready");
+    let mut held = held_by("  ", "disk").await;
+    let hold = json!({"holderIdentity": "kubeadm: "});
+    let last = json!({"kubectl-maint.dev/last-holder": "\u{a0}"});
+    let more = [("worker-2", json!({}), hold), ("worker-3", last, json!({}))];
+    held.extend(leases(&more).await);
+    let text = Table::new(true, true, true, None).rows(&views(&held, &ready)[1..], noon());
+    assert_snapshot!(text, @r#"
+    NODE       STATE   HOLDER   REASON   AGE         LEFT     STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
+    worker-1   Held    "  "     disk     30m         60s      Ready    4s          2026-03-01T11:30:00Z   2026-03-01T12:00:00Z   0             <none>        <none>        <unknown>
+    worker-2   Hold    " "      <none>   <unknown>   <none>   Ready    4s          <unknown>              <unknown>              0             <none>        <none>        <unknown>
+    worker-3   Free    <none>   <none>   <none>      <none>   Ready    4s          <none>                 <none>                 0             " "           <none>        <unknown>
+    "#);
+}
+
+#[tokio::test]
+async fn rows_that_come_later_stand_under_the_same_headers() {
+    let leases = all_states().await;
+    let ready = row("Ready");
+    let mut views = views(&leases, &ready);
+    for view in &mut views {
+        view.node = "worker-1";
+    }
+    let status = |line: &str| line.find("STATUS").or_else(|| line.find("Ready"));
+    for fit in [None, Some(80), Some(200)] {
+        let mut table = Table::new(false, true, true, fit).for_rows_to_come();
+        let first = table.rows(&views[..1], noon());
+        let later = table.rows(&views[1..4], noon());
+        assert_eq!(later.lines().count(), 3, "no headers again");
+        let columns: Vec<_> = first.lines().chain(later.lines()).map(status).collect();
+        assert_eq!(columns, vec![columns[0]; 5], "{first}\n{later}");
+    }
+}
+
+/// Tables as on a terminal of 80 columns, all at once or piece by piece.
+async fn at_80(held: bool) -> [String; 2] {
+    let leases = match held {
+        true => held_by("alice@bastion", "new kernel").await,
+        false => HashMap::new(),
+    };
+    let (ready, cordoned) = (row("Ready"), row("Ready,SchedulingDisabled"));
+    let free = HashMap::new();
+    let first = View {
+        node: "control-plane-1",
+        ..views(&free, &ready)[0]
+    };
+    let second = View {
+        node: "worker-1",
+        ..views(&leases, &cordoned)[usize::from(held)]
+    };
+    [false, true].map(|piecewise| {
+        let mut table = Table::new(false, true, true, Some(80));
+        if piecewise {
+            table = table.for_rows_to_come();
+        }
+        table.rows(&[first, second], noon())
+    })
+}
+
+#[tokio::test]
+async fn a_reason_outlasts_the_status_and_following_has_the_columns_of_looking_once() {
+    let [once, _] = at_80(true).await;
+    assert_snapshot!(once, @"
+    NODE              STATE   HOLDER         REASON     AGE      LEFT     STATUS
+    control-plane-1   Free    <none>         <none>     <none>   <none>   Ready
+    worker-1          Held    alice@basti…   new ker…   30m      60s      Ready,Sch…
+    ");
+    let [once, followed] = at_80(false).await;
+    assert_eq!(once, followed);
+    assert_snapshot!(once, @"
+    NODE              STATE   HOLDER   REASON   AGE      LEFT     STATUS
+    control-plane-1   Free    <none>   <none>   <none>   <none>   Ready
+    worker-1          Free    <none>   <none>   <none>   <none>   Ready,SchedulingD…
+    ");
+}
+
+#[tokio::test]
+async fn a_row_that_comes_later_is_cut_to_the_terminal() {
+    let free = HashMap::new();
+    let held = held_by("alice@bastion.example", LONG).await;
+    let ready = row("Ready");
+    let mut table = Table::new(false, true, true, Some(84)).for_rows_to_come();
+    let mut before = views(&free, &ready);
+    before[0].node = "worker-1";
+    let first = table.rows(&before, noon());
+    let later = table.rows(&views(&held, &ready)[1..], noon());
+    assert_snapshot!(format!("{first}\n{later}"), @"
+    NODE       STATE     HOLDER                 REASON       AGE      LEFT      STATUS
+    worker-1   Free      <none>                 <none>       <none>   <none>    Ready
+    worker-1   Held      alice@bastion.examp…   new kerne…   30m      60s       Ready
+    ");
+}

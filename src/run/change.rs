@@ -1,0 +1,349 @@
+//! What all verbs that change locks have in common: from the nodes that were meant to results, told
+//! in the order in which the nodes went in.
+
+use std::time::Duration;
+
+use maintenance_lease::{Change, Done, Error, NodeEvent, NodeLease, Sight};
+
+use super::confirm::{self, Confirmed};
+use super::events;
+use super::parallel::{self, Course};
+use super::problems::Problems;
+use super::side_effects::Asides;
+use super::targets::{self, Target, Targets};
+use crate::args::change::ChangingArgs;
+use crate::args::nodes::Selection;
+use crate::args::write::DryRunMode;
+use crate::error::{Failure, Fate, Verb};
+use crate::exit::Code;
+use crate::output::format::Format;
+use crate::output::item::Item;
+use crate::output::print;
+use crate::run::session::{Session, Start};
+use crate::words::change::{self, Telling};
+use crate::words::program::Program;
+use crate::words::verb::Outcomes;
+
+/// A verb at work.
+pub(crate) struct Work<'a> {
+    pub(crate) session: Session<'a>,
+    pub(crate) args: &'a ChangingArgs,
+    pub(crate) verb: Verb,
+}
+
+impl<'a> Work<'a> {
+    /// Opens a session for `verb`. Sends nothing.
+    ///
+    /// # Errors
+    /// Where there is no way to the API server, or the caller can't be a holder.
+    pub(crate) async fn begin(
+        start: &Start<'a>,
+        args: &'a ChangingArgs,
+        verb: Verb,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            session: start.writing(&args.write).await?,
+            args,
+            verb,
+        })
+    }
+
+    /// The nodes that `selection` means, confirmed where they are many.
+    ///
+    /// # Errors
+    /// Where they can't be found, or are not meant.
+    pub(crate) async fn targets(
+        &self,
+        selection: &Selection,
+        with_nodes: bool,
+    ) -> Result<Targets, Failure> {
+        let finding = targets::find(
+            &self.session,
+            selection.clone(),
+            with_nodes,
+            self.verb,
+            self.args.nodes.parallel,
+        );
+        let found = parallel::or_interrupted(finding).await;
+        let targets = self.told(found)?;
+        confirm::many_nodes(&self.session, self.args, self.verb, selection, &targets).await?;
+        Ok(targets)
+    }
+
+    /// Reads what was not read yet, for verbs that have to look before they ask.
+    ///
+    /// # Errors
+    /// Where something can't be read.
+    pub(crate) async fn look(
+        &self,
+        targets: Targets,
+        with_nodes: bool,
+    ) -> Result<Targets, Failure> {
+        let looking = targets::look(&self.session, targets, with_nodes, self.args.nodes.parallel);
+        self.told(parallel::or_interrupted(looking).await)
+    }
+
+    /// Asks before the locks of others in `targets` are broken, and returns what it showed.
+    ///
+    /// # Errors
+    /// Where the answer is no, or nobody can be asked.
+    pub(crate) async fn confirm_breaking(&self, targets: &Targets) -> Result<Confirmed, Failure> {
+        confirm::breaking(&self.session, self.args, self.verb, targets).await
+    }
+
+    /// Works on each of `targets`, tells the results and returns the code.
+    pub(crate) async fn each<F>(
+        &self,
+        targets: Targets,
+        mut report: Report<'_>,
+        work: impl Fn(Target) -> F,
+    ) -> Result<Code, Failure>
+    where
+        F: Future<Output = Result<Change, Failure>>,
+    {
+        let parallel = self.args.nodes.parallel;
+        let single = targets.single;
+        let may_land = |node: &str| self.session.locks.has_open_write(node);
+        let course = parallel::in_order(targets.nodes, parallel, work, may_land, |node, result| {
+            report.add(node, result);
+        })
+        .await;
+        if course == Course::Interrupted {
+            report.interrupted();
+        }
+        report.end(single).await
+    }
+
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.args.write.dry_run != DryRunMode::None
+    }
+
+    /// Tells a problem that ends the work, in the words of this session.
+    fn told<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        result.map_err(|failure| {
+            let problems = Problems::changing(&self.session, self.verb);
+            problems.tell(&failure);
+            Failure::Reported(Code::of(&failure, Some(self.verb)))
+        })
+    }
+}
+
+/// Tells a node that nobody ever locked from one that does not exist.
+///
+/// # Errors
+/// Where it does not exist, or can't be asked about.
+pub(crate) async fn must_exist(session: &Session<'_>, node: &str) -> Result<(), Failure> {
+    match session.locks.see_node(node).await? {
+        Sight::Missing => Err(Error::NodeNotFound(node.to_owned()).into()),
+        _ => Ok(()),
+    }
+}
+
+/// What comes next for nodes, so many and as a command names them, where the program did what it was asked to.
+pub(crate) type Then = fn(&Program, nodes: &str, count: usize) -> String;
+
+/// What became of the nodes, told as it comes.
+pub(crate) struct Report<'a> {
+    work: &'a Work<'a>,
+    problems: Problems<'a>,
+    /// The locks of others that are meant to be broken.
+    confirmed: Option<&'a Confirmed>,
+    /// Why a lock of another is broken, in the caller's words.
+    because: Option<&'a str>,
+    /// What comes next, where something began or goes on.
+    then: Option<Then>,
+    /// The nodes were not named.
+    unnamed: bool,
+    /// The length that was asked for.
+    duration: Option<Duration>,
+    goes_on: bool,
+    outcomes: Outcomes,
+    items: Vec<Item>,
+    asides: Asides,
+    events: Vec<NodeEvent>,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(work: &'a Work<'a>) -> Self {
+        Self {
+            work,
+            problems: Problems::changing(&work.session, work.verb),
+            confirmed: None,
+            because: None,
+            then: None,
+            unnamed: false,
+            duration: None,
+            goes_on: false,
+            outcomes: Outcomes::default(),
+            items: Vec::new(),
+            asides: Asides::default(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Says of `confirmed` that they were the locks of others.
+    pub(crate) fn breaking(mut self, confirmed: &'a Confirmed) -> Self {
+        self.confirmed = Some(confirmed);
+        self
+    }
+
+    /// Says why a lock of another is broken.
+    pub(crate) fn because(mut self, because: Option<&'a str>) -> Self {
+        self.because = because;
+        self
+    }
+
+    /// Says, after something began or goes on, what comes next.
+    pub(crate) fn then(mut self, then: Then) -> Self {
+        self.then = Some(then);
+        self
+    }
+
+    /// Says what is given back, where `selection` did not name it.
+    pub(crate) fn of(mut self, selection: &Selection) -> Self {
+        self.unnamed = *selection == Selection::Mine;
+        self
+    }
+
+    /// Says where a lock holds on for longer than this already.
+    pub(crate) fn asked_for(mut self, duration: Option<Duration>) -> Self {
+        self.duration = duration;
+        self
+    }
+
+    /// From here on speaks of `nodes` alone where it says how to try again.
+    pub(crate) fn again_for(&mut self, nodes: &[String]) {
+        let program = self.work.session.program.narrowed(nodes);
+        self.problems.again_as(program);
+    }
+
+    /// Tells what became of `node`.
+    pub(crate) fn add(&mut self, node: &str, result: Result<Change, Failure>) {
+        match result {
+            Ok(change) => self.succeeded(&change),
+            Err(failure) => {
+                let nodes = match failure.fate() {
+                    Fate::AsBefore => &mut self.outcomes.left,
+                    Fate::Kept => &mut self.outcomes.done,
+                    Fate::Open => &mut self.outcomes.open,
+                };
+                nodes.push(node.to_owned());
+                self.problems.tell(&failure);
+            }
+        }
+    }
+
+    fn succeeded(&mut self, change: &Change) {
+        let &Work {
+            ref session,
+            args,
+            verb,
+        } = self.work;
+        let terminal = session.terminal;
+        let now = session.locks.server_time().now();
+        self.outcomes.done.push(change.node.clone());
+        self.goes_on |= matches!(change.done, Done::Acquired | Done::Renewed);
+        self.asides.note(change);
+        let broken = self.is_broken(change);
+        if let Some(expired) = change::expired(change, now) {
+            terminal.warn(expired);
+        }
+        if is_for_people(args.output.format()) {
+            let telling = Telling {
+                now,
+                dry_run: args.write.dry_run,
+                broken,
+                unnamed: self.unnamed,
+                duration: self.duration,
+            };
+            terminal.result(change::line(change, telling));
+        }
+        if let Some(stays) = change::stays(change, self.duration, session.program) {
+            terminal.remark(stays);
+        }
+        self.items.push(Item::of_change(change, now));
+        if self.work.is_dry_run() {
+            return;
+        }
+        if let Some(warning) = change::still_acting(change, now).filter(|_| broken) {
+            terminal.warn(warning);
+        }
+        let caller = session.locks.identity();
+        let events = events::of(change, verb, caller, broken, self.because);
+        self.events.extend(events);
+    }
+
+    /// Whether it ended a lock of another that still stood.
+    fn is_broken(&self, change: &Change) -> bool {
+        let confirmed = self.confirmed.and_then(|leases| leases.get(&change.node));
+        let before = change.before.as_ref().and_then(NodeLease::holder);
+        let ended = matches!(change.done, Done::Released | Done::Acquired);
+        confirmed.is_some() && before.is_some() && ended
+    }
+
+    /// Notes a node that nothing was done to, for reasons that others brought.
+    pub(crate) fn left_alone(&mut self, node: String) {
+        self.outcomes.left.push(node);
+    }
+
+    /// Says that Ctrl-C came before the end.
+    pub(crate) fn interrupted(&mut self) {
+        if self.problems.any() {
+            self.problems.note(Code::INTERRUPTED);
+        } else {
+            self.problems.tell(&Failure::Interrupted);
+        }
+    }
+
+    /// Tells what remains to be said, leaves the Events, and returns the code; `single` where one
+    /// node was named.
+    ///
+    /// # Errors
+    /// Where the result can't be printed.
+    pub(crate) async fn end(self, single: bool) -> Result<Code, Failure> {
+        let &Work {
+            ref session,
+            args,
+            verb,
+        } = self.work;
+        let terminal = session.terminal;
+        self.asides.tell(terminal, args.write.dry_run.suffix());
+        if let Some(text) = print::items(self.items, single, args.output.format())? {
+            terminal.data(text);
+        }
+        let dry_run = self.work.is_dry_run();
+        let is_for_people = is_for_people(args.output.format());
+        if let Some(then) = self
+            .then
+            .filter(|_| self.goes_on && !dry_run && is_for_people)
+        {
+            terminal.remark(next(then, session.program, &self.outcomes));
+        }
+        if let Some(summary) = verb.summary(&self.outcomes, dry_run) {
+            terminal.remark(format!("{summary}{}", args.write.dry_run.suffix()));
+        }
+        parallel::exit_at_interrupt();
+        events::post(session, self.events).await;
+        Ok(self.problems.end().await)
+    }
+}
+
+/// What comes next for the nodes that the program was asked to work on, or for those of them that it got.
+fn next(then: Then, program: &Program, outcomes: &Outcomes) -> String {
+    let got = &outcomes.done;
+    let node = match &got[..] {
+        [node] => node,
+        _ => "NODE...",
+    };
+    if outcomes.left.is_empty() && outcomes.open.is_empty() {
+        then(program, program.asked().nodes(node), got.len())
+    } else {
+        let some = program.narrowed(got);
+        then(program, some.asked().nodes(node), got.len())
+    }
+}
+
+/// Words, as opposed to data for scripts.
+fn is_for_people(format: Format) -> bool {
+    matches!(format, Format::Text | Format::Wide)
+}

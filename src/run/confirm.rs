@@ -1,0 +1,199 @@
+//! Confirmations: what would be done, where, to whom, and the question.
+
+use std::collections::HashMap;
+
+use maintenance_lease::NodeLease;
+use maintenance_lease::protocol::identity::hold_identity;
+use maintenance_lease::protocol::{self, Caller, Instant, Names, Now, State, breaks};
+use pod_safety::fencing::is_of_fencing;
+
+use super::targets::Targets;
+use crate::args::change::ChangingArgs;
+use crate::args::nodes::Selection;
+use crate::args::write::DryRunMode;
+use crate::error::{Failure, Verb};
+use crate::run::session::Session;
+use crate::words::holder::person;
+use crate::words::refusal::{fenced, why};
+use crate::words::time::clock_and_utc;
+
+/// Holders that are shown one by one; of more, their number.
+const SHOWN: usize = 20;
+
+/// A selector may put so many nodes on hold unasked.
+const HELD_UNASKED: usize = 10;
+
+/// Asks before many nodes change: all of them, or more put on hold than a selector may have been
+/// meant for.
+///
+/// # Errors
+/// Where the answer is no, or nobody can be asked.
+pub(crate) async fn many_nodes(
+    session: &Session<'_>,
+    args: &ChangingArgs,
+    verb: Verb,
+    selection: &Selection,
+    targets: &Targets,
+) -> Result<(), Failure> {
+    let count = targets.nodes.len();
+    let nodes = match selection {
+        Selection::All => format!("all {}", nodes(count)),
+        Selection::Labelled(_) if verb == Verb::Hold && count > HELD_UNASKED => nodes(count),
+        _ => return Ok(()),
+    };
+    let verb = verb.name();
+    let facts = [format!("{}: {verb} {nodes}", session.place())];
+    let first = verb[..1].to_uppercase();
+    ask(
+        session,
+        args,
+        &facts,
+        &format!("{first}{} {nodes}?", &verb[1..]),
+    )
+    .await
+}
+
+/// The locks of others that somebody has looked at and wants broken, by node: those very
+/// acquisitions and no others.
+#[derive(Debug, Default)]
+pub(crate) struct Confirmed(HashMap<String, NodeLease>);
+
+impl Confirmed {
+    /// The Lease of `node` as it was shown; `None` where no other's lock was to be broken.
+    pub(crate) fn get(&self, node: &str) -> Option<&NodeLease> {
+        self.0.get(node)
+    }
+}
+
+/// Asks before the locks of others in `targets` are broken: shows who, since when, until when and
+/// why. What was shown is what it returns.
+///
+/// # Errors
+/// Where the answer is no, or nobody can be asked.
+pub(crate) async fn breaking(
+    session: &Session<'_>,
+    args: &ChangingArgs,
+    verb: Verb,
+    targets: &Targets,
+) -> Result<Confirmed, Failure> {
+    let now = session.locks.server_time().now();
+    let broken = broken(session.locks.identity(), verb, targets, now);
+    let question = match &broken[..] {
+        [] => return Ok(Confirmed::default()),
+        [lease] => verb.breaks_one(lease.node(), &person(lease)),
+        leases => verb.breaks_many(leases.len()),
+    };
+    let mut facts = vec![format!("{}: {}", session.place(), nodes(broken.len()))];
+    for lease in broken.iter().take(SHOWN) {
+        facts.push(fact(lease, now));
+        if is_of_fencing(lease, now) {
+            let to_end = fenced::to_end(lease.node(), session.program);
+            facts.push(format!("    {to_end}"));
+        }
+    }
+    if broken.len() > SHOWN {
+        facts.push(format!("  and {} more", broken.len() - SHOWN));
+    }
+    ask(session, args, &facts, &question).await?;
+    let by_node = |lease: &NodeLease| (lease.node().to_owned(), lease.clone());
+    Ok(Confirmed(broken.into_iter().map(by_node).collect()))
+}
+
+/// The Leases in `targets` that `verb` can end only as somebody else's.
+fn broken<'a>(identity: &str, verb: Verb, targets: &'a Targets, now: Now) -> Vec<&'a NodeLease> {
+    let mut names = Names::default();
+    let caller = Caller {
+        identity: names.id(identity),
+        hold_identity: names.id(&hold_identity(identity)),
+    };
+    let is_unhold = verb == Verb::Unhold;
+    let verb = match verb {
+        Verb::Release => protocol::Verb::ForceRelease,
+        Verb::Hold => protocol::Verb::Hold {
+            nonce: names.id("unsent"),
+            take_over: true,
+        },
+        Verb::Unhold => protocol::Verb::Unhold { another: true },
+        Verb::Acquire
+        | Verb::Renew
+        | Verb::With
+        | Verb::Verify
+        | Verb::Wait
+        | Verb::Fence
+        | Verb::Unfence => return Vec::new(),
+    };
+    targets
+        .leases()
+        .filter(|lease| breaks(verb, caller, &lease.reduced(&mut names), now))
+        // It is refused whatever somebody answers.
+        .filter(|lease| !(is_unhold && is_of_fencing(lease, now)))
+        .collect()
+}
+
+/// Who has a node, since when and until when, here and in UTC, and why.
+fn fact(lease: &NodeLease, now: Now) -> String {
+    let state = lease.state(now);
+    let at = |instant: Instant| clock_and_utc(instant, now.latest);
+    let is_of_fencing = is_of_fencing(lease, now);
+    let has = match state {
+        State::AdminHold if is_of_fencing => fenced::stands(lease),
+        State::AdminHold => "is on hold by",
+        State::Expired { .. } => "has an expired lease of",
+        State::Held { .. } | State::Free => "is held by",
+    };
+    let since = lease
+        .acquired()
+        .map(|acquired| format!(" since {}", at(acquired.into())))
+        .unwrap_or_default();
+    let until = match state {
+        State::Held { until } => format!(" until {}", at(until)),
+        State::Expired { since: Some(since) } => format!(", expired at {}", at(since)),
+        State::AdminHold if is_of_fencing => format!(" {}", fenced::UNTIL),
+        State::AdminHold => lease
+            .hold_until()
+            .map(|until| format!(", meant until {}", at(until.into())))
+            .unwrap_or_default(),
+        State::Expired { since: None } | State::Free => String::new(),
+    };
+    format!(
+        "  node/{} {has} {}{since}{until}{}",
+        lease.node(),
+        person(lease),
+        why(lease)
+    )
+}
+
+/// A dry run changes nothing, so that there is nothing to confirm: it says what would be asked.
+async fn ask(
+    session: &Session<'_>,
+    args: &ChangingArgs,
+    facts: &[String],
+    question: &str,
+) -> Result<(), Failure> {
+    let yes = args.yes;
+    if args.write.dry_run != DryRunMode::None {
+        if !yes {
+            session
+                .terminal
+                .remark(format!("without --dry-run it asks first: {question}"));
+        }
+        return Ok(());
+    }
+    if args.nodes.reads_stdin() && !yes {
+        for fact in facts {
+            session.terminal.raw_stderr(fact);
+        }
+        return Err(Failure::Unconfirmed(
+            "not confirmed: --nodes-from - leaves nothing to ask on".to_owned(),
+        ));
+    }
+    session.terminal.confirm(facts, question, yes).await
+}
+
+/// So many nodes.
+pub(crate) fn nodes(count: usize) -> String {
+    match count {
+        1 => "1 node".to_owned(),
+        count => format!("{count} nodes"),
+    }
+}

@@ -1,0 +1,182 @@
+//! The one hook of a run: announced on the Node before it begins, so that no other runs beside it, and
+//! taken back when it fails.
+
+use maintenance_lease::env::{Env as _, Machine};
+use maintenance_lease::protocol::{BootInstant, Now, SKEW_BUDGET, Span};
+use pod_safety::fencing::{Attempt, patch};
+
+use super::{Look, Site, Tries, Written, hook, hook_program, variables};
+use crate::args::hook::HookArgs;
+use crate::error::Failure;
+use crate::text::escape;
+use crate::words::fencing::{hook_at_work, hook_failed, hook_interrupted};
+
+/// What the announced end is behind the last moment of the hook: clocks may differ, and times on the
+/// Node are cut to seconds.
+const MARGIN: Span = Span::micros(SKEW_BUDGET.as_micros() + 1_000_000);
+
+/// The hook of a run.
+pub(crate) struct Hook<'a> {
+    site: &'a Site<'a>,
+    args: &'a HookArgs,
+    id: String,
+    /// Before its announcement was first sent: there its time begins.
+    begun: Option<(BootInstant, Now)>,
+}
+
+impl<'a> Hook<'a> {
+    /// The one that was typed, if any.
+    ///
+    /// # Errors
+    /// Where there is no such program, or it can't be executed.
+    pub(crate) fn new(site: &'a Site<'a>, args: &'a HookArgs) -> Result<Self, Failure> {
+        if let Some(program) = args.hook.first() {
+            hook_program::check(program, site.path)?;
+        }
+        let mut nonce = [0; 10];
+        Machine.random(&mut nonce);
+        Ok(Self {
+            site,
+            args,
+            id: nonce.iter().map(|byte| format!("{byte:02x}")).collect(),
+            begun: None,
+        })
+    }
+
+    /// None was typed.
+    pub(crate) fn is_none(&self) -> bool {
+        self.args.hook.is_empty()
+    }
+
+    /// Its program, without arguments.
+    pub(crate) fn program(&self) -> String {
+        let program = self.args.hook.first();
+        program.map_or_else(String::new, |program| {
+            program.to_string_lossy().into_owned()
+        })
+    }
+
+    /// The hook of another run that may be at work on the node.
+    pub(crate) fn other(&self, look: &Look) -> Option<Attempt> {
+        let attempt = look.evidence.attempt()?;
+        let bars = attempt.id != self.id && !self.args.resume && attempt.may_run(self.site.now());
+        bars.then_some(attempt)
+    }
+
+    /// Makes sure that no other is at work on the node.
+    ///
+    /// # Errors
+    /// That one may be.
+    pub(crate) fn check_alone(&self, look: &Look) -> Result<(), Failure> {
+        match self.other(look) {
+            Some(other) => Err(hook_at_work(
+                &self.site.node,
+                &other,
+                self.site.now().latest,
+                self.site.program(),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Announces and runs it, told of the node and its lock, and returns the end of what it printed.
+    /// `fencing` is the number of an acquisition that is this command's own. `None` where it was not run,
+    /// since the Node changed meanwhile: look again.
+    ///
+    /// # Errors
+    /// Where another may be at work, the lock may end before it does, it can't be run, or it fails.
+    pub(crate) async fn run(
+        &mut self,
+        look: &Look,
+        fencing: Option<u64>,
+        tries: &mut Tries,
+    ) -> Result<Option<String>, Failure> {
+        let site = self.site;
+        self.check_alone(look)?;
+        site.check_lasts(look.lease.as_ref(), self.args.hook_timeout)?;
+        let now = (Machine.boot(), site.now());
+        let (begun, since) = *self.begun.get_or_insert(now);
+        let is_there = look.evidence.attempt().is_some_and(|it| it.id == self.id);
+        if !is_there {
+            let announcement = self.announcement(since);
+            let patch = patch::announced(&look.evidence.raw, &announcement);
+            let written = site.patch(&patch).await?;
+            if written != Written::Yes {
+                tries.again(&site.node, written).await?;
+                return Ok(None);
+            }
+        }
+        if site.is_interrupted() {
+            return Err(Failure::Interrupted);
+        }
+        let command = supervisor::Command::new(self.args.hook.clone());
+        let command = variables::tell(command, look, fencing);
+        let terminal = site.session.terminal;
+        let ended = hook::run(terminal, command, begun, self.args.hook_timeout).await?;
+        if site.is_interrupted() || ended.is_interrupted {
+            return Err(hook_interrupted(&site.node, &ended.output));
+        }
+        match ended.failed {
+            Some(how) => Err(hook_failed(&site.node, &how, &ended.output)),
+            None => Ok(Some(ended.output)),
+        }
+    }
+
+    fn announcement(&self, since: Now) -> Attempt {
+        let limit = Span::from(self.args.hook_timeout + hook::GRACE);
+        Attempt {
+            id: self.id.clone(),
+            who: self.site.session.locks.identity().to_owned(),
+            program: self.program(),
+            since: since.latest,
+            until: since.latest + limit + MARGIN,
+        }
+    }
+
+    /// Takes the announcement back, if there is one: the hook has ended. Where that fails, it counts as
+    /// running until its time is over.
+    pub(crate) async fn withdraw(&self) {
+        if self.begun.is_none() {
+            return;
+        }
+        let site = self.site;
+        if let Err(failure) = site.or_soon(self.clear(&self.id)).await {
+            site.session.terminal.warn(format!(
+                "the hook's announcement stays on node/{}: {}; to run another at once: {}",
+                site.node,
+                escape(&failure.to_string()),
+                site.program().whole(&site.node, "--resume"),
+            ));
+        }
+    }
+
+    /// Takes back what is left of a hook that is known to have ended.
+    ///
+    /// # Errors
+    /// Where it may still run, the Node can't be read or written, or it was interrupted.
+    pub(crate) async fn clear_other(&self, look: &Look) -> Result<(), Failure> {
+        self.check_alone(look)?;
+        match look.evidence.attempt() {
+            Some(other) => self.site.or_soon(self.clear(&other.id)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the announcement of this id back, also where it was interrupted: nobody else would.
+    async fn clear(&self, id: &str) -> Result<(), Failure> {
+        let site = self.site;
+        let mut tries = Tries::default();
+        loop {
+            let Some(evidence) = site.reader.evidence(&site.node).await? else {
+                return Ok(());
+            };
+            if evidence.attempt().is_none_or(|it| it.id != id) {
+                return Ok(());
+            }
+            match site.patch(&patch::withdrawn(&evidence.raw)).await? {
+                Written::Yes => return Ok(()),
+                written => tries.again(&site.node, written).await?,
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Following a fenced node until Kubernetes has taken everything away from it.
+
+use std::time::Duration;
+
+use maintenance_lease::env::{Env as _, Machine};
+use pod_safety::fencing::Remains;
+use pod_safety::node::is_fresh;
+use pod_safety::taint::OutOfService;
+
+use super::{Patience, Site};
+use crate::error::Failure;
+use crate::text::escape;
+use crate::words::fencing;
+
+impl Site<'_> {
+    /// Waits up to `limit` until nothing is left of the node that will go, telling what is left
+    /// whenever that changes. Returns what is left then.
+    ///
+    /// # Errors
+    /// Where it can't be read to the end, the node is alive again, or it was interrupted.
+    pub(crate) async fn follow(
+        &self,
+        taint: &OutOfService,
+        limit: Duration,
+    ) -> Result<Remains, Failure> {
+        let terminal = self.session.terminal;
+        let mut patience = Patience::of(limit);
+        let mut is_unheard = false;
+        let mut told = Remains::default();
+        loop {
+            let looking = async || self.or_interrupted(self.remains(taint)).await;
+            let (remains, unheard) = patience.read(self, looking).await?;
+            if let Some(why) = unheard
+                && !is_unheard
+            {
+                terminal.warn(format!(
+                    "unknown whether node/{} is alive again: {}",
+                    self.node,
+                    escape(&why)
+                ));
+                is_unheard = true;
+            }
+            let is_told = remains.tolerating == told.tolerating && remains.staying == told.staying;
+            if !is_told && !remains.tolerating.is_empty() {
+                terminal.remark(fencing::tolerating(&remains));
+            }
+            if let Some(why) = &remains.unsure
+                && remains.unsure != told.unsure
+            {
+                terminal.warn(fencing::unsure(&self.node, why));
+            }
+            if remains.is_over() {
+                return Ok(remains);
+            }
+            if remains != told {
+                terminal.remark(fencing::left(&self.node, &remains));
+            }
+            if patience.rest().is_zero() {
+                return Ok(remains);
+            }
+            told = remains;
+            patience.pause(self).await?;
+        }
+    }
+
+    /// What is left, and why the heartbeat could not be read, if so.
+    async fn remains(&self, taint: &OutOfService) -> Result<(Remains, Option<String>), Failure> {
+        let begun = Machine.boot();
+        let (remains, heartbeat) = futures::join!(
+            self.reader.remains(&self.node, taint),
+            self.reader.heartbeat(&self.node)
+        );
+        let now = self.as_of(begun);
+        if let Ok(Some(heartbeat)) = &heartbeat
+            && is_fresh(Some(*heartbeat), now)
+        {
+            let refusal =
+                fencing::back_alive(&self.node, now.earliest - *heartbeat, self.program());
+            return Err(refusal);
+        }
+        Ok((remains?, heartbeat.err().map(|error| error.to_string())))
+    }
+
+    pub(crate) fn program(&self) -> &crate::words::program::Program {
+        self.session.program
+    }
+}

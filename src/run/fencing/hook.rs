@@ -1,0 +1,150 @@
+//! Runs a hook under the supervisor, so that nothing of it is left, whatever becomes of it or of us.
+
+use std::time::Duration;
+
+use maintenance_lease::protocol::{BootInstant, Span};
+use supervisor::{Command, Event, Exit, Limits, Over, Signal, Signals};
+use tokio::net::unix::pipe::Receiver;
+
+use crate::error::Failure;
+use crate::ui::Terminal;
+use crate::words::time::length;
+
+/// How long a hook and what it started have between TERM and KILL.
+pub(super) const GRACE: Duration = Duration::from_secs(10);
+
+/// How much of the end of its output is kept, in bytes.
+const KEPT: usize = 1024;
+
+/// How long its output may take to come to an end once all its processes have.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// How a hook ended.
+pub(super) struct Ended {
+    /// How it failed, behind "the hook".
+    pub(super) failed: Option<String>,
+    /// Somebody interrupted it: at a terminal, Ctrl-C is its own.
+    pub(super) is_interrupted: bool,
+    /// The end of what it printed.
+    pub(super) output: String,
+}
+
+/// Runs `command` until `limit` after `begun` at most, and passes on what it prints.
+///
+/// # Errors
+/// Where it can't be run.
+pub(super) async fn run(
+    terminal: &Terminal,
+    command: Command,
+    begun: BootInstant,
+    limit: Duration,
+) -> Result<Ended, Failure> {
+    let cannot = |error: std::io::Error| Failure::input(format!("the hook can't be run: {error}"));
+    let mut signals = Signals::new().map_err(cannot)?;
+    let (reader, writer) = std::io::pipe().map_err(cannot)?;
+    let mut output = Output {
+        pipe: Receiver::from_owned_fd(reader.into()).map_err(cannot)?,
+        terminal,
+        kept: Vec::new(),
+        is_over: false,
+    };
+    let mut running = command
+        .output(writer)
+        .grace(GRACE)
+        .start(limits(begun, limit))
+        .await
+        .map_err(|error| Failure::input(format!("the hook can't be run: {error}")))?;
+    let mut exit = None;
+    let mut is_late = false;
+    let over = loop {
+        tokio::select! {
+            biased;
+            signal = signals.next() => running.signal(signal),
+            event = running.next() => match event {
+                Ok(Event::Stopped(_)) => {
+                    running.suspend();
+                }
+                Ok(Event::OutOfTime) => is_late = true,
+                Ok(Event::Exited(how)) => exit = Some(how),
+                Ok(Event::Over(over)) => break Some(over),
+                Ok(_) => {}
+                Err(error) => {
+                    terminal.error(&format!("the hook can't be followed: {error}"));
+                    break None;
+                }
+            },
+            () = output.more(), if !output.is_over => {}
+        }
+    };
+    output.drain().await;
+    let left = over.as_ref().map_or(1, |over: &Over| over.unkillable);
+    if left > 0 {
+        terminal.warn("processes of the hook could not be ended and may still run");
+    }
+    // A shell says so of what it ran.
+    let interrupted = Exit::Signal(Signal::INT).code();
+    let is_interrupted = !is_late && exit.is_some_and(|exit| exit.code() == interrupted);
+    let failed = match exit {
+        _ if is_late => Some(format!("did not end within {}", length(Span::from(limit)))),
+        Some(Exit::Code(0)) => None,
+        Some(Exit::Code(code)) => Some(format!("ended with exit code {code}")),
+        Some(Exit::Signal(signal)) => Some(format!("was ended by {signal}")),
+        None => Some("ended, and it is not known how".to_owned()),
+    };
+    Ok(Ended {
+        failed,
+        is_interrupted,
+        output: output.end(),
+    })
+}
+
+fn limits(begun: BootInstant, limit: Duration) -> Limits {
+    let micros = |length: Duration| i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
+    let term_at = begun.as_micros().saturating_add(micros(limit));
+    Limits {
+        term_at,
+        kill_at: term_at.saturating_add(micros(GRACE)),
+    }
+}
+
+/// What a hook prints.
+struct Output<'a> {
+    pipe: Receiver,
+    terminal: &'a Terminal,
+    kept: Vec<u8>,
+    is_over: bool,
+}
+
+impl Output<'_> {
+    /// Waits until there is more, and passes it on. Nothing is lost where it is dropped.
+    async fn more(&mut self) {
+        let mut buffer = [0; 4096];
+        let ready = self.pipe.readable().await;
+        match ready.and_then(|()| self.pipe.try_read(&mut buffer)) {
+            Ok(0) => self.is_over = true,
+            Ok(count) => {
+                self.terminal.pass_on(&buffer[..count]);
+                self.kept.extend_from_slice(&buffer[..count]);
+                let surplus = self.kept.len().saturating_sub(KEPT);
+                self.kept.drain(..surplus);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => self.is_over = true,
+        }
+    }
+
+    async fn drain(&mut self) {
+        let draining = async {
+            while !self.is_over {
+                self.more().await;
+            }
+        };
+        // What could not be ended may keep it open.
+        let _ = tokio::time::timeout(DRAIN, draining).await;
+    }
+
+    /// The end of it, as text.
+    fn end(self) -> String {
+        String::from_utf8_lossy(&self.kept).trim().to_owned()
+    }
+}

@@ -1,0 +1,91 @@
+//! Whether a hook can be run, known before anything is written for it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use rustix::fs::{Access, access};
+
+use crate::error::Failure;
+use crate::exit::Code;
+use crate::text::escape;
+
+/// Where programs are where nothing is said of it.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// Makes sure that `program` is there to be run: a path, or a name that is looked up in `path`, the
+/// value of `PATH`.
+///
+/// # Errors
+/// Where there is no such program, or it can't be executed.
+pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), Failure> {
+    let is_path = program.as_bytes().contains(&b'/');
+    let directories = match is_path {
+        true => OsStr::new("."),
+        false => path.unwrap_or(OsStr::new(DEFAULT_PATH)),
+    };
+    let mut is_there = false;
+    for directory in std::env::split_paths(directories) {
+        let file = directory.join(program);
+        if is_executable(&file) {
+            return Ok(());
+        }
+        is_there |= file.exists();
+    }
+    let (what, code) = match is_there {
+        true => ("can't be executed", Code::NOT_EXECUTABLE),
+        false => ("was not found", Code::NOT_FOUND),
+    };
+    let program = escape(&program.to_string_lossy());
+    let message = format!("the hook {program} {what}: nothing was changed");
+    let hint = match is_path {
+        true => "give the path of an executable file",
+        false => "give its path, or one that PATH leads to",
+    };
+    Err(Failure::Hook {
+        message,
+        hint: hint.to_owned(),
+        code,
+    })
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.is_file() && access(file, Access::EXEC_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{File, Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_program_is_a_file_that_may_be_executed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |name: &str, mode| {
+            let path = directory.path().join(name);
+            File::create(&path).expect("a file");
+            set_permissions(&path, Permissions::from_mode(mode)).expect("permissions");
+        };
+        file("hook", 0o755);
+        file("text", 0o644);
+        std::fs::create_dir(directory.path().join("folder")).expect("a folder");
+        let paths = [Path::new("/nowhere"), directory.path()];
+        let path = std::env::join_paths(paths).expect("paths");
+        let code = |program: &OsStr| match check(program, Some(&path)) {
+            Ok(()) => Code::DONE,
+            Err(failure) => Code::of(&failure, None),
+        };
+        for (name, expected) in [
+            ("hook", Code::DONE),
+            ("text", Code::NOT_EXECUTABLE),
+            ("folder", Code::NOT_EXECUTABLE),
+            ("nope", Code::NOT_FOUND),
+        ] {
+            assert_eq!(code(name.as_ref()), expected, "{name}");
+            let path = directory.path().join(name);
+            assert_eq!(code(path.as_os_str()), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The lock under which a node is fenced and unfenced: the caller's own, or a hold for as long as it is
+//! fenced.
+
+use maintenance_lease::protocol::{Instant, Span, State};
+use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
+use pod_safety::fencing::hold::PURPOSE;
+use pod_safety::fencing::steps::Lock;
+
+use super::{Site, hook};
+use crate::commands::with::variables::is_held_by;
+use crate::error::Failure;
+use crate::run::side_effects::Asides;
+use crate::text::escape;
+use crate::words::fencing::{not_ended, not_held, too_short};
+
+/// With what the reason of a hold begins that fencing took, for people.
+const MARK: &str = "fencing: ";
+
+/// The longest reason of such a hold, in bytes; what is cut off stands in the record.
+const LONGEST_REASON: usize = 1000;
+
+impl Site<'_> {
+    /// Whose the node's lock is. It is the caller's by a lease that has not run out, by a hold, or by the
+    /// `with` that this runs under, for as long as that very acquisition stands.
+    pub(crate) fn lock(&self, lease: Option<&NodeLease>) -> Lock {
+        let now = self.now();
+        let standing =
+            |lease: &&NodeLease| matches!(lease.state(now), State::Held { .. } | State::AdminHold);
+        let Some(lease) = lease.filter(standing) else {
+            return Lock::Nobodys;
+        };
+        match self.is_of_outer(lease) || self.session.locks.is_own(lease) {
+            true => Lock::Callers,
+            false => Lock::Others,
+        }
+    }
+
+    /// When the lease ends by which the caller has the node; `None` where it is a hold, or not theirs.
+    pub(crate) fn lease_end(&self, lease: Option<&NodeLease>) -> Option<LeaseEnd> {
+        if self.lock(lease) != Lock::Callers {
+            return None;
+        }
+        let lease = lease?;
+        let State::Held { until } = lease.state(self.now()) else {
+            return None;
+        };
+        Some(match self.is_of_outer(lease) {
+            true => LeaseEnd::WithOuter,
+            false => LeaseEnd::At(until),
+        })
+    }
+
+    fn is_of_outer(&self, lease: &NodeLease) -> bool {
+        is_held_by(lease, self.outer) && is_acquired_by(lease, &self.node, self.inherited)
+    }
+
+    /// Holds the node for as long as it is fenced. After Ctrl-C the answer is waited for a moment.
+    ///
+    /// # Errors
+    /// Where somebody else has it, say, and where it is not known whether it was put on hold.
+    pub(crate) async fn hold(&self, why: &str) -> Result<Change, Failure> {
+        let options = Hold::new(hold_reason(why)).purpose(PURPOSE);
+        let locks = &self.session.locks;
+        let change = self
+            .write_lock(locks.hold_seen(&self.node, &options, None, None))
+            .await
+            .map_err(|failure| match failure {
+                Failure::Lock(Error::NodeNotFound(_)) => self.missing(),
+                failure => not_held(&self.node, failure, self.program()),
+            })?;
+        let terminal = self.session.terminal;
+        let mut asides = Asides::default();
+        asides.note(&change);
+        asides.tell(terminal, self.suffix());
+        terminal.remark(format!(
+            "node/{} on hold until it is unfenced{}",
+            self.node,
+            self.suffix()
+        ));
+        Ok(change)
+    }
+
+    /// Ends the hold in `lease`, that very one. After Ctrl-C the answer is waited for a moment.
+    ///
+    /// # Errors
+    /// Where another stands there, it can't be written, or it is not known whether it was.
+    pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
+        let locks = &self.session.locks;
+        let change = self
+            .write_lock(locks.unhold_seen(&self.node, Some(lease), None))
+            .await
+            .map_err(|failure| not_ended(&self.node, failure, self.program()))?;
+        let how = match change.done {
+            Done::Released => "is ended",
+            _ => "was ended already",
+        };
+        self.session.terminal.remark(format!(
+            "node/{}: the hold of its fencing {how}{}",
+            self.node,
+            self.suffix()
+        ));
+        Ok(())
+    }
+
+    /// Writes to the node's Lease. After Ctrl-C the answer is waited for a moment.
+    ///
+    /// # Errors
+    /// Those of the write, and that it was interrupted, with or without one under way.
+    async fn write_lock<T>(
+        &self,
+        write: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Failure> {
+        let written = self.or_soon(async { Ok(write.await?) }).await;
+        match written {
+            Err(Failure::Interrupted) if self.session.locks.has_open_write(&self.node) => {
+                Err(Failure::InterruptedWrite {
+                    node: self.node.clone(),
+                })
+            }
+            written => written,
+        }
+    }
+
+    /// Marks the Lease of a node that is fenced, or takes the mark away, for `status`: that reads no Node
+    /// which looks ready.
+    pub(crate) async fn mark(&self, lease: Option<&NodeLease>, fenced: bool) {
+        if lease.is_none_or(|lease| lease.is_fenced() == fenced) || self.is_dry_run() {
+            return;
+        }
+        let marking = self.session.locks.mark_fenced(&self.node, fenced);
+        if let Err(failure) = self.or_soon(async { Ok(marking.await?) }).await {
+            self.session.terminal.warn(format!(
+                "the Lease of node/{} can't be marked: {}",
+                self.node,
+                escape(&failure.to_string())
+            ));
+        }
+    }
+
+    /// Makes sure that a lease that was there lasts as long as a hook may: nobody renews it meanwhile. A
+    /// hold has no end, and an outer `with` renews its own.
+    pub(super) fn check_lasts(
+        &self,
+        lease: Option<&NodeLease>,
+        limit: std::time::Duration,
+    ) -> Result<(), Failure> {
+        let now = self.now();
+        let Some(lease) = lease else {
+            return Ok(());
+        };
+        let State::Held { until } = lease.state(now) else {
+            return Ok(());
+        };
+        let rest = until - now.latest;
+        let needed = limit + hook::GRACE;
+        if rest >= Span::from(needed) || is_acquired_by(lease, &self.node, self.inherited) {
+            return Ok(());
+        }
+        Err(too_short(&self.node, rest, needed, self.program()))
+    }
+}
+
+/// When the lock ends under which a node was fenced, where it is a lease that was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeaseEnd {
+    At(Instant),
+    /// With the `with` that this runs under, which renews it until then.
+    WithOuter,
+}
+
+/// Whether the tokens of an outer `with`, of one node or `NODE=TOKEN` of each, name the acquisition that
+/// stands in `lease`.
+fn is_acquired_by(lease: &NodeLease, node: &str, tokens: Option<&str>) -> bool {
+    let Some(token) = lease.token() else {
+        return false;
+    };
+    names_acquisition(tokens.unwrap_or_default(), node, &token.to_string())
+}
+
+fn names_acquisition(tokens: &str, node: &str, token: &str) -> bool {
+    tokens.split_whitespace().any(|given| {
+        let of_node = given.strip_prefix(node);
+        given == token || of_node.and_then(|rest| rest.strip_prefix('=')) == Some(token)
+    })
+}
+
+fn hold_reason(why: &str) -> String {
+    let mut reason = format!("{MARK}{why}");
+    let mut end = reason.len().min(LONGEST_REASON);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    reason.truncate(end);
+    reason
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_of_an_outer_command_is_that_very_acquisition() {
+        for (tokens, is_it) in [
+            ("u.1.n", true),
+            ("worker-1=u.1.n", true),
+            ("worker-2=v.1.n worker-1=u.1.n", true),
+            ("worker-2=u.1.n", false),
+            ("u.2.n", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                names_acquisition(tokens, "worker-1", "u.1.n"),
+                is_it,
+                "{tokens}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_reason_of_a_hold_is_cut_between_letters() {
+        assert_eq!(
+            hold_reason("its lights are off"),
+            "fencing: its lights are off"
+        );
+        let long = hold_reason(&"ü".repeat(600));
+        assert_eq!(long.len(), LONGEST_REASON - 1);
+        assert!(long.ends_with('ü'));
+    }
+}

@@ -1,0 +1,342 @@
+//! What `fence` and `unfence` share: one node, what is seen of it, its lock and a hook.
+
+mod attempt;
+mod follow;
+mod hook;
+mod hook_program;
+mod lock;
+mod record;
+mod timeout;
+mod variables;
+
+use std::cell::Cell;
+use std::ffi::OsStr;
+
+use futures::future::join;
+use maintenance_lease::env::{Env as _, Machine};
+use maintenance_lease::protocol::{BootInstant, Now, Span};
+use maintenance_lease::{ApiError, Error, NodeEvent, NodeLease, Right};
+use pod_safety::Known;
+use pod_safety::cluster::{Evidence, Reader};
+use pod_safety::facts::Zone;
+use serde_json::Value;
+
+pub(crate) use self::attempt::Hook;
+pub(crate) use self::lock::LeaseEnd;
+pub(crate) use self::record::Recording;
+pub(crate) use self::timeout::Patience;
+use super::events;
+use super::interruption::Interruption;
+use super::parallel;
+use super::problems::Problems;
+use crate::args::nodes::node_name;
+use crate::args::output::OutputArgs;
+use crate::args::write::DryRunMode;
+use crate::args::write::WriteArgs;
+use crate::commands::with::variables::HOLDER;
+use crate::commands::with::variables::TOKEN;
+use crate::error::Failure;
+use crate::error::Verb;
+use crate::exit::Code;
+use crate::output::format::Format;
+use crate::run::session::Session;
+use crate::run::session::Start;
+
+/// How often a write is tried on a Node that keeps changing.
+const MOST_TRIES: u32 = 10;
+
+/// A node to be fenced or unfenced.
+pub(crate) struct Site<'a> {
+    pub(crate) session: Session<'a>,
+    pub(crate) node: String,
+    pub(crate) reader: Reader,
+    write: &'a WriteArgs,
+    /// Who holds for the `with` that this runs under, and by what acquisitions.
+    outer: Option<&'a str>,
+    inherited: Option<&'a str>,
+    /// Where programs are.
+    path: Option<&'a OsStr>,
+    interrupt: Interruption,
+    /// The Node was seen.
+    is_seen: Cell<bool>,
+}
+
+/// What is seen of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Look {
+    /// The present before anything was read: a heartbeat is at least as young as it seems then, however
+    /// long other reads take.
+    pub(crate) at: Now,
+    pub(crate) evidence: Evidence,
+    pub(crate) lease: Option<NodeLease>,
+}
+
+/// What became of a write to the Node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// It is done.
+    Yes,
+    /// The Node has changed meanwhile, or is gone: look again.
+    No,
+    /// The answer was lost: look again whether it is done. It may also be done later.
+    Unknown,
+}
+
+impl<'a> Site<'a> {
+    /// Opens a session for the node that was typed. Sends nothing.
+    ///
+    /// # Errors
+    /// Where it can't be a node's name, or there is no way to the API server.
+    pub(crate) async fn open(
+        start: &Start<'a>,
+        typed: &str,
+        write: &'a WriteArgs,
+        output: OutputArgs,
+    ) -> Result<Self, Failure> {
+        let node = node_name(typed)?;
+        if output.format() == Format::Token {
+            return Err(Failure::usage(
+                "there is no token of a fencing for -o token",
+                "its record has that of the hold: -o json",
+            ));
+        }
+        let session = start.writing(write).await?;
+        // From here on Ctrl-C is heard, also between one step and the next.
+        let interrupt = Interruption::listen_once();
+        Ok(Self {
+            node,
+            reader: Reader::new(session.locks.requests().clone()),
+            session,
+            write,
+            outer: start.environment.get(HOLDER),
+            inherited: start.environment.get(TOKEN),
+            path: start.environment.get_os("PATH"),
+            interrupt,
+            is_seen: Cell::new(false),
+        })
+    }
+
+    /// Ends the verb: tells what went wrong, if anything, also where all was done in the moment after
+    /// Ctrl-C. That ends it at once by now.
+    pub(crate) async fn end(&self, verb: Verb, result: Result<(), Failure>) -> Code {
+        let problems = Problems::changing(&self.session, verb);
+        let result = match result {
+            Ok(()) if self.is_interrupted() => Err(Failure::Interrupted),
+            result => result,
+        };
+        parallel::exit_at_interrupt();
+        if let Err(failure) = result {
+            problems.tell(&failure);
+        }
+        problems.end().await
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        self.reader.now()
+    }
+
+    /// What `now` was at `begun`: told by the answers that came since, since without any the local clock
+    /// is all there is.
+    pub(crate) fn as_of(&self, begun: BootInstant) -> Now {
+        earlier(self.now(), Machine.boot().since(begun))
+    }
+
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.write.dry_run != DryRunMode::None
+    }
+
+    /// What stands behind a message that is not quite true.
+    pub(crate) fn suffix(&self) -> &'static str {
+        self.write.dry_run.suffix()
+    }
+
+    /// Reads the node and its lock, side by side.
+    ///
+    /// # Errors
+    /// Where there is no such Node, or none any more, one can't be read, or it was interrupted.
+    pub(crate) async fn look(&self) -> Result<Look, Failure> {
+        let begun = Machine.boot();
+        let looking = async {
+            let seeing = self.session.locks.see(&self.node, false);
+            let (evidence, seen) = join(self.reader.evidence(&self.node), seeing).await;
+            let evidence = evidence
+                .map_err(|error| explain(error, "get"))?
+                .ok_or_else(|| self.missing())?;
+            self.is_seen.set(true);
+            let lease = seen?.lease;
+            let at = self.as_of(begun);
+            Ok(Look {
+                at,
+                evidence,
+                lease,
+            })
+        };
+        self.or_interrupted(looking).await
+    }
+
+    /// That there is no such Node: of one that was there, no other name can be meant.
+    fn missing(&self) -> Failure {
+        let node = self.node.clone();
+        match self.is_seen.get() {
+            true => Failure::NodeGone { node },
+            false => Error::NodeNotFound(node).into(),
+        }
+    }
+
+    /// How many nodes of its zone are silent, itself included.
+    pub(crate) async fn zone(&self, look: &Look) -> Known<Zone> {
+        let locks = &self.session.locks;
+        self.reader.zone(locks, &look.evidence.node, look.at).await
+    }
+
+    /// Makes sure, before a hook is run, that the server would take a patch of the Node: whoever may
+    /// not record it must not power it off. Where no answer comes, the hook's announcement will tell.
+    ///
+    /// # Errors
+    /// Where it would not, for another cause than a change meanwhile, and where it was interrupted.
+    pub(crate) async fn may_patch(&self, patch: &Value) -> Result<(), Failure> {
+        let manager = &self.write.field_manager;
+        let patching = self.reader.patch_node(&self.node, patch, manager, true);
+        let patching = async { Ok(patching.await) };
+        match self.or_interrupted(patching).await? {
+            Ok(()) => Ok(()),
+            Err(error) if has_changed(&error) || error.leaves_writes_unknown() => Ok(()),
+            Err(error) => Err(explain(error, "patch").into()),
+        }
+    }
+
+    /// Applies a patch to the Node, on the version that it was made for. After Ctrl-C its answer is
+    /// waited for a moment.
+    ///
+    /// # Errors
+    /// Where the server refuses it for another cause than a change meanwhile.
+    pub(crate) async fn patch(&self, patch: &Value) -> Result<Written, Failure> {
+        if self.write.dry_run == DryRunMode::Client {
+            return Ok(Written::Yes);
+        }
+        let is_dry_run = self.write.dry_run == DryRunMode::Server;
+        let manager = &self.write.field_manager;
+        let patching = self
+            .reader
+            .patch_node(&self.node, patch, manager, is_dry_run);
+        let patching = async { Ok(patching.await) };
+        let Ok(answer) = self.or_soon(patching).await else {
+            return Ok(Written::Unknown);
+        };
+        match answer {
+            Ok(()) => Ok(Written::Yes),
+            Err(error) if has_changed(&error) => Ok(Written::No),
+            Err(error) if error.leaves_writes_unknown() => Ok(Written::Unknown),
+            Err(error) => Err(explain(error, "patch").into()),
+        }
+    }
+
+    /// Leaves an Event on the Node.
+    pub(crate) async fn post(
+        &self,
+        evidence: &Evidence,
+        reason: &'static str,
+        message: String,
+        warning: bool,
+    ) {
+        let event = NodeEvent {
+            node: self.node.clone(),
+            uid: evidence.uid().to_owned(),
+            reason,
+            message,
+            warning,
+        };
+        events::post(&self.session, vec![event]).await;
+    }
+
+    /// Whether Ctrl-C came.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.has_come()
+    }
+
+    /// Runs what may be left at any time.
+    ///
+    /// # Errors
+    /// Its own, and that it was interrupted.
+    pub(crate) async fn or_interrupted<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            () = self.interrupt.came() => Err(Failure::Interrupted),
+            result = work => result,
+        }
+    }
+
+    /// Runs a write, after Ctrl-C for a moment longer.
+    ///
+    /// # Errors
+    /// Its own, and that it was interrupted: it may take effect still.
+    pub(crate) async fn or_soon<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        self.interrupt.or_soon(work).await
+    }
+}
+
+/// Counts the tries of a write that others are in the way of.
+#[derive(Debug, Default)]
+pub(crate) struct Tries(u32);
+
+impl Tries {
+    /// One more was in vain.
+    ///
+    /// # Errors
+    /// Where it is enough.
+    pub(crate) async fn again(&mut self, node: &str, written: Written) -> Result<(), Failure> {
+        self.0 += 1;
+        if self.0 < MOST_TRIES {
+            tokio::time::sleep(std::time::Duration::from_millis(50 * u64::from(self.0))).await;
+            return Ok(());
+        }
+        Err(Failure::input(match written {
+            Written::Unknown => format!("unknown whether node/{node} was changed: no answer"),
+            _ => format!("node/{node} keeps changing: nothing was written to it"),
+        }))
+    }
+}
+
+/// The same, `span` before.
+fn earlier(now: Now, span: Span) -> Now {
+    Now::between(now.earliest - span, now.latest - span)
+}
+
+/// Whether a patch of the Node was refused since that has changed, or is gone: the next look will tell.
+fn has_changed(error: &ApiError) -> bool {
+    error.is_conflict() || error.is_not_found()
+}
+
+/// Names the right behind a refusal of the server's.
+fn explain(source: ApiError, verb: &'static str) -> Error {
+    if source.is_forbidden() {
+        let right = Right {
+            verb,
+            resource: "nodes",
+            namespace: None,
+        };
+        Error::MissingRight { right, source }
+    } else {
+        Error::Api(source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maintenance_lease::protocol::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_does_not_age_while_other_things_are_read() {
+        let now = Now::at(Instant::from_micros(100_000_000));
+        let before = earlier(now, Span::seconds(30));
+        assert_eq!(before, Now::at(Instant::from_micros(70_000_000)));
+    }
+}

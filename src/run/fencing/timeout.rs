@@ -1,0 +1,78 @@
+//! What is read again and again while something is waited for.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Site;
+use crate::error::Failure;
+use crate::text::escape;
+
+/// How long it is between two looks.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The time that is left for waiting, in which a read that fails is made again where the cause may pass.
+pub(crate) struct Patience {
+    begun: Instant,
+    limit: Duration,
+    /// The failure that was told last.
+    told: Option<String>,
+}
+
+impl Patience {
+    pub(crate) fn of(limit: Duration) -> Self {
+        Self {
+            begun: Instant::now(),
+            limit,
+            told: None,
+        }
+    }
+
+    pub(crate) fn rest(&self) -> Duration {
+        self.limit.saturating_sub(self.begun.elapsed())
+    }
+
+    /// Waits until the next look.
+    ///
+    /// # Errors
+    /// That it was interrupted.
+    pub(crate) async fn pause(&self, site: &Site<'_>) -> Result<(), Failure> {
+        let pause = async {
+            tokio::time::sleep(PERIOD.min(self.rest())).await;
+            Ok(())
+        };
+        site.or_interrupted(pause).await
+    }
+
+    /// What `read` brings, as soon as it brings anything. A failure is told once.
+    ///
+    /// # Errors
+    /// Its own, where the cause does not pass within the time.
+    pub(crate) async fn read<T>(
+        &mut self,
+        site: &Site<'_>,
+        read: impl AsyncFn() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        loop {
+            match read().await {
+                Err(failure) if failure.may_pass() && !self.rest().is_zero() => {
+                    self.tell(site, &failure);
+                    self.pause(site).await?;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn tell(&mut self, site: &Site<'_>, failure: &Failure) {
+        let failure = failure.to_string();
+        if self.told.as_ref() != Some(&failure) {
+            site.session.terminal.warn(format!(
+                "node/{} can't be looked at, which is tried again: {}",
+                site.node,
+                escape(&failure)
+            ));
+            self.told = Some(failure);
+        }
+    }
+}

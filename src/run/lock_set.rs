@@ -1,0 +1,220 @@
+//! Locking nodes by the library's sets, and telling how far it came.
+
+mod progress;
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use maintenance_lease::{Change, Error, SetError, SetOptions, SetProgress};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::timeout;
+
+use self::progress::{Line, Told};
+use super::change::{Report, Work};
+use super::parallel::{self, Course, LAST_CHANCE};
+use super::targets::Target;
+use crate::args::wait::Patience;
+use crate::error::{Failure, Obstacle};
+use crate::exit::Code;
+
+/// What became of each node, by name.
+pub(crate) type Results = BTreeMap<String, Result<Change, Failure>>;
+
+/// What was locked, and what kept others from being so. Nodes that were given back, or never tried, are
+/// missing.
+pub(crate) struct Taking {
+    pub(crate) results: Results,
+    pub(crate) course: Course,
+}
+
+impl Taking {
+    /// Locks `targets` as a set. Tells whom it waits for where `patience` says for how long.
+    pub(crate) async fn set(
+        work: &Work<'_>,
+        targets: Vec<Target>,
+        mut options: SetOptions,
+        patience: Option<Patience>,
+    ) -> Self {
+        let session = &work.session;
+        options = options.parallel(work.args.nodes.parallel.into());
+        if let Some(Patience(limit)) = patience {
+            options = options.wait(limit);
+        }
+        let waits = patience.is_some_and(|patience| patience.0 != Some(Duration::ZERO));
+        let mut line = Line::new(session, work.verb, waits);
+        let (sender, mut told) = unbounded_channel();
+        let tell = |progress: SetProgress<'_>| {
+            if let Some(told) = Told::of(&progress) {
+                // Who has ended needs no telling.
+                let _ = sender.send(told);
+            }
+        };
+        let mut locking = pin!(session.locks.lock_all(
+            targets,
+            &options,
+            parallel::interrupt(),
+            tell
+        ));
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                outcome = &mut locking => break outcome,
+                Some(told) = told.recv() => line.take_in(told),
+                () = line.due() => line.show(),
+            }
+        };
+        while let Ok(told) = told.try_recv() {
+            line.take_in(told);
+        }
+        let limit = patience.and_then(|patience| patience.0).unwrap_or_default();
+        let failed = outcome.failed.into_iter().map(|(node, error)| {
+            let failure = failure(&node, error, limit);
+            (node, Err(failure))
+        });
+        let held = outcome.held.into_iter();
+        Self {
+            results: held
+                .map(|(node, change)| (node, Ok(change)))
+                .chain(failed)
+                .collect(),
+            course: match outcome.interrupted {
+                true => Course::Interrupted,
+                false => Course::Complete,
+            },
+        }
+    }
+
+    /// Takes each of `targets` on its own.
+    pub(crate) async fn each<F>(
+        work: &Work<'_>,
+        targets: Vec<Target>,
+        take: impl Fn(Target) -> F,
+    ) -> Self
+    where
+        F: Future<Output = Result<Change, Failure>>,
+    {
+        let mut results = Results::new();
+        let course = parallel::in_order(
+            targets,
+            work.args.nodes.parallel,
+            take,
+            |node| work.session.locks.has_open_write(node),
+            |node, result| {
+                results.insert(node.to_owned(), result);
+            },
+        )
+        .await;
+        Self { results, course }
+    }
+
+    /// Adds what became of other nodes.
+    pub(crate) fn add(&mut self, mut other: Self) {
+        self.results.append(&mut other.results);
+        if other.course == Course::Interrupted {
+            self.course = other.course;
+        }
+    }
+
+    /// Whether nothing went wrong so far.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.course == Course::Complete && self.results.values().all(Result::is_ok)
+    }
+
+    /// Gives back what was acquired, as something else failed. After Ctrl-C there is a moment for it.
+    pub(crate) async fn give_back(&mut self, work: &Work<'_>) {
+        let locks = &work.session.locks;
+        let is_interrupted = self.course == Course::Interrupted;
+        let (held, failed): (Results, Results) = std::mem::take(&mut self.results)
+            .into_iter()
+            .partition(|(_, result)| result.is_ok());
+        self.results = failed;
+        let giving = held.into_values().flatten().map(|change| async move {
+            let giving = locks.release_acquired(&change);
+            let given = match is_interrupted {
+                true => timeout(LAST_CHANCE, giving).await,
+                false => Ok(giving.await),
+            };
+            let cause = match given {
+                Ok(given) => given.err()?.into(),
+                Err(_) => Failure::InterruptedWrite {
+                    node: change.node.clone(),
+                },
+            };
+            let failure = Failure::NotGivenBack {
+                node: change.node.clone(),
+                token: change.token(),
+                cause: Box::new(cause),
+            };
+            Some((change.node, failure))
+        });
+        let giving = futures::stream::iter(giving);
+        let mut given = pin!(giving.buffer_unordered(work.args.nodes.parallel.into()));
+        while let Some(failure) = given.next().await {
+            if let Some((node, failure)) = failure {
+                self.results.insert(node, Err(failure));
+            }
+        }
+    }
+
+    /// Tells what became of `nodes`, in this order, and returns the code; `single` where one was
+    /// named.
+    ///
+    /// # Errors
+    /// Where the result can't be printed.
+    pub(crate) async fn tell(
+        mut self,
+        mut report: Report<'_>,
+        nodes: Vec<String>,
+        single: bool,
+    ) -> Result<Code, Failure> {
+        if let Some(refused) = self.refused_beside_others() {
+            report.again_for(&refused);
+        }
+        for node in nodes {
+            match self.results.remove(&node) {
+                Some(result) => report.add(&node, result),
+                None => report.left_alone(node),
+            }
+        }
+        if self.course == Course::Interrupted {
+            report.interrupted();
+        }
+        report.end(single).await
+    }
+
+    /// What was refused, by name, where other nodes of the command were got.
+    fn refused_beside_others(&self) -> Option<Vec<String>> {
+        let is_any_got = self.results.values().any(Result::is_ok);
+        let refused = self
+            .results
+            .iter()
+            .filter(|(_, result)| matches!(result, Err(Failure::Lock(Error::Refused(_)))));
+        is_any_got.then(|| refused.map(|(node, _)| node.clone()).collect())
+    }
+}
+
+/// The same for people, after a wait of at most `limit`.
+fn failure(node: &str, error: SetError, limit: Duration) -> Failure {
+    match error {
+        SetError::Lock(error) => error.into(),
+        SetError::TimedOut(refused) => Failure::TimedOut {
+            node: node.to_owned(),
+            waited: limit,
+            obstacle: refused.map(Obstacle::Refused),
+        },
+        SetError::TooSlow(_) => Failure::TooSlow {
+            node: node.to_owned(),
+        },
+        SetError::Interrupted { may_land: true } => Failure::InterruptedWrite {
+            node: node.to_owned(),
+        },
+        SetError::Interrupted { may_land: false } => Failure::Interrupted,
+        SetError::NotReleased { token, cause } => Failure::NotGivenBack {
+            node: node.to_owned(),
+            token,
+            cause: Box::new(failure(node, *cause, limit)),
+        },
+    }
+}

@@ -1,0 +1,138 @@
+//! Tells whom a caller waits for, in a line a change; on a terminal with another below it that counts
+//! down, or counts the nodes.
+
+use std::future::pending;
+use std::time::{Duration, Instant};
+
+use maintenance_lease::{Blocked, Progress, SetProgress};
+
+use crate::error::Verb;
+use crate::run::session::Session;
+use crate::words::refusal::Asked;
+use crate::words::waiting::{self, Queue};
+
+/// How often the line that counts down is shown anew.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The line that counts nodes changes no more often than somebody can read.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// What a set told.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// How many nodes are held, and how many could not be had.
+    Count(Queue, usize),
+    Blocked(Queue, Box<Blocked>),
+    /// Nothing can be watched, for this reason.
+    Blind(String),
+}
+
+impl Told {
+    pub(super) fn of(progress: &SetProgress<'_>) -> Option<Self> {
+        let queue = Queue {
+            taken: progress.held,
+            all: progress.all,
+        };
+        match &progress.waiting {
+            None => Some(Self::Count(queue, progress.refused)),
+            Some(Progress::Blocked(blocked)) => {
+                Some(Self::Blocked(queue, Box::new((*blocked).clone())))
+            }
+            Some(Progress::Blind(why)) => Some(Self::Blind(why.to_string())),
+            Some(_) => None,
+        }
+    }
+}
+
+/// The lines, of which the one that changes goes away with this.
+pub(super) struct Line<'a> {
+    session: &'a Session<'a>,
+    verb: Verb,
+    /// It is told: somebody who only looks once waits for nobody.
+    is_told: bool,
+    blocked: Option<(Queue, Blocked)>,
+    /// When nodes were counted last.
+    counted: Instant,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(session: &'a Session<'a>, verb: Verb, is_told: bool) -> Self {
+        Self {
+            session,
+            verb,
+            is_told,
+            blocked: None,
+            counted: Instant::now(),
+        }
+    }
+
+    pub(super) fn take_in(&mut self, told: Told) {
+        match told {
+            Told::Count(queue, refused) => self.count(queue, refused),
+            Told::Blocked(queue, blocked) => {
+                let known = self.blocked.replace((queue, *blocked));
+                if self.is_told
+                    && let Some((queue, blocked)) = &self.blocked
+                    && !known.is_some_and(|(before, known)| {
+                        before.taken == queue.taken && blocked.is_still(&known)
+                    })
+                {
+                    let asked = Asked {
+                        verb: self.verb,
+                        caller: self.session.locks.identity(),
+                        program: self.session.program,
+                        now: self.session.locks.server_time().now(),
+                        waited: false,
+                    };
+                    let line = waiting::line(blocked, *queue, asked);
+                    self.session.terminal.remark(line);
+                }
+                self.show();
+            }
+            Told::Blind(why) => {
+                self.session.terminal.warn(waiting::blind(&why));
+                self.show();
+            }
+        }
+    }
+
+    /// Shows how many nodes there are by now; nobody is waited for any more.
+    fn count(&mut self, queue: Queue, refused: usize) {
+        let terminal = self.session.terminal;
+        if self.blocked.take().is_some() {
+            terminal.end_live();
+        }
+        if self.counted.elapsed() < SHORTEST {
+            return;
+        }
+        self.counted = Instant::now();
+        if let Some(width) = terminal.live_width() {
+            terminal.live(&waiting::count(self.verb, queue, refused, width));
+        }
+    }
+
+    /// Completes when the line is due to be shown anew; never where there is none.
+    pub(super) async fn due(&self) {
+        if self.blocked.is_some() && self.session.terminal.live_width().is_some() {
+            tokio::time::sleep(TICK).await;
+        } else {
+            pending::<()>().await;
+        }
+    }
+
+    /// Shows the one that counts down, where it can be shown.
+    pub(super) fn show(&self) {
+        let terminal = self.session.terminal;
+        let blocked = self.blocked.as_ref().filter(|_| self.is_told);
+        if let Some(((queue, blocked), width)) = blocked.zip(terminal.live_width()) {
+            let now = self.session.locks.server_time().now();
+            terminal.live(&waiting::short(blocked, *queue, now, width));
+        }
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        self.session.terminal.end_live();
+    }
+}

@@ -1,0 +1,338 @@
+//! Tells problems: what went wrong, in kubectl's words, and what to do about it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::time::Duration;
+
+use maintenance_lease::{ApiError, Error, Refused, RowDetail};
+
+use crate::app::usage_errors;
+use crate::args::duration;
+use crate::error::{Failure, Obstacle, Verb};
+use crate::exit::Code;
+use crate::run::session::Session;
+use crate::text::escape;
+use crate::ui::Terminal;
+use crate::words::command_line::Again;
+use crate::words::program::Program;
+use crate::words::refusal::{self, Asked};
+use crate::words::suggestions::near_misses;
+use crate::words::{rights, time};
+use connect::ConnectError;
+
+/// How many unknown nodes are told one by one: of a wrong list, all would be too many.
+const MOST_UNKNOWN: usize = 20;
+
+/// Tells the problems of a command's nodes as they come, and keeps the worst code.
+pub(crate) struct Problems<'a> {
+    session: &'a Session<'a>,
+    verb: Option<Verb>,
+    /// How the program is run again, where that is not for all that it was asked to do.
+    again: Option<Program>,
+    worst: Cell<Code>,
+    /// Nodes that don't exist, as they were named; only the first are told.
+    unknown: RefCell<Vec<String>>,
+    /// Messages and hints.
+    told: RefCell<HashSet<String>>,
+}
+
+impl<'a> Problems<'a> {
+    /// Those of a verb that only reads.
+    pub(crate) fn new(session: &'a Session<'a>) -> Self {
+        Self::of(session, None)
+    }
+
+    /// Those of a verb that changes locks.
+    pub(crate) fn changing(session: &'a Session<'a>, verb: Verb) -> Self {
+        Self::of(session, Some(verb))
+    }
+
+    fn of(session: &'a Session<'a>, verb: Option<Verb>) -> Self {
+        Self {
+            session,
+            verb,
+            again: None,
+            worst: Cell::new(Code::DONE),
+            unknown: RefCell::default(),
+            told: RefCell::default(),
+        }
+    }
+
+    /// From here on the next command of a refusal is one of `program`.
+    pub(crate) fn again_as(&mut self, program: Program) {
+        self.again = Some(program);
+    }
+
+    /// Tells one.
+    pub(crate) fn tell(&self, failure: &Failure) {
+        self.note(Code::of(failure, self.verb));
+        if let Failure::Lock(Error::NodeNotFound(node)) = failure {
+            let mut unknown = self.unknown.borrow_mut();
+            unknown.push(node.clone());
+            if unknown.len() > MOST_UNKNOWN {
+                return;
+            }
+        }
+        let (message, hint) = match (failure, &self.again, self.verb) {
+            (Failure::Lock(Error::Refused(refused)), Some(program), Some(verb)) => {
+                let asked = asked(self.session, verb);
+                let (message, hint) = refusal::lines(refused, Asked { program, ..asked });
+                (message, Some(hint))
+            }
+            _ => {
+                let typed = self.session.program.asked();
+                words(failure, Some(typed), Some(self.session), self.verb)
+            }
+        };
+        // What is the same for all nodes, such as a server that is gone, is told once.
+        if self.told.borrow().contains(&message) {
+            return;
+        }
+        let terminal = self.session.terminal;
+        terminal.error(&message);
+        let mut told = self.told.borrow_mut();
+        told.insert(message);
+        if let Some(hint) = hint
+            && told.insert(hint.clone())
+        {
+            terminal.hint(hint);
+        }
+    }
+
+    /// Notes that the command did not fully succeed, for reasons told elsewhere.
+    pub(crate) fn note(&self, code: Code) {
+        self.worst.set(self.worst.get().worse(code));
+    }
+
+    /// Whether anything went wrong so far.
+    pub(crate) fn any(&self) -> bool {
+        self.worst.get() != Code::DONE
+    }
+
+    /// Ends the command: offers names that may have been meant, says what is wrong with the clocks,
+    /// and returns the worst code.
+    pub(crate) async fn end(self) -> Code {
+        let mut unknown = self.unknown.take();
+        if unknown.len() > MOST_UNKNOWN {
+            let more = unknown.len() - MOST_UNKNOWN;
+            self.session
+                .terminal
+                .error(&format!("{more} more nodes not found"));
+            unknown.truncate(MOST_UNKNOWN);
+        }
+        if !unknown.is_empty()
+            && let Ok(rows) = self.session.locks.nodes(None, RowDetail::Cells).await
+        {
+            let mut is_near_any = false;
+            for typed in &unknown {
+                if self.session.program.asked().waits() && duration::length(typed).is_ok() {
+                    is_near_any = true;
+                    self.session.terminal.hint(usage_errors::wait_for(typed));
+                    continue;
+                }
+                let near = near_misses(typed, rows.iter().map(|row| row.name.as_str()));
+                if !near.is_empty() {
+                    is_near_any = true;
+                    let whose = match &unknown[..] {
+                        [_] => String::new(),
+                        _ => format!("{typed}: "),
+                    };
+                    let near = near.join(", ");
+                    let hint = format!("{whose}did you mean {near}?");
+                    self.session.terminal.hint(hint);
+                }
+            }
+            if !is_near_any {
+                let program = self.session.program;
+                self.session
+                    .terminal
+                    .hint(format!("all there are: {program} status"));
+            }
+        }
+        self.session.warn_of_clocks();
+        self.worst.get()
+    }
+}
+
+/// Tells a problem that ends a command, outside of its session. `typed` is what was asked for, where it could
+/// be read.
+pub(crate) fn tell(terminal: &Terminal, failure: &Failure, typed: Option<&Again>) {
+    let (message, hint) = words(failure, typed, None, None);
+    if !message.is_empty() {
+        terminal.error(&message);
+    }
+    if let Some(hint) = hint {
+        terminal.hint(hint);
+    }
+}
+
+/// Message and hint.
+fn words(
+    failure: &Failure,
+    typed: Option<&Again>,
+    session: Option<&Session<'_>>,
+    verb: Option<Verb>,
+) -> (String, Option<String>) {
+    // A line to copy: whatever needs one has a session.
+    let with_line = |text: &str, line: String| {
+        session.map(|session| format!("{text}: {} {line}", session.program))
+    };
+    let to_see = |node: &str| with_line("to see", format!("status {node}"));
+    let connect = match failure {
+        Failure::Connect(error) => Some((error.to_string(), error.hint())),
+        _ => failure
+            .api()
+            .and_then(classify)
+            .map(|error| (error.to_string(), error.hint())),
+    };
+    match (failure, connect) {
+        (Failure::Lock(Error::Unknown { node, intent, .. }), cause) => {
+            let cause = cause.map_or_else(
+                || failure.api().map(ToString::to_string).unwrap_or_default(),
+                |(message, ..)| message,
+            );
+            (
+                format!(
+                    "unknown whether node/{node} was {intent}: the write may still take effect ({})",
+                    escape(&cause)
+                ),
+                to_see(node),
+            )
+        }
+        (_, Some((message, hint))) => (escape(&message), hint),
+        (Failure::NothingFound { hint, .. }, None) => (failure.to_string(), hint.clone()),
+        (Failure::Unconfirmed(_), None) => (
+            escape(&failure.to_string()),
+            Some("--yes answers it".to_owned()),
+        ),
+        (
+            Failure::Usage { message, hint }
+            | Failure::Unsafe { message, hint }
+            | Failure::Hook { message, hint, .. }
+            | Failure::OpenWrite { message, hint, .. },
+            None,
+        ) => (message.clone(), Some(hint.clone())),
+        (Failure::TooSlow { .. }, None) => (
+            failure.to_string(),
+            Some("use a longer --duration".to_owned()),
+        ),
+        (Failure::Lock(Error::Refused(refused)), None) => {
+            refusal_words(refused, session, verb, false)
+        }
+        (
+            Failure::TimedOut {
+                waited, obstacle, ..
+            },
+            None,
+        ) => {
+            let (message, hint, awaited) = match obstacle {
+                Some(Obstacle::Refused(refused)) => {
+                    let (message, hint) = refusal_words(refused, session, verb, true);
+                    (message, hint, None)
+                }
+                Some(Obstacle::Stands { how, awaited, hint }) => {
+                    (how.clone(), hint.clone(), Some(*awaited))
+                }
+                None => (failure.to_string(), None, None),
+            };
+            (
+                format!("{message}; {}", waited_words(*waited, awaited)),
+                hint,
+            )
+        }
+        (Failure::Lock(Error::MissingRight { right, source }), None) => (
+            escape(&source.to_string()),
+            Some(format!(
+                "it takes the right to {right}: {}",
+                rights::granted(right, typed.map_or("", Again::verb))
+            )),
+        ),
+        (Failure::Lock(Error::NamespaceTerminating(_)), None) => (
+            failure.to_string(),
+            Some("wait until it is gone; the next acquire makes it anew".to_owned()),
+        ),
+        (Failure::Lock(Error::Contended { node, .. }), None) => (
+            failure.to_string(),
+            with_line("nothing was written; to see", format!("status {node}")),
+        ),
+        (Failure::InterruptedWrite { node }, None) => (failure.to_string(), to_see(node)),
+        (Failure::OtherLease { .. }, None) => (
+            failure.to_string(),
+            with_line(
+                "if another was meant",
+                "status --mine -o token; else yours is over: stop what relied on it".to_owned(),
+            ),
+        ),
+        (Failure::NotGivenBack { node, token, cause }, None) => {
+            let (cause, _) = words(cause, typed, session, verb);
+            let token = token
+                .as_ref()
+                .map(|token| format!(" --token {token}"))
+                .unwrap_or_default();
+            let (was, line) = match verb {
+                Some(Verb::Hold) => ("put on hold", format!("unhold {node}")),
+                _ => ("acquired", format!("release {node}{token}")),
+            };
+            (
+                format!("node/{node} was {was} and could not be given back: {cause}"),
+                with_line("to give it back", line),
+            )
+        }
+        (Failure::Reported(_), None) => (String::new(), None),
+        (other, None) => (escape(&other.to_string()), None),
+    }
+}
+
+fn refusal_words(
+    refused: &Refused,
+    session: Option<&Session<'_>>,
+    verb: Option<Verb>,
+    waited: bool,
+) -> (String, Option<String>) {
+    let Some((session, verb)) = session.zip(verb) else {
+        return (refused.to_string(), None);
+    };
+    let asked = Asked {
+        waited,
+        ..asked(session, verb)
+    };
+    let (message, hint) = refusal::lines(refused, asked);
+    (message, Some(hint))
+}
+
+/// Who asked for what, without having waited for it.
+fn asked<'a>(session: &'a Session<'_>, verb: Verb) -> Asked<'a> {
+    Asked {
+        verb,
+        caller: session.locks.identity(),
+        program: session.program,
+        now: session.locks.server_time().now(),
+        waited: false,
+    }
+}
+
+/// How long it was waited for, and for what state.
+fn waited_words(waited: Duration, awaited: Option<&str>) -> String {
+    let what = awaited.map(|awaited| format!(" for it to be {awaited}"));
+    match (waited, what) {
+        (Duration::ZERO, None) => "it was not waited for".to_owned(),
+        (Duration::ZERO, Some(what)) => format!("did not wait{what}"),
+        (waited, what) => format!(
+            "waited {}{}",
+            time::length(waited.into()),
+            what.unwrap_or_default()
+        ),
+    }
+}
+
+/// The trouble with the connection or the credentials behind an API error, if that is what it is.
+fn classify(error: &ApiError) -> Option<ConnectError> {
+    match error {
+        ApiError::Transport(source) => ConnectError::classify(source),
+        ApiError::TimedOut(after) => Some(ConnectError::TimedOut { after: *after }),
+        ApiError::Status(status) if status.code == 401 => Some(ConnectError::Unauthorized {
+            message: status.message.clone(),
+        }),
+        _ => None,
+    }
+}

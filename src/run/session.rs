@@ -1,0 +1,150 @@
+//! What a verb works with: the way to the cluster, the handle on its locks, and the terminal.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+use futures::poll;
+use maintenance_lease::{ClockWarning, Maintenance};
+
+use crate::args::connection::{ConnectionArgs, USER_AGENT};
+use crate::args::holder::HolderArgs;
+use crate::args::write::WriteArgs;
+use crate::error::Failure;
+use crate::signals::asked_to_end;
+use crate::text::escape;
+use crate::ui::Terminal;
+use crate::words::program::Program;
+use crate::words::time;
+use connect::{Connection, Environment, Notice, Notices, connect};
+
+/// What every verb gets, before anything is sent.
+pub(crate) struct Start<'a> {
+    pub(crate) terminal: &'a Terminal,
+    pub(crate) connection: &'a ConnectionArgs,
+    pub(crate) environment: &'a Environment,
+    /// Who the caller is.
+    pub(crate) holder: &'a HolderArgs,
+    /// How this program was run.
+    pub(crate) program: &'a Program,
+}
+
+/// An open session.
+pub(crate) struct Session<'a> {
+    pub(crate) terminal: &'a Terminal,
+    pub(crate) connection: Connection,
+    pub(crate) locks: Maintenance,
+    pub(crate) program: &'a Program,
+    clock_told: AtomicBool,
+}
+
+impl<'a> Start<'a> {
+    /// Finds the API server. Sends nothing.
+    ///
+    /// # Caveats
+    /// Where a credential plugin was waited for, no signal by which this process is asked to end has its default effect
+    /// any more: what comes after it has to listen.
+    pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
+        let notices: Notices = Arc::new(|notice| {
+            let terminal = Terminal::default();
+            match notice {
+                Notice::ApiWarning(text) => terminal.warn(escape(&text)),
+                Notice::Trace(text) => terminal.raw_stderr(text),
+                Notice::SlowPlugin(command) => terminal.remark(format!(
+                    "waiting for credential plugin {}",
+                    escape(&command)
+                )),
+            }
+        });
+        let flags = self.connection.flags();
+        let mut connecting = pin!(connect(&flags, self.environment, USER_AGENT, &notices));
+        // Only a credential plugin takes time.
+        if let Poll::Ready(connection) = poll!(&mut connecting) {
+            return Ok(connection?);
+        }
+        // Ctrl-C at a terminal reaches the plugin too: that it ended by that is no news.
+        tokio::select! {
+            biased;
+            () = asked_to_end() => Err(Failure::Interrupted),
+            connection = connecting => Ok(connection?),
+        }
+    }
+
+    /// A session that only reads.
+    pub(crate) async fn reading(&self) -> Result<Session<'a>, Failure> {
+        self.open(None).await
+    }
+
+    /// A session that writes.
+    pub(crate) async fn writing(&self, write: &WriteArgs) -> Result<Session<'a>, Failure> {
+        self.open(Some(write)).await
+    }
+
+    async fn open(&self, write: Option<&WriteArgs>) -> Result<Session<'a>, Failure> {
+        let connection = self.connect().await?;
+        let mut builder = Maintenance::builder(
+            connection.client.clone(),
+            self.holder.identity(self.environment),
+        )
+        .request_timeout(connection.request_timeout)
+        .reconnect(connection.reconnector());
+        if let Some(write) = write {
+            builder = builder
+                .field_manager(write.field_manager.clone())
+                .dry_run(write.dry_run.into());
+        }
+        let locks = builder
+            .build()
+            .map_err(|error| Failure::usage(error.to_string(), "give another --holder"))?;
+        Ok(Session {
+            terminal: self.terminal,
+            connection,
+            locks,
+            program: self.program,
+            clock_told: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Session<'_> {
+    /// Where changes would be made, for confirmations.
+    pub(crate) fn place(&self) -> String {
+        let context = self.connection.context.as_ref();
+        let user = self.connection.user.as_ref();
+        [
+            context.map(|context| format!("context {}", escape(context))),
+            Some(format!("server {}", self.connection.server)),
+            user.map(|user| format!("user {}", escape(user))),
+        ]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
+    }
+
+    /// Says once what is wrong with the clocks, if anything is.
+    pub(crate) fn warn_of_clocks(&self) {
+        let Some(warning) = self.locks.server_time().warning() else {
+            return;
+        };
+        if self.clock_told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.terminal.warn(match warning {
+            ClockWarning::LocalClock { ahead } if ahead.as_micros() > 0 => format!(
+                "the local clock is {} ahead of the API server's; the server's counts",
+                time::span(ahead)
+            ),
+            ClockWarning::LocalClock { ahead } => format!(
+                "the local clock is {} behind the API server's; the server's counts",
+                time::span(maintenance_lease::protocol::Span::micros(-ahead.as_micros()))
+            ),
+            ClockWarning::ServersDisagree { by } => format!(
+                "answers of the API server differ in their Date by {}: several servers, or a proxy, \
+                 with clocks that disagree; expiry is judged by the earliest",
+                time::span(by)
+            ),
+        });
+    }
+}

@@ -1,0 +1,227 @@
+//! From the nodes that were meant to what is known of each, in as few requests as possible.
+
+use std::collections::HashMap;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+pub(crate) use maintenance_lease::Target;
+use maintenance_lease::protocol::identity::hold_identity;
+use maintenance_lease::{Error, NodeLease, NodeRow, RowDetail, Seen, Sight};
+
+use crate::args::nodes::Selection;
+use crate::error::{Failure, Verb};
+use crate::run::session::Session;
+use crate::text::{escape, shown};
+
+/// The nodes to work on, in the order in which their results come out.
+#[derive(Clone, Debug)]
+pub(crate) struct Targets {
+    pub(crate) nodes: Vec<Target>,
+    /// Exactly one node was named.
+    pub(crate) single: bool,
+}
+
+impl Targets {
+    /// Their names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().map(|target| target.node.as_str())
+    }
+
+    /// The Leases that were read.
+    pub(crate) fn leases(&self) -> impl Iterator<Item = &NodeLease> {
+        self.nodes
+            .iter()
+            .filter_map(|target| target.seen.as_ref()?.lease.as_ref())
+    }
+}
+
+/// Finds the nodes that `selection` means. One is read by the verb itself; several come from one
+/// list of each kind, side by side: the Leases, and the Nodes where `with_nodes` or where only they
+/// tell which are meant. Where a list is forbidden, nodes that were named are read one by one.
+///
+/// # Errors
+/// Where a list can't be read, or nothing matches.
+pub(crate) async fn find(
+    session: &Session<'_>,
+    selection: Selection,
+    with_nodes: bool,
+    verb: Verb,
+    parallel: u16,
+) -> Result<Targets, Failure> {
+    let locks = &session.locks;
+    let (nodes, nothing) = match selection {
+        Selection::Named(names) => {
+            return named(session, names, with_nodes, parallel).await;
+        }
+        Selection::Mine => {
+            let leases = locks.list().await?;
+            let nothing = none_mine(session, verb, leases.values());
+            let holder = match verb {
+                Verb::Unhold => hold_identity(locks.identity()),
+                _ => locks.identity().to_owned(),
+            };
+            let mut mine: Vec<Target> = leases
+                .into_values()
+                .filter(|lease| lease.holder() == Some(&holder))
+                .map(|lease| Target {
+                    node: lease.node().to_owned(),
+                    seen: Some(Seen {
+                        node: lease.node().to_owned(),
+                        row: Sight::Unread,
+                        lease: Some(lease),
+                    }),
+                })
+                .collect();
+            mine.sort_by(|one, other| one.node.cmp(&other.node));
+            (mine, nothing)
+        }
+        Selection::All => (
+            listed(session, None, with_nodes).await?,
+            Failure::nothing_found("there is no node"),
+        ),
+        Selection::Labelled(selector) => (
+            listed(session, Some(&selector), with_nodes).await?,
+            Failure::nothing_found(format!(
+                "no node has labels that match -l {}",
+                shown(&selector)
+            )),
+        ),
+    };
+    if nodes.is_empty() {
+        return Err(nothing);
+    }
+    Ok(Targets {
+        nodes,
+        single: false,
+    })
+}
+
+/// Says that nothing of `leases` is the caller's as `verb` needs it, and what else is.
+fn none_mine<'a>(
+    session: &Session<'_>,
+    verb: Verb,
+    leases: impl IntoIterator<Item = &'a NodeLease>,
+) -> Failure {
+    let caller = escape(session.locks.identity());
+    let (nothing, (has, verb)) = match verb {
+        Verb::Unhold => ("have no node on hold", ("you hold leases", "release")),
+        _ => ("hold no lease", ("you have nodes on hold", "unhold")),
+    };
+    let has_other = leases.into_iter().any(|lease| session.locks.is_own(lease));
+    Failure::NothingFound {
+        what: format!("you ({caller}) {nothing}"),
+        hint: has_other.then(|| format!("{has}: {} {verb} --mine", session.program)),
+    }
+}
+
+/// Reads of `targets` what was not read yet: the Leases, and the Nodes where `with_nodes`.
+///
+/// # Errors
+/// Where one can't be read.
+pub(crate) async fn look(
+    session: &Session<'_>,
+    targets: Targets,
+    with_nodes: bool,
+    parallel: u16,
+) -> Result<Targets, Failure> {
+    let nodes = futures::stream::iter(targets.nodes)
+        .map(|target| async move {
+            let locks = &session.locks;
+            let seen = match target.seen {
+                None => locks.see(&target.node, with_nodes).await?,
+                Some(seen) if with_nodes && seen.row == Sight::Unread => Seen {
+                    row: locks.see_node(&target.node).await?,
+                    ..seen
+                },
+                Some(seen) => seen,
+            };
+            Ok::<_, Failure>(Target {
+                node: target.node,
+                seen: Some(seen),
+            })
+        })
+        .buffered(usize::from(parallel))
+        .try_collect()
+        .await?;
+    Ok(Targets {
+        nodes,
+        single: targets.single,
+    })
+}
+
+async fn named(
+    session: &Session<'_>,
+    names: Vec<String>,
+    with_nodes: bool,
+    parallel: u16,
+) -> Result<Targets, Failure> {
+    let unread = |names: Vec<String>| Targets {
+        single: names.len() == 1,
+        nodes: names.into_iter().map(Target::from).collect(),
+    };
+    if names.len() == 1 {
+        return Ok(unread(names));
+    }
+    let rows = async {
+        if with_nodes {
+            let rows = session.locks.nodes(None, RowDetail::Metadata);
+            rows.await.map(Some)
+        } else {
+            Ok(None)
+        }
+    };
+    let (leases, rows) = match futures::join!(session.locks.list(), rows) {
+        (Ok(leases), Ok(rows)) => (leases, rows),
+        (Ok(leases), Err(Error::MissingRight { .. })) => (leases, None),
+        (Err(Error::MissingRight { .. }), _) => return Ok(unread(names)),
+        (Err(error), _) | (_, Err(error)) => return Err(error.into()),
+    };
+    let rows: Option<HashMap<String, NodeRow>> = rows.map(|rows| {
+        rows.into_iter()
+            .map(|row| (row.name.clone(), row))
+            .collect()
+    });
+    let targets = Targets {
+        single: false,
+        nodes: names
+            .into_iter()
+            .map(|node| {
+                let row = match &rows {
+                    None => Sight::Unread,
+                    Some(rows) => rows.get(&node).cloned().map_or(Sight::Missing, Sight::Row),
+                };
+                target(node, row, &leases)
+            })
+            .collect(),
+    };
+    look(session, targets, with_nodes, parallel).await
+}
+
+async fn listed(
+    session: &Session<'_>,
+    selector: Option<&str>,
+    with_nodes: bool,
+) -> Result<Vec<Target>, Failure> {
+    let detail = if with_nodes {
+        RowDetail::Metadata
+    } else {
+        RowDetail::Cells
+    };
+    let (rows, leases) =
+        futures::join!(session.locks.nodes(selector, detail), session.locks.list());
+    let (rows, leases) = (rows?, leases?);
+    Ok(rows
+        .into_iter()
+        .map(|row| target(row.name.clone(), Sight::Row(row), &leases))
+        .collect())
+}
+
+fn target(node: String, row: Sight, leases: &HashMap<String, NodeLease>) -> Target {
+    Target {
+        seen: Some(Seen {
+            lease: leases.get(&node).cloned(),
+            row,
+            node: node.clone(),
+        }),
+        node,
+    }
+}

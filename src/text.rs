@@ -1,0 +1,104 @@
+//! Text that is anyone's, made safe to print: short, without anything that acts on a terminal, and quoted for a
+//! shell.
+
+use anstyle::{AnsiColor, Style};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// For what nobody may overlook in a table.
+pub(crate) const ALARM: Style = AnsiColor::Red.on_default().bold();
+
+/// How many characters are repeated.
+const MOST: usize = 80;
+
+/// `typed` with control characters escaped, and cut where it is long.
+pub(crate) fn shown(typed: &str) -> String {
+    let mut beginning: String = typed.chars().take(MOST).collect();
+    if beginning.len() < typed.len() {
+        beginning.push('…');
+    }
+    escape(&beginning)
+}
+
+/// `word` as a shell takes it: whoever copies a hint runs nothing but what it shows.
+pub(crate) fn for_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", escape(word).replace('\'', r"'\''"))
+    }
+}
+
+/// `text` with every character escaped that would move the cursor, colour the line or turn its
+/// direction: a reason or a holder is anyone's text.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_unprintable(c) {
+            escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// Control characters, and the invisible ones that reorder or hide text.
+pub(crate) fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        )
+}
+
+/// `text` in at most `width` columns of a terminal, its end replaced by `…` where it has more.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut room = width.saturating_sub(1);
+    let mut kept: String = text
+        .chars()
+        .take_while(|c| match room.checked_sub(c.width().unwrap_or(0)) {
+            Some(less) => {
+                room = less;
+                true
+            }
+            None => false,
+        })
+        .collect();
+    kept.push('…');
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_runs_nothing_but_what_it_shows() {
+        assert_eq!(for_shell("alice@bastion.example"), "alice@bastion.example");
+        assert_eq!(for_shell("alice@$(id)"), "'alice@$(id)'");
+        assert_eq!(for_shell("alice@a'b"), r"'alice@a'\''b'");
+        assert_eq!(for_shell(""), "''");
+    }
+
+    #[test]
+    fn what_is_repeated_is_short_and_harmless() {
+        assert_eq!(shown("worker-1"), "worker-1");
+        assert_eq!(shown("a\x1b[31mb\r"), "a\\u{1b}[31mb\\r");
+        assert_eq!(shown(&"é".repeat(81)), "é".repeat(80) + "…");
+    }
+
+    #[test]
+    fn what_would_act_on_a_terminal_is_escaped() {
+        assert_eq!(escape("new kernel"), "new kernel");
+        assert_eq!(escape("grün ✓"), "grün ✓");
+        assert_eq!(escape("a\x1b[31mb"), "a\\u{1b}[31mb");
+        assert_eq!(escape("a\nb\tc"), "a\\nb\\tc");
+        assert_eq!(escape("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(escape("a\u{9b}b"), "a\\u{9b}b");
+    }
+}

@@ -1,0 +1,249 @@
+//! What a verb did to a node, in words.
+
+use std::time::Duration;
+
+use maintenance_lease::protocol::{Instant, Now, Span, State};
+use maintenance_lease::{Aside, Change, Done, NodeLease};
+
+use super::holder::person;
+use super::refusal::{about, why};
+use super::time::{clock, length};
+use crate::args::write::DryRunMode;
+use crate::words::program::Program;
+
+/// What to know of a change to tell it, beside the change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Telling {
+    pub(crate) now: Now,
+    pub(crate) dry_run: DryRunMode,
+    /// It was another's lock.
+    pub(crate) broken: bool,
+    /// The node was not named: what was given back has to be said.
+    pub(crate) unnamed: bool,
+    /// The length that was asked for.
+    pub(crate) duration: Option<Duration>,
+}
+
+/// The result, in a line.
+pub(crate) fn line(change: &Change, telling: Telling) -> String {
+    format!(
+        "node/{} {}{}",
+        change.node,
+        what(change, telling),
+        telling.dry_run.suffix()
+    )
+}
+
+fn what(change: &Change, telling: Telling) -> String {
+    let Telling { now, broken, .. } = telling;
+    let holder = |lease: &Option<NodeLease>| lease.as_ref().map(person).unwrap_or_default();
+    let is_hold = change
+        .lease
+        .as_ref()
+        .is_some_and(|lease| lease.state(now) == State::AdminHold);
+    match change.done {
+        Done::Acquired if is_hold => {
+            format!(
+                "on hold by {}{}{}",
+                holder(&change.lease),
+                until(change, now),
+                instead_of(change, broken, now)
+            )
+        }
+        Done::Renewed if is_hold => {
+            format!(
+                "hold updated by {}{}{}",
+                holder(&change.lease),
+                until(change, now),
+                date_before(change, now)
+            )
+        }
+        Done::Renewed if is_shorter(change, telling.duration) => {
+            format!(
+                "stays held by {}{}",
+                holder(&change.lease),
+                until(change, now)
+            )
+        }
+        Done::Acquired => format!(
+            "acquired by {}{}",
+            holder(&change.lease),
+            until(change, now)
+        ),
+        Done::Renewed => format!("renewed by {}{}", holder(&change.lease), until(change, now)),
+        Done::AlreadyHeld => "is on your own hold already".to_owned(),
+        Done::Released if change.state_before == State::AdminHold && broken => {
+            format!("hold of {} ended", holder(&change.before))
+        }
+        Done::Released if change.state_before == State::AdminHold => {
+            format!("hold ended{}", had(change, telling))
+        }
+        Done::Released if broken => format!("released, lease of {} broken", holder(&change.before)),
+        Done::Released => format!("released{}", had(change, telling)),
+        Done::AlreadyFree => "already free".to_owned(),
+    }
+}
+
+/// What was given back, where the node was not named.
+fn had(change: &Change, telling: Telling) -> String {
+    let Some(before) = change.before.as_ref().filter(|_| telling.unnamed) else {
+        return String::new();
+    };
+    let since = before
+        .acquired()
+        .map(|acquired| format!(" since {}", clock(acquired.into(), telling.now.latest)))
+        .unwrap_or_default();
+    let held = match change.state_before {
+        State::AdminHold => "on hold",
+        _ => "held",
+    };
+    format!(" ({held}{since}{})", why(before))
+}
+
+/// What a hold took the place of: another's lock, or the caller's own lease.
+fn instead_of(change: &Change, broken: bool, now: Now) -> String {
+    match (&change.before, change.state_before) {
+        (Some(before), _) if broken => format!(", taken from {}", person(before)),
+        (_, State::Held { until }) => {
+            format!(", instead of your lease until {}", clock(until, now.latest))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The date that a hold had, where it has another now or none.
+fn date_before(change: &Change, now: Now) -> String {
+    let date = |lease: &Option<NodeLease>| lease.as_ref().and_then(NodeLease::hold_until);
+    match (date(&change.before), date(&change.lease)) {
+        (Some(before), after) if after != Some(before) => {
+            let no_date = if after.is_none() {
+                ", without a date"
+            } else {
+                ""
+            };
+            format!("{no_date} (was {})", clock(before.into(), now.latest))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Whether `asked` would end earlier than what stands, which then stays.
+fn is_shorter(change: &Change, asked: Option<Duration>) -> bool {
+    let written = change.lease.as_ref().map(NodeLease::duration_seconds);
+    asked
+        .zip(written)
+        .is_some_and(|(asked, written)| asked.as_secs() < written.into())
+}
+
+/// Why a renewal did not do what was asked, and how to get it.
+pub(crate) fn stays(change: &Change, asked: Option<Duration>, program: &Program) -> Option<String> {
+    let asked =
+        asked.filter(|&asked| change.done == Done::Renewed && is_shorter(change, Some(asked)))?;
+    let node = &change.node;
+    Some(format!(
+        "node/{node}: {} from now would be earlier; to end it now: {program} release {node}",
+        length(Span::seconds(
+            u32::try_from(asked.as_secs()).unwrap_or(u32::MAX)
+        ))
+    ))
+}
+
+/// Until when it is held, or on hold. What this call wrote is as long as its Lease says: the time that
+/// went by since is below what the server's clock is known to.
+fn until(change: &Change, now: Now) -> String {
+    let Some(lease) = &change.lease else {
+        return String::new();
+    };
+    let is_hold = lease.state(now) == State::AdminHold;
+    match (is_hold, lease.hold_until(), change.until()) {
+        (true, Some(until), _) => format!(", meant until {}", clock(until.into(), now.latest)),
+        (false, _, Some(until)) => format!(
+            " until {} ({})",
+            clock(until, now.latest),
+            length(Span::seconds(lease.duration_seconds()))
+        ),
+        _ => String::new(),
+    }
+}
+
+/// Who did not finish: whose expired lease was taken, or one's own that was renewed late. `None`
+/// where nothing had expired.
+pub(crate) fn expired(change: &Change, now: Now) -> Option<String> {
+    let before = change.before.as_ref()?;
+    if !matches!(change.state_before, State::Expired { .. }) {
+        return None;
+    }
+    let about = about(before, change.state_before, now);
+    match change.done {
+        Done::Acquired => Some(format!(
+            "node/{} was left unfinished by {}{about}{}",
+            change.node,
+            person(before),
+            node_words(change)
+        )),
+        Done::Renewed => Some(format!(
+            "node/{} had expired while you held it{about}; nobody took it meanwhile",
+            change.node
+        )),
+        Done::AlreadyHeld | Done::Released | Done::AlreadyFree => None,
+    }
+}
+
+/// What is wrong with the node that somebody left behind.
+fn node_words(change: &Change) -> String {
+    let Some(row) = &change.row else {
+        return String::new();
+    };
+    match (row.is_ready(), row.is_cordoned()) {
+        (true, false) => String::new(),
+        (false, false) => "; the node is NotReady".to_owned(),
+        (true, true) => "; the node is still cordoned".to_owned(),
+        (false, true) => "; the node is NotReady and still cordoned".to_owned(),
+    }
+}
+
+/// Until when somebody whose lock was broken may still act; `None` where it was over anyway.
+pub(crate) fn still_acting(change: &Change, now: Now) -> Option<String> {
+    let who = person(change.before.as_ref()?);
+    let until = match change.state_before {
+        State::Held { until } => Some(until),
+        State::AdminHold => None,
+        State::Free | State::Expired { .. } => return None,
+    };
+    Some(may_still_act(&who, &change.node, until, now))
+}
+
+/// Until when `who` may still act, whose lock of `node` was broken: a lease of `until`, or a hold (`None`).
+pub(crate) fn may_still_act(who: &str, node: &str, until: Option<Instant>, now: Now) -> String {
+    let may = format!("{who} may still act on node/{node}");
+    match until {
+        Some(Instant::UNREADABLE) => {
+            format!("{may} until they notice: their lease has no readable end")
+        }
+        Some(until) => format!(
+            "{may} until {}, or until they notice",
+            clock(until, now.latest)
+        ),
+        None => format!("{may} until they notice: a hold has no end"),
+    }
+}
+
+/// What else happened on the way, on these nodes.
+pub(crate) fn aside(aside: Aside, nodes: &[String]) -> String {
+    let (node, more) = match nodes {
+        [] => return String::new(),
+        [node] => (node, String::new()),
+        [node, rest @ ..] => (node, format!(" and {} more", rest.len())),
+    };
+    match aside {
+        Aside::NamespaceCreated => format!("namespace/{} created", maintenance_lease::NAMESPACE),
+        Aside::LeaseCreated => format!("lease/{node}{more} created"),
+        Aside::NodeUnreadable => format!(
+            "node/{node}{more} can't be read with your rights: it may not exist, and then its \
+             Lease stays behind"
+        ),
+        Aside::AnswerLost => format!(
+            "node/{node}{more}: the server's answer was lost; another read shows that it was done"
+        ),
+    }
+}

@@ -1,0 +1,87 @@
+//! What goes wrong on the way of a fencing, and what is not known then.
+
+use std::time::Duration;
+
+use maintenance_lease::protocol::Span;
+
+use crate::error::Failure;
+use crate::exit::Code;
+use crate::text::escape;
+use crate::words::program::Program;
+use crate::words::time::length;
+
+/// A hook for `node` did not succeed: `how`, behind "the hook".
+pub(crate) fn hook_failed(node: &str, how: &str, output: &str) -> Failure {
+    no_proof(node, &format!("the hook {how}"), output, Code::ERROR)
+}
+
+/// A hook for `node` was interrupted.
+pub(crate) fn hook_interrupted(node: &str, output: &str) -> Failure {
+    no_proof(node, "interrupted", output, Code::INTERRUPTED)
+}
+
+fn no_proof(node: &str, what: &str, output: &str, code: Code) -> Failure {
+    let output = match output.is_empty() {
+        true => "it printed nothing",
+        false => "its output is above",
+    };
+    Failure::Hook {
+        message: format!("{what}: nothing was changed in the cluster"),
+        hint: format!("what the hook did to node/{node} is not known: {output}"),
+        code,
+    }
+}
+
+/// A hook for `node` succeeded, and nobody heard of the node for as long as it was `waited` for.
+pub(crate) fn silent_after_hook(node: &str, waited: Duration, program: &Program) -> Failure {
+    let waited = length(Span::from(waited));
+    Failure::Hook {
+        message: format!(
+            "the hook succeeded, but node/{node} gave no sign of life within {waited}: it stays fenced"
+        ),
+        hint: format!("once it is back: {program} unfence {node}"),
+        code: Code::TIMED_OUT,
+    }
+}
+
+/// A hook for `node` succeeded that was to bring it back, and there is no such Node any more.
+pub(crate) fn gone_after_hook(node: &str) -> Failure {
+    Failure::Hook {
+        message: format!(
+            "the hook succeeded, and node/{node} was deleted meanwhile: it is not in service"
+        ),
+        hint: "its record, its taint and its hold go with it: once it registers again, it is in service"
+            .to_owned(),
+        code: Code::ERROR,
+    }
+}
+
+/// The record of `node` was sent, and it is not known what became of it when the run ended. Where it rests on
+/// a hook, the announcement of that stays until the record takes it away.
+pub(crate) fn record_open(node: &str, why: &Failure, by_hook: bool, program: &Program) -> Failure {
+    let flag = if by_hook { "--resume" } else { "" };
+    Failure::OpenWrite {
+        message: format!(
+            "unknown whether node/{node} was fenced: its record may still be written ({}), and so its \
+             lock stays",
+            escape(&why.to_string())
+        ),
+        hint: format!(
+            "to see: {program} status {node}; to go on: {}",
+            program.whole(node, flag)
+        ),
+        code: Code::of(why, None),
+    }
+}
+
+/// `node` was to be taken back into service, and it is not known what became of it when the run ended.
+pub(crate) fn return_open(node: &str, why: &Failure, program: &Program) -> Failure {
+    Failure::OpenWrite {
+        message: format!(
+            "unknown whether node/{node} was unfenced: its record may still be removed ({})",
+            escape(&why.to_string())
+        ),
+        hint: format!("to see: {program} status {node}; to go on: the same again"),
+        code: Code::of(why, None),
+    }
+}

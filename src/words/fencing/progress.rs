@@ -1,0 +1,66 @@
+//! A fencing on its way: what was done, and what it rests on.
+
+use std::time::Duration;
+
+use maintenance_lease::protocol::{Instant, Span};
+use pod_safety::fencing::Record;
+
+use super::machine::state;
+use crate::text::escape;
+use crate::words::program::Program;
+use crate::words::time::{clock, length};
+
+/// A node that was fenced, and how, in a line.
+pub(crate) fn fenced(node: &str, record: &Record, already: bool) -> String {
+    let (who, how) = (escape(&record.who), escape(&record.how.to_string()));
+    match already {
+        true => format!(
+            "node/{node} was fenced already by {who}, {how} (since {})",
+            escape(&record.when)
+        ),
+        false => format!("node/{node} fenced by {who}, {how}"),
+    }
+}
+
+/// How a node was fenced, for who is to undo it.
+pub(crate) fn was_fenced(node: &str, record: &Record) -> String {
+    format!("node/{node} was fenced {}", story(record))
+}
+
+/// By whom a node was fenced, when, how and why.
+pub(crate) fn story(record: &Record) -> String {
+    let (who, how) = (escape(&record.who), escape(&record.how.to_string()));
+    let when = escape(&record.when);
+    let why = record.why.as_deref();
+    let why = why.map_or_else(String::new, |why| format!(": \"{}\"", escape(why)));
+    format!("by {who} at {when}, {how}{why}")
+}
+
+/// The lease under which `node` is fenced ends by itself.
+pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Program) -> String {
+    format!(
+        "your lease on node/{node} ends at {}, and the fenced node is not held then; to hold it: \
+         {program} hold {node} -m WHY",
+        clock(until, now)
+    )
+}
+
+/// The lease under which `node` is fenced ends with the `with` that took it.
+pub(crate) fn lease_ends_with_outer(node: &str, program: &Program) -> String {
+    format!(
+        "the lease on node/{node} ends with the command that this runs under, and the fenced node is \
+         not held then; to hold it afterwards: {program} hold {node} -m WHY"
+    )
+}
+
+/// After a hook, `node` is waited for, for so long.
+pub(crate) fn awaited(node: &str, limit: Duration) -> String {
+    let limit = length(Span::from(limit));
+    format!("node/{node}: waiting up to {limit} until it is back")
+}
+
+/// A hook for `node` succeeded, and the run ended before that was recorded.
+pub(crate) fn unrecorded(node: &str, isolated: bool) -> String {
+    let state = state(isolated);
+    format!("the hook succeeded and was not recorded: by its word node/{node} is {state}")
+}

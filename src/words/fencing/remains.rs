@@ -1,0 +1,120 @@
+//! What is left of a fenced node: what has to go yet, and what stays.
+
+use std::time::Duration;
+
+use pod_safety::Why;
+use pod_safety::fencing::Remains;
+use pod_safety::words::few;
+
+use crate::error::{Failure, Obstacle};
+use crate::text::escape;
+use crate::words::program::Program;
+
+/// What is left of a node.
+pub(crate) fn left(node: &str, remains: &Remains) -> String {
+    format!("node/{node}: waiting for {} to go", what(remains))
+}
+
+/// Something is left of a node when the time is over for which it was `waited`.
+pub(crate) fn stuck(node: &str, remains: &Remains, waited: Duration, program: &Program) -> Failure {
+    Failure::TimedOut {
+        node: node.to_owned(),
+        waited,
+        obstacle: Some(Obstacle::Stands {
+            how: still_there(node, remains),
+            awaited: "empty",
+            hint: Some(format!(
+                "what they wait for: {program} status --pods {node}"
+            )),
+        }),
+    }
+}
+
+fn still_there(node: &str, remains: &Remains) -> String {
+    let finalized = match &remains.finalized[..] {
+        [] => String::new(),
+        pods => format!("; held by finalizers: {}", list(pods)),
+    };
+    let are = match remains.pods.len() + remains.attachments.len() {
+        1 => "is",
+        _ => "are",
+    };
+    format!(
+        "node/{node} is fenced, and {} {are} left{finalized}; run it again to follow on",
+        what(remains)
+    )
+}
+
+/// Which pods stay where they are.
+pub(crate) fn tolerating(remains: &Remains) -> String {
+    let volumes = match &remains.staying[..] {
+        [] => String::new(),
+        volumes => format!("; its volumes stay attached: {}", list(volumes)),
+    };
+    format!(
+        "left where it is, by tolerating the taint or coming from a file: {}{volumes}",
+        list(&remains.tolerating)
+    )
+}
+
+/// Why it is not known which volumes stay with the pods that do.
+pub(crate) fn unsure(node: &str, why: &Why) -> String {
+    format!(
+        "unknown which volumes of node/{node} stay attached for pods that stay there: {}",
+        escape(&why.to_string())
+    )
+}
+
+fn what(remains: &Remains) -> String {
+    let parts = [
+        (&remains.pods, "pod"),
+        (&remains.attachments, "volume attachment"),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(names, _)| !names.is_empty())
+        .map(|(names, noun)| format!("{} ({})", count(names.len(), noun), list(names)))
+        .collect();
+    parts.join(" and ")
+}
+
+fn count(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        number => format!("{number} {noun}s"),
+    }
+}
+
+fn list(names: &[String]) -> String {
+    escape(&few(names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_counted_and_named() {
+        let names = |count: usize| (0..count).map(|n| format!("shop/web-{n}")).collect();
+        let remains = Remains {
+            pods: names(7),
+            attachments: vec!["csi-1".to_owned()],
+            finalized: names(1),
+            ..Remains::default()
+        };
+        assert_eq!(
+            left("worker-1", &remains),
+            "node/worker-1: waiting for 7 pods (shop/web-0, shop/web-1, shop/web-2, shop/web-3, \
+             shop/web-4 and 2 more) and 1 volume attachment (csi-1) to go"
+        );
+        assert!(
+            still_there("worker-1", &remains)
+                .contains("are left; held by finalizers: shop/web-0; run it again")
+        );
+        let one = Remains {
+            pods: names(1),
+            ..Remains::default()
+        };
+        assert!(still_there("worker-1", &one).contains("1 pod (shop/web-0) is left; run it again"));
+    }
+}

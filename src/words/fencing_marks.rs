@@ -1,0 +1,124 @@
+//! What stands on a Node about its fencing, in words and as data.
+
+use maintenance_lease::protocol::{Instant, Now, Span};
+use pod_safety::fencing::{Attempt, Record};
+use pod_safety::wire::rfc3339 as in_seconds;
+use serde::Serialize;
+
+use super::fencing::story;
+use super::time::rfc3339;
+use crate::text::escape;
+
+/// What was read of a Node: the texts are anybody's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// Who fenced it, when, how and why.
+    pub(crate) record: Option<Record>,
+    /// The hook that was announced last, and may have ended since.
+    pub(crate) hook: Option<Attempt>,
+}
+
+/// A hook that may be at work, as data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Hook {
+    who: String,
+    program: String,
+    /// Since when it may run.
+    since: Option<String>,
+    /// When it has ended.
+    until: Option<String>,
+}
+
+impl Marks {
+    /// For people; `None` where nothing is said. What is at work comes first.
+    pub(crate) fn words(&self, now: Now) -> Option<String> {
+        let hook = self.at_work(now).map(|hook| {
+            format!(
+                "hook {} of {} may be at work until {}",
+                escape(&hook.program),
+                escape(&hook.who),
+                in_seconds(hook.until)
+            )
+        });
+        let parts: Vec<String> = hook
+            .into_iter()
+            .chain(self.record.as_ref().map(story))
+            .collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// The hook that may be at work, for programs.
+    pub(crate) fn hook(&self, now: Now) -> Option<Hook> {
+        let time = |instant: Instant| instant.to_chrono().map(rfc3339);
+        self.at_work(now).map(|hook| Hook {
+            who: hook.who.clone(),
+            program: hook.program.clone(),
+            since: time(hook.since),
+            until: time(hook.until),
+        })
+    }
+
+    /// When that changes by time alone.
+    pub(crate) fn next_change(&self, now: Now) -> Option<Instant> {
+        self.at_work(now).map(|hook| hook.until + Span::TICK)
+    }
+
+    fn at_work(&self, now: Now) -> Option<&Attempt> {
+        self.hook.as_ref().filter(|hook| hook.may_run(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pod_safety::fencing::How;
+
+    use super::*;
+
+    const NOW: Instant = Instant::from_micros(1_772_366_400_000_000);
+
+    fn marks() -> Marks {
+        Marks {
+            record: Some(Record {
+                who: "carol\u{1b}@desk".to_owned(),
+                why: Some("no\nanswer".to_owned()),
+                when: "2026-03-01T11:00:00Z".to_owned(),
+                how: How::PoweredOff("its lights\rare off".to_owned()),
+                boot_id: String::new(),
+                node_uid: String::new(),
+                hold: None,
+            }),
+            hook: Some(Attempt {
+                id: "n".to_owned(),
+                who: "bob@laptop\u{202e}".to_owned(),
+                program: "./power\ton".to_owned(),
+                since: NOW,
+                until: NOW + Span::seconds(60),
+            }),
+        }
+    }
+
+    #[test]
+    fn who_fenced_it_and_what_is_at_work_are_told_with_anybodys_text_escaped() {
+        let words = marks().words(Now::at(NOW));
+        assert_eq!(
+            words.as_deref(),
+            Some(
+                r#"hook ./power\ton of bob@laptop\u{202e} may be at work until 2026-03-01T12:01:00Z; by carol\u{1b}@desk at 2026-03-01T11:00:00Z, powered off: its lights\rare off: "no\nanswer""#
+            )
+        );
+        assert_eq!(Marks::default().words(Now::at(NOW)), None);
+    }
+
+    #[test]
+    fn a_hook_whose_time_is_over_is_not_at_work() {
+        let marks = marks();
+        let end = NOW + Span::seconds(60);
+        assert!(marks.hook(Now::at(end)).is_some());
+        let next = marks.next_change(Now::at(end)).expect("it ends");
+        assert_eq!(marks.hook(Now::at(next)), None);
+        assert_eq!(marks.next_change(Now::at(next)), None);
+        let words = marks.words(Now::at(next)).expect("the record stays");
+        assert!(words.starts_with("by carol"), "{words}");
+    }
+}

@@ -1,0 +1,175 @@
+//! How a node is, in words and as data.
+
+use maintenance_lease::NodeRow;
+use maintenance_lease::protocol::{Instant, Now};
+use pod_safety::fencing::record::Since;
+use pod_safety::node::Health;
+
+use super::time::span;
+use crate::text::escape;
+
+/// kubectl's word for a node that is well.
+const READY: &str = "Ready";
+
+/// A word for programs.
+pub(crate) fn word(health: &Health) -> &'static str {
+    match health {
+        Health::Ready => READY,
+        Health::NotReady { .. } => "NotReady",
+        Health::Partitioned { .. } => "Partitioned",
+        Health::OutOfService { .. } => "OutOfService",
+        Health::Restarted { .. } => "Fenced",
+        Health::MisFenced { .. } => "MisFenced",
+        Health::Gone => "Gone",
+    }
+}
+
+/// In words for people, such as `Partitioned 9m`.
+pub(crate) fn words(health: &Health, now: Now) -> String {
+    let word = word(health);
+    match health {
+        Health::NotReady { reporting: true } => format!("{word} (reporting)"),
+        Health::Partitioned { since: Some(since) } => {
+            format!("{word} {}", span(now.latest - *since))
+        }
+        Health::OutOfService {
+            by: Some(by),
+            since,
+        } => {
+            let which = match since {
+                Some(Since::NewNode) => " of an earlier Node",
+                Some(Since::Restarted) => " of an earlier boot",
+                Some(Since::SameBoot | Since::Unknown) | None => "",
+            };
+            format!("{word} (asserted by {}{which})", escape(by))
+        }
+        Health::OutOfService { by: None, .. } => format!("{word} (asserted by a taint alone)"),
+        Health::Restarted { by } => {
+            format!("{word} (restarted: unfence it, by {})", escape(by))
+        }
+        Health::MisFenced { by: Some(by) } => {
+            format!("{word} (taint on a live node, by {})", escape(by))
+        }
+        Health::MisFenced { by: None } => format!("{word} (taint on a live node)"),
+        Health::Ready
+        | Health::NotReady { reporting: false }
+        | Health::Partitioned { since: None }
+        | Health::Gone => word.to_owned(),
+    }
+}
+
+/// kubectl's words for a node, the first of which says no more than whether it is ready, with what is
+/// known besides.
+pub(crate) fn status(row: &NodeRow, health: Option<&Health>, now: Now) -> String {
+    let (readiness, rest) = match row.status.split_once(',') {
+        Some((readiness, rest)) => (readiness, Some(rest)),
+        None => (&row.status[..], None),
+    };
+    let readiness = health.map_or_else(|| escape(readiness), |health| words(health, now));
+    match rest {
+        Some(rest) => format!("{readiness},{}", escape(rest)),
+        None => readiness,
+    }
+}
+
+/// Who asserts that nothing runs on the node any more.
+pub(crate) fn asserted_by(health: &Health) -> Option<&str> {
+    match health {
+        Health::OutOfService { by, .. } | Health::MisFenced { by } => by.as_deref(),
+        Health::Restarted { by } => Some(by),
+        _ => None,
+    }
+}
+
+/// Since when nobody hears of the node.
+pub(crate) fn silent_since(health: &Health) -> Option<Instant> {
+    match health {
+        Health::Partitioned { since } => *since,
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maintenance_lease::protocol::Span;
+
+    use super::*;
+
+    const NOW: Instant = Instant::from_micros(1_000_000_000);
+
+    #[test]
+    fn the_first_of_kubectls_words_says_more() {
+        let row = |status: &str| NodeRow {
+            name: "worker-1".to_owned(),
+            status: status.to_owned(),
+            uid: String::new(),
+            deleting: false,
+        };
+        let by = || Some("alice\u{1b}@bastion".to_owned());
+        let since = Some(NOW - Span::seconds(540));
+        for (words, health, expected) in [
+            ("Ready", None, "Ready"),
+            ("NotReady", None, "NotReady"),
+            ("Ready", Some(Health::Ready), "Ready"),
+            (
+                "Ready,SchedulingDisabled",
+                Some(Health::Ready),
+                "Ready,SchedulingDisabled",
+            ),
+            (
+                "NotReady",
+                Some(Health::NotReady { reporting: true }),
+                "NotReady (reporting)",
+            ),
+            (
+                "NotReady",
+                Some(Health::NotReady { reporting: false }),
+                "NotReady",
+            ),
+            (
+                "NotReady,SchedulingDisabled",
+                Some(Health::Partitioned { since }),
+                "Partitioned 9m,SchedulingDisabled",
+            ),
+            (
+                "NotReady",
+                Some(Health::OutOfService {
+                    by: by(),
+                    since: Some(Since::SameBoot),
+                }),
+                "OutOfService (asserted by alice\\u{1b}@bastion)",
+            ),
+            (
+                "NotReady",
+                Some(Health::OutOfService {
+                    by: by(),
+                    since: Some(Since::Restarted),
+                }),
+                "OutOfService (asserted by alice\\u{1b}@bastion of an earlier boot)",
+            ),
+            (
+                "NotReady",
+                Some(Health::OutOfService {
+                    by: None,
+                    since: None,
+                }),
+                "OutOfService (asserted by a taint alone)",
+            ),
+            (
+                "Ready,SchedulingDisabled",
+                Some(Health::Restarted {
+                    by: "alice\u{1b}@bastion".to_owned(),
+                }),
+                "Fenced (restarted: unfence it, by alice\\u{1b}@bastion),SchedulingDisabled",
+            ),
+            (
+                "Ready",
+                Some(Health::MisFenced { by: None }),
+                "MisFenced (taint on a live node)",
+            ),
+        ] {
+            let status = status(&row(words), health.as_ref(), Now::at(NOW));
+            assert_eq!(status, expected);
+        }
+    }
+}

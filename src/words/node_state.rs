@@ -1,0 +1,133 @@
+//! How nodes stand that somebody waits for, in words.
+
+use maintenance_lease::protocol::{Instant, Now, Refusal, SKEW_BUDGET, State};
+use maintenance_lease::{Blocked, NodeLease, Refused, Subject};
+
+use super::holder::person;
+use super::refusal::about;
+use super::waiting::{self, Queue};
+use crate::text::cut;
+
+/// The most nodes that are told one by one.
+const MOST: usize = 10;
+
+/// How a node stands: free, or who has it, why, since when and until when.
+pub(crate) fn stands(node: &str, lease: Option<&NodeLease>, now: Now) -> String {
+    let (lease, state) = match lease.map(|lease| (lease, lease.state(now))) {
+        Some((lease, State::Free)) if lease.is_deleting() => {
+            return format!("node/{node} has a Lease that is being deleted");
+        }
+        None | Some((_, State::Free)) => return format!("node/{node} is free"),
+        Some(held) => held,
+    };
+    let how = match state {
+        State::Expired { .. } => "has an expired lease of",
+        State::AdminHold => "is on hold by",
+        State::Free | State::Held { .. } => "is held by",
+    };
+    format!(
+        "node/{node} {how} {}{}",
+        person(lease),
+        about(lease, state, now)
+    )
+}
+
+/// What has to be said of a node once: its state, and whose it is; not how long for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    state: std::mem::Discriminant<State>,
+    holder: Option<String>,
+    reason: Option<String>,
+    transitions: Option<u32>,
+    deleting: bool,
+}
+
+impl Known {
+    pub(crate) fn of(lease: Option<&NodeLease>, now: Now) -> Self {
+        let state = lease.map_or(State::Free, |lease| lease.state(now));
+        let deleting = lease.is_some_and(NodeLease::is_deleting);
+        let lease = lease.filter(|_| state != State::Free);
+        Self {
+            state: std::mem::discriminant(&state),
+            holder: lease.and_then(NodeLease::holder).map(ToOwned::to_owned),
+            reason: lease.and_then(NodeLease::reason).map(ToOwned::to_owned),
+            transitions: lease.map(NodeLease::transitions),
+            deleting,
+        }
+    }
+}
+
+/// The nodes that are waited for, by name, with their Leases.
+pub(crate) struct Unmet<'a> {
+    pub(crate) nodes: Vec<(&'a str, Option<&'a NodeLease>)>,
+    /// How many there were.
+    pub(crate) all: usize,
+    /// What they are waited to be, such as `free`.
+    pub(crate) awaited: &'a str,
+}
+
+impl Unmet<'_> {
+    /// How many are too many to be told one by one.
+    pub(crate) fn are_many(&self) -> bool {
+        self.nodes.len() > MOST
+    }
+
+    /// A line with all there is to say of one of them.
+    pub(crate) fn line_of(&self, node: &str, lease: Option<&NodeLease>, now: Now) -> String {
+        format!(
+            "waiting for it to be {}: {}",
+            self.awaited,
+            stands(node, lease, now)
+        )
+    }
+
+    /// How many they are.
+    pub(crate) fn count(&self) -> String {
+        format!(
+            "waiting for {} of {} nodes to be {}",
+            self.nodes.len(),
+            self.all,
+            self.awaited
+        )
+    }
+
+    /// What fits in `width` columns.
+    pub(crate) fn short(&self, now: Now, width: usize) -> String {
+        match self.nodes[..] {
+            [(node, Some(lease))] if self.awaited == "free" && lease.state(now) != State::Free => {
+                waiting::short(
+                    &blocked(node, lease, now),
+                    Queue { taken: 0, all: 1 },
+                    now,
+                    width,
+                )
+            }
+            [(node, lease)] => cut(&self.line_of(node, lease, now), width),
+            _ => {
+                let names: Vec<&str> = self.nodes.iter().map(|(node, _)| *node).collect();
+                cut(&format!("{}: {}", self.count(), names.join(", ")), width)
+            }
+        }
+    }
+}
+
+fn blocked(node: &str, lease: &NodeLease, now: Now) -> Blocked {
+    let state = lease.state(now);
+    let (refusal, earliest) = match state {
+        State::AdminHold => (Refusal::AdminHold, None),
+        State::Held { until } if until != Instant::UNREADABLE => {
+            (Refusal::Held, Some(until + SKEW_BUDGET))
+        }
+        _ => (Refusal::Held, None),
+    };
+    Blocked {
+        refused: Refused {
+            subject: Subject::Node,
+            node: node.to_owned(),
+            refusal,
+            lease: Some(lease.clone()),
+            state,
+        },
+        earliest,
+    }
+}

@@ -1,0 +1,252 @@
+//! What the person calls this program, and how they run it: the beginning of a next command.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::Path;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use maintenance_lease::protocol::identity;
+
+use super::command_line::Again;
+use crate::text::for_shell;
+
+/// The flags that say where and who, as they stand before a value, and that a next command needs again
+/// where they were typed. kubectl has all of them.
+const PLACE: [(&str, &str); 14] = [
+    ("kubeconfig", "--kubeconfig "),
+    ("context", "--context "),
+    ("cluster", "--cluster "),
+    ("user", "--user "),
+    ("server", "-s "),
+    ("impersonate", "--as "),
+    ("impersonate_groups", "--as-group "),
+    ("impersonate_uid", "--as-uid "),
+    ("impersonate_extra", "--as-user-extra "),
+    ("certificate_authority", "--certificate-authority "),
+    ("client_certificate", "--client-certificate "),
+    ("client_key", "--client-key "),
+    ("insecure_skip_tls_verify", "--insecure-skip-tls-verify="),
+    ("tls_server_name", "--tls-server-name "),
+];
+const HOLDER: (&str, &str) = ("holder", "--holder ");
+
+/// How this program was run. Printed, it is what a command begins with that is to be typed next:
+/// for the same cluster and as the same holder.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    name: String,
+    place: String,
+    holder: String,
+    again: Again,
+    /// The holder of the `with` that it runs under.
+    outer: Option<String>,
+}
+
+impl Program {
+    /// The program of this `name`, run with `matches`.
+    pub(crate) fn new(name: &str, matches: &ArgMatches) -> Self {
+        let again = |(id, flag)| -> Option<String> {
+            let is_typed = matches.value_source(id) == Some(ValueSource::CommandLine);
+            let values = matches.get_raw(id).filter(|_| is_typed)?;
+            let values = values.map(|value| for_shell(&value.to_string_lossy()));
+            Some(values.map(|value| format!(" {flag}{value}")).collect())
+        };
+        Self {
+            name: name.to_owned(),
+            place: PLACE.into_iter().filter_map(again).collect(),
+            holder: again(HOLDER).unwrap_or_default(),
+            again: Again::new(matches),
+            outer: None,
+        }
+    }
+
+    /// As a command of the `with` that holds as `holder`, if any.
+    pub(crate) fn under(self, holder: Option<&str>) -> Self {
+        Self {
+            outer: holder.map(ToOwned::to_owned),
+            ..self
+        }
+    }
+
+    /// Whether it runs under the lock of `holder`, which may be a hold.
+    pub(crate) fn is_under(&self, holder: &str) -> bool {
+        self.outer.as_deref() == Some(identity::person(holder))
+    }
+
+    /// The same program, asked to do the same to `nodes` alone.
+    pub(crate) fn narrowed(&self, nodes: &[String]) -> Self {
+        Self {
+            again: self.again.narrowed(nodes),
+            ..self.clone()
+        }
+    }
+
+    /// What it was asked to do.
+    pub(crate) fn asked(&self) -> &Again {
+        &self.again
+    }
+
+    /// The same again, also with `flag`, for the nodes that were given, else for `node`.
+    pub(crate) fn again(&self, node: &str, flag: &str) -> String {
+        format!("{self} {}", self.again.line(node, flag))
+    }
+
+    /// The same again word for word, also with `flag`.
+    pub(crate) fn whole(&self, node: &str, flag: &str) -> String {
+        format!("{self} {}", self.again.whole(node, flag))
+    }
+
+    /// Its name alone.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name of its file, as one types it without kubectl.
+    pub(crate) fn file(&self) -> String {
+        file(&self.name)
+    }
+
+    /// The beginning of a command as `holder`.
+    pub(crate) fn as_holder(&self, holder: &str) -> Self {
+        Self {
+            holder: format!(" {}{}", HOLDER.1, for_shell(holder)),
+            ..self.clone()
+        }
+    }
+
+    /// kubectl for the same cluster.
+    pub(crate) fn kubectl(&self) -> String {
+        format!("kubectl{}", self.place)
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            place,
+            holder,
+            ..
+        } = self;
+        write!(f, "{name}{place}{holder}")
+    }
+}
+
+/// The words that start this program, from `argv[0]`: kubectl runs `kubectl-maint` for
+/// `kubectl maint`, and `kubectl-node_lock` for `kubectl node-lock`. Any other name is itself.
+pub(crate) fn name(argv0: Option<&OsStr>) -> String {
+    let stem = argv0
+        .map(Path::new)
+        .and_then(Path::file_stem)
+        .and_then(OsStr::to_str)
+        .unwrap_or("kubectl-maint");
+    match stem.strip_prefix("kubectl-") {
+        Some(plugin) => format!("kubectl {}", plugin.replace('-', " ").replace('_', "-")),
+        None => stem.to_owned(),
+    }
+}
+
+/// The file that kubectl runs for these words, the opposite of [`name`].
+pub(crate) fn file(name: &str) -> String {
+    match name.strip_prefix("kubectl ") {
+        Some(plugin) => format!("kubectl-{}", plugin.replace('-', "_").replace(' ', "-")),
+        None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::app::Cli;
+
+    fn run_with(words: &[&str]) -> Program {
+        let line = std::iter::once("kubectl-maint").chain(words.iter().copied());
+        let matches = Cli::command().try_get_matches_from(line);
+        Program::new("kubectl maint", &matches.expect("a line"))
+    }
+
+    #[test]
+    fn a_next_command_goes_where_this_one_went() {
+        let program = run_with(&[
+            "--context",
+            "prod",
+            "acquire",
+            "a",
+            "--holder",
+            "me you",
+            "-s",
+            "https://h",
+            "-v6",
+        ]);
+        assert_eq!(
+            program.to_string(),
+            "kubectl maint --context prod -s https://h --holder 'me you'"
+        );
+        assert_eq!(
+            program.as_holder("bob@laptop").to_string(),
+            "kubectl maint --context prod -s https://h --holder bob@laptop"
+        );
+        assert_eq!(program.kubectl(), "kubectl --context prod -s https://h");
+        // A next command is a command.
+        run_with(&[
+            "--context",
+            "prod",
+            "-s",
+            "https://h",
+            "--holder",
+            "me",
+            "renew",
+            "a",
+        ]);
+    }
+
+    #[test]
+    fn a_next_command_is_by_whom_this_one_was() {
+        let line = [
+            "status",
+            "--as=dev",
+            "--as-group",
+            "one",
+            "--as-group",
+            "other",
+            "--insecure-skip-tls-verify",
+        ];
+        assert_eq!(
+            run_with(&line).to_string(),
+            "kubectl maint --as dev --as-group one --as-group other \
+             --insecure-skip-tls-verify=true"
+        );
+    }
+
+    #[test]
+    fn what_was_not_typed_is_not_repeated() {
+        assert_eq!(run_with(&["acquire", "a"]).to_string(), "kubectl maint");
+        let secret = run_with(&["--token", "secret", "status"]);
+        assert_eq!(secret.to_string(), "kubectl maint");
+    }
+
+    #[test]
+    fn a_plugin_is_called_as_kubectl_calls_it() {
+        let called = |argv0: &str| name(Some(OsStr::new(argv0)));
+        assert_eq!(called("/usr/bin/kubectl-maint"), "kubectl maint");
+        assert_eq!(called("kubectl-maint.exe"), "kubectl maint");
+        assert_eq!(called("kubectl-node_lock"), "kubectl node-lock");
+        assert_eq!(called("./maint"), "maint");
+        assert_eq!(name(None), "kubectl maint");
+    }
+
+    #[test]
+    fn the_file_of_a_name_is_called_by_it() {
+        for typed in [
+            "kubectl-maint",
+            "kubectl-node_lock",
+            "kubectl-a-b_c",
+            "maint",
+        ] {
+            assert_eq!(file(&name(Some(OsStr::new(typed)))), typed);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! A refusal where fencing has the node: what its hold is there for, and what ends it.
+
+use maintenance_lease::protocol::{Now, Refusal, State};
+use maintenance_lease::{NodeLease, Refused};
+use pod_safety::fencing::is_of_fencing;
+
+use super::{Asked, about};
+use crate::error::Verb;
+use crate::words::holder::person;
+use crate::words::program::Program;
+
+/// The hold of a fencing that keeps somebody off.
+pub(super) fn hold<'r>(refused: &'r Refused, asked: Asked<'_>) -> Option<&'r NodeLease> {
+    let lease = refused.lease.as_ref()?;
+    let keeps_off = matches!(
+        refused.refusal,
+        Refusal::AdminHold | Refusal::OwnHold | Refusal::NotHolder
+    );
+    (keeps_off && is_of_fencing(lease, asked.now)).then_some(lease)
+}
+
+/// Until when such a hold lasts.
+pub(crate) const UNTIL: &str = "until it is unfenced";
+
+/// How the node of such a hold stands, before who fences it.
+pub(crate) fn stands(lease: &NodeLease) -> &'static str {
+    match lease.is_fenced() {
+        true => "is fenced, on hold by",
+        false => "is being fenced, on hold by",
+    }
+}
+
+/// How the node of such a hold stands, who fences it, since when and why.
+pub(crate) fn message(lease: &NodeLease, now: Now) -> String {
+    format!(
+        "node/{} {} {} {UNTIL}{}",
+        lease.node(),
+        stands(lease),
+        person(lease),
+        about(lease, State::AdminHold, now)
+    )
+}
+
+/// What ends the hold of the fencing of `node`.
+pub(crate) fn to_end(node: &str, program: &Program) -> String {
+    format!("to take the node back into service, which ends the hold: {program} unfence {node}")
+}
+
+/// What to do about it; `None` where it is to be worked under, or taken over.
+pub(super) fn hint(refused: &Refused, lease: &NodeLease, asked: Asked<'_>) -> Option<String> {
+    let Asked { verb, program, .. } = asked;
+    let is_under = lease
+        .holder()
+        .is_some_and(|holder| program.is_under(holder));
+    match verb {
+        Verb::Fence | Verb::Unfence | Verb::Verify => return None,
+        Verb::Acquire | Verb::With if is_under => return None,
+        _ => {}
+    }
+    let to_end = to_end(lease.node(), program);
+    let waits = asked.waited || program.asked().waits();
+    Some(match (refused.refusal, verb) {
+        (Refusal::OwnHold, Verb::Acquire | Verb::With) => {
+            format!("{to_end}; --reentry goes on under it")
+        }
+        (Refusal::OwnHold, _) => to_end,
+        (_, Verb::Hold) if !waits => {
+            format!("ask them, wait for it (--wait), or take it over (--take-over); {to_end}")
+        }
+        (_, Verb::Acquire | Verb::With) if !waits => {
+            format!("ask them, or wait for it (--wait); {to_end}")
+        }
+        _ => format!("ask them; {to_end}"),
+    })
+}

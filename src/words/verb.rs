@@ -1,0 +1,209 @@
+//! The verbs that change locks or rely on one, in the words that it takes to speak of them.
+
+use crate::error::Verb;
+
+/// The nodes of a command by what became of them, each in the order of the nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcomes {
+    /// They are as the verb leaves them.
+    pub(crate) done: Vec<String>,
+    /// Nothing was changed.
+    pub(crate) left: Vec<String>,
+    /// Whether something was changed is not known.
+    pub(crate) open: Vec<String>,
+}
+
+/// How many names are listed; of more, their number.
+const LISTED: usize = 10;
+
+impl Verb {
+    /// As typed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Acquire => "acquire",
+            Self::Renew => "renew",
+            Self::Release => "release",
+            Self::Hold => "hold",
+            Self::Unhold => "unhold",
+            Self::With => "with",
+            Self::Verify => "verify",
+            Self::Fence => "fence",
+            Self::Unfence => "unfence",
+            Self::Wait => "wait",
+        }
+    }
+
+    /// What it does to a node, as a participle.
+    pub(crate) fn participle(self) -> &'static str {
+        match self {
+            Self::Acquire => "acquired",
+            Self::Renew => "renewed",
+            Self::Release => "released",
+            Self::Hold => "put on hold",
+            Self::Unhold | Self::Unfence => "taken off hold",
+            Self::With => "locked",
+            Self::Verify => "verified",
+            Self::Fence => "put on hold",
+            Self::Wait => "waited for",
+        }
+    }
+
+    /// What nodes are where it succeeded.
+    fn state(self) -> &'static str {
+        match self {
+            Self::Acquire | Self::Renew | Self::With | Self::Verify => "held",
+            Self::Hold | Self::Fence => "on hold",
+            Self::Release | Self::Unhold | Self::Unfence | Self::Wait => "free",
+        }
+    }
+
+    /// The question before it breaks the lock that `person` has on `node`.
+    pub(crate) fn breaks_one(self, node: &str, person: &str) -> String {
+        match self {
+            Self::Hold => format!("Take node/{node} from {person}?"),
+            Self::Unhold => format!("End the hold of {person} on node/{node}?"),
+            _ => {
+                format!("Break the lease of {person} on node/{node}?")
+            }
+        }
+    }
+
+    /// The question before it breaks the locks of so many nodes.
+    pub(crate) fn breaks_many(self, nodes: usize) -> String {
+        match self {
+            Self::Hold => format!("Take these {nodes} nodes from their holders?"),
+            Self::Unhold => format!("End these {nodes} holds?"),
+            _ => {
+                format!("Break these {nodes} leases?")
+            }
+        }
+    }
+
+    /// What is held now, or would be in a `dry_run`; `None` where the result of a single node said
+    /// it.
+    pub(crate) fn summary(self, outcomes: &Outcomes, dry_run: bool) -> Option<String> {
+        let Outcomes { done, left, open } = outcomes;
+        let all = done.len() + left.len() + open.len();
+        if all < 2 {
+            return None;
+        }
+        let state = match dry_run {
+            true => format!("would be {}", self.state()),
+            false => format!("{} now", self.state()),
+        };
+        let be = if dry_run { "would be" } else { "was" };
+        let participle = self.participle();
+        let known = match (self, &done[..], &left[..], &open[..]) {
+            (_, _, [], []) if dry_run => format!("all {all} nodes {state}"),
+            (_, _, [], []) => format!("all {all} nodes are {state}"),
+            (_, [], _, []) => format!("none of the {all} nodes {be} {participle}"),
+            (_, [], [], _) => {
+                return Some(format!(
+                    "unknown whether any of the {all} nodes {be} {participle}"
+                ));
+            }
+            (_, [], ..) => format!(
+                "not {participle}, {} of {all} nodes: {}",
+                left.len(),
+                list(left)
+            ),
+            (Self::Release | Self::Unhold, _, [_, ..], _) => format!(
+                "{state}, {} of {all} nodes; not {participle}: {}",
+                done.len(),
+                list(left)
+            ),
+            _ => format!("{state}, {} of {all} nodes: {}", done.len(), list(done)),
+        };
+        Some(match &open[..] {
+            [] => known,
+            open => format!("{known}; unknown: {}", list(open)),
+        })
+    }
+}
+
+fn list(names: &[String]) -> String {
+    match names.split_at_checked(LISTED) {
+        Some((first, rest)) if !rest.is_empty() => {
+            format!("{} and {} more", first.join(", "), rest.len())
+        }
+        _ => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(verb: Verb, done: &[&str], left: &[&str], open: &[&str]) -> String {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let outcomes = Outcomes {
+            done: names(done),
+            left: names(left),
+            open: names(open),
+        };
+        verb.summary(&outcomes, false).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_last_line_says_what_is_held() {
+        assert_eq!(summary(Verb::Release, &["a"], &[], &[]), "");
+        assert_eq!(
+            summary(Verb::Acquire, &["a", "b"], &[], &[]),
+            "all 2 nodes are held now"
+        );
+        assert_eq!(
+            summary(Verb::Renew, &["a"], &["b", "c"], &[]),
+            "held now, 1 of 3 nodes: a"
+        );
+        assert_eq!(
+            summary(Verb::Release, &["a", "b"], &["c"], &[]),
+            "free now, 2 of 3 nodes; not released: c"
+        );
+        assert_eq!(
+            summary(Verb::Hold, &[], &["a", "b"], &[]),
+            "none of the 2 nodes was put on hold"
+        );
+        let many: Vec<String> = (0..12).map(|n| n.to_string()).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(
+            summary(Verb::Acquire, &many, &["x"], &[]),
+            "held now, 12 of 13 nodes: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
+        );
+    }
+
+    #[test]
+    fn a_dry_run_says_what_would_be_held() {
+        let outcomes = Outcomes {
+            done: vec!["a".to_owned(), "b".to_owned()],
+            ..Outcomes::default()
+        };
+        assert_eq!(
+            Verb::Acquire.summary(&outcomes, true).as_deref(),
+            Some("all 2 nodes would be held")
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_denied() {
+        assert_eq!(
+            summary(Verb::Acquire, &[], &["a"], &["b"]),
+            "not acquired, 1 of 2 nodes: a; unknown: b"
+        );
+        assert_eq!(
+            summary(Verb::Acquire, &["a"], &["b"], &["c"]),
+            "held now, 1 of 3 nodes: a; unknown: c"
+        );
+        assert_eq!(
+            summary(Verb::Acquire, &[], &[], &["a", "b"]),
+            "unknown whether any of the 2 nodes was acquired"
+        );
+        assert_eq!(
+            summary(Verb::Release, &["a"], &["b"], &["c"]),
+            "free now, 1 of 3 nodes; not released: b; unknown: c"
+        );
+        assert_eq!(
+            summary(Verb::Unhold, &["a"], &[], &["b"]),
+            "free now, 1 of 2 nodes: a; unknown: b"
+        );
+    }
+}

@@ -1,0 +1,82 @@
+//! What `with` is about to do, in a line.
+
+use std::ffi::OsString;
+
+use maintenance_lease::{Change, Done};
+
+use super::holder::person;
+use super::refusal::why;
+use crate::text::for_shell;
+
+/// How many characters of the command are shown.
+const MOST: usize = 200;
+
+/// Nodes that are locked, and what runs meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct With<'a> {
+    pub(crate) changes: &'a [Change],
+    pub(crate) command: &'a [OsString],
+}
+
+impl With<'_> {
+    /// Before the command begins.
+    pub(crate) fn begins(self) -> String {
+        format!(
+            "{}; running on this machine: {}",
+            self.nodes(&format!("locked until released{}", self.by())),
+            command_line(self.command)
+        )
+    }
+
+    /// In a dry run.
+    pub(crate) fn would(self) -> String {
+        format!(
+            "{}; would run on this machine: {}",
+            self.nodes("would be locked"),
+            command_line(self.command)
+        )
+    }
+
+    /// Who has what was taken, and why.
+    fn by(self) -> String {
+        let taken = self
+            .changes
+            .iter()
+            .find(|change| change.done == Done::Acquired);
+        let lease = taken.and_then(|change| change.lease.as_ref());
+        lease.map_or_else(String::new, |lease| {
+            format!(", by {}{}", person(lease), why(lease))
+        })
+    }
+
+    fn nodes(self, locked: &str) -> String {
+        let names = |is_found: bool| {
+            let changes = self.changes.iter();
+            changes
+                .filter(|change| (change.done != Done::Acquired) == is_found)
+                .map(|change| format!("node/{}", change.node))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let (taken, found) = (names(false), names(true));
+        match (&taken[..], &found[..]) {
+            (taken, "") => format!("{taken} {locked}"),
+            ("", found) => format!("{found} locked already, to be left as found"),
+            (taken, found) => {
+                format!("{taken} {locked}, {found} locked already, to be left as found")
+            }
+        }
+    }
+}
+
+/// A command as a shell reads it; a long one is cut.
+pub(crate) fn command_line(command: &[OsString]) -> String {
+    let words = command
+        .iter()
+        .map(|word| for_shell(&word.to_string_lossy()));
+    let line = words.collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
