@@ -1,15 +1,15 @@
 //! The command line, the list of commands, and how one of them is run.
 
-pub(crate) mod called;
 pub(crate) mod usage_errors;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::args;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::session::Start;
 use crate::run::{parallel, problems};
+use crate::words::program::{FILE, NAME};
 
 use crate::args::connection::ConnectionArgs;
 use crate::args::holder::HolderArgs;
@@ -23,6 +23,8 @@ use crate::commands;
 /// everybody who asks that somebody is at work, who, since when, until when and why.
 #[derive(Parser, Debug)]
 #[command(
+    name = FILE,
+    bin_name = NAME,
     version,
     infer_long_args = false,
     subcommand_required = true,
@@ -141,7 +143,7 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
             parallel::or_interrupted(commands::version::run(args, start)).await
         }
         VerbArgs::Completion(args) => commands::completion::run(args, start),
-        VerbArgs::Reference(args) => commands::reference::run(args, start),
+        VerbArgs::Reference(args) => commands::reference::run(args, start, Cli::command()),
     }
 }
 

@@ -6,21 +6,17 @@
 //! [`VARIABLE`] set. Whatever goes wrong, the answer is shorter and nobody is told: an error would
 //! land in the middle of a half-typed line.
 
-pub(crate) mod bash;
 mod live;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, complete};
 use clap_complete::env::Shells;
 
-use crate::app::Cli;
+use crate::commands::completion::VARIABLE;
 use connect::Environment;
-
-/// Names the shell that asks, in the environment of a run that completes.
-pub(crate) const VARIABLE: &str = "KUBECTL_MAINT_COMPLETE";
 
 /// What kubectl puts before the name of a plugin that completes.
 const COMPLETER: &str = "kubectl_complete-";
@@ -33,6 +29,9 @@ const INDEX: &str = "_CLAP_COMPLETE_INDEX";
 const FILES: u8 = 0;
 const NO_FILES: u8 = 4;
 const NO_SPACE: u8 = 2;
+
+/// The definition of the command line.
+type Definition = fn() -> Command;
 
 /// A question for completions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,12 +82,12 @@ impl Question {
         )
     }
 
-    /// The candidates, in the form that the asker reads.
-    pub(crate) fn answer(self) -> Vec<u8> {
-        let is_foreign = self.is_of_another_program();
+    /// The candidates for a command line of this `definition`, in the form that the asker reads.
+    pub(crate) fn answer(self, definition: Definition) -> Vec<u8> {
+        let is_foreign = self.is_of_another_program(definition);
         let mut command = match is_foreign {
             true => paths(),
-            false => definition(&self.words),
+            false => completing(definition, &self.words),
         };
         let here = std::env::current_dir().ok();
         match self.asker {
@@ -115,12 +114,12 @@ impl Question {
 
     /// Whether the word under the cursor is one of a program that the verb runs: it stands behind the
     /// `--` that begins that program's words.
-    fn is_of_another_program(&self) -> bool {
+    fn is_of_another_program(&self, definition: Definition) -> bool {
         let mut before = self.words.iter().take(self.cursor);
         let Some(dashes) = before.position(|word| word == "--") else {
             return false;
         };
-        let command = Cli::command();
+        let command = definition();
         let read = command.clone().ignore_errors(true);
         let Ok(matches) = read.try_get_matches_from(&self.words[..dashes]) else {
             return false;
@@ -133,8 +132,14 @@ impl Question {
 }
 
 /// The arguments' definition, as completing these words needs it.
-fn definition(words: &[OsString]) -> Command {
-    let mut command = Cli::command();
+fn completing(definition: Definition, words: &[OsString]) -> Command {
+    let mut command = definition().mut_subcommands(|verb| {
+        verb.mut_args(|arg| match arg.get_id().as_str() {
+            "node" | "nodes" => arg.add(nodes(definition)),
+            "targets" => arg.add(targets(definition)),
+            _ => arg,
+        })
+    });
     command.build();
     adapt(command, words)
 }
@@ -204,26 +209,29 @@ fn for_kubectl(candidates: &[CompletionCandidate], typed: &str) -> String {
 ///
 /// A completer is told nothing but the word under the cursor; which cluster is meant stands in the
 /// words before it, among this process's arguments.
-pub(crate) fn nodes() -> ArgValueCompleter {
-    ArgValueCompleter::new(|typed: &OsStr| {
+fn nodes(definition: Definition) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |typed: &OsStr| {
         Question::of_this_process()
-            .and_then(|question| live::nodes(question.words, typed.to_str()?))
+            .and_then(|question| live::nodes(definition, question.words, typed.to_str()?))
             .unwrap_or_default()
     })
 }
 
 /// Completes what `force-delete` takes: kinds, then pods of the namespace or nodes.
-pub(crate) fn targets() -> ArgValueCompleter {
-    ArgValueCompleter::new(|typed: &OsStr| {
+fn targets(definition: Definition) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |typed: &OsStr| {
         Question::of_this_process()
-            .and_then(|question| live::targets(question.words, typed.to_str()?))
+            .and_then(|question| live::targets(definition, question.words, typed.to_str()?))
             .unwrap_or_default()
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::app::Cli;
 
     fn words(words: &[&str]) -> Vec<OsString> {
         words.iter().map(Into::into).collect()
@@ -237,7 +245,7 @@ mod tests {
         let mut arguments = words(&["/usr/bin/kubectl_complete-maint"]);
         arguments.extend(words(typed));
         let question = Question::of(arguments, &environment(&[])).expect("a question");
-        String::from_utf8(question.answer()).expect("text")
+        String::from_utf8(question.answer(Cli::command)).expect("text")
     }
 
     /// The candidates alone, without their help.
@@ -296,9 +304,12 @@ mod tests {
             let surroundings = environment(&[(VARIABLE, "zsh"), (INDEX, &cursor.to_string())]);
             Question::of(arguments, &surroundings).expect("a question")
         };
-        assert!(!asked(2).is_of_another_program());
-        assert!(!asked(3).is_of_another_program(), "the dashes themselves");
-        assert!(asked(4).is_of_another_program());
+        assert!(!asked(2).is_of_another_program(Cli::command));
+        assert!(
+            !asked(3).is_of_another_program(Cli::command),
+            "the dashes themselves"
+        );
+        assert!(asked(4).is_of_another_program(Cli::command));
         let offered = complete(&mut paths(), words(&line[1..]), 4, None).expect("candidates");
         let offered: Vec<_> = offered.iter().map(CompletionCandidate::get_value).collect();
         assert_eq!(offered, [scratch.path().join("power-off").as_os_str()]);

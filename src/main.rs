@@ -21,13 +21,13 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::app::{Cli, called, usage_errors};
+use crate::app::{Cli, usage_errors};
 use crate::completion::Question;
 use crate::exit::Code;
-use crate::run::problems;
 use crate::run::session::Start;
+use crate::run::{problems, variables};
 use crate::ui::Terminal;
-use crate::words::program::{self, Program};
+use crate::words::program::Program;
 use connect::Environment;
 
 fn main() -> ExitCode {
@@ -38,12 +38,11 @@ fn main() -> ExitCode {
     }
     let mut environment = Environment::of_this_process();
     environment.stdin_may_ask = Terminal::is_stdin_one();
-    let name = program::name(arguments.first().map(OsString::as_os_str));
     if let Some(question) = Question::of(arguments.clone(), &environment) {
-        Terminal::default().bytes(&question.answer());
+        Terminal::default().bytes(&question.answer(Cli::command));
         return ExitCode::SUCCESS;
     }
-    let code = match parse(&arguments, &name) {
+    let code = match parse(&arguments) {
         Ok((cli, program)) => app::run(
             &cli,
             &Start {
@@ -51,16 +50,16 @@ fn main() -> ExitCode {
                 connection: &cli.connection,
                 holder: &cli.holder,
                 environment: &environment,
-                program: &program.under(environment.get(commands::with::HOLDER)),
+                program: &program.under(environment.get(variables::HOLDER)),
             },
         ),
-        Err(error) => say_usage(&usage_errors::tame(error), &arguments, &name),
+        Err(error) => say_usage(&usage_errors::tame(error), &arguments),
     };
     ExitCode::from(code.number())
 }
 
-fn parse(line: &[OsString], name: &str) -> Result<(Cli, Program), clap::Error> {
-    let read = |line: Vec<&OsString>| called::definition(name).try_get_matches_from(line);
+fn parse(line: &[OsString]) -> Result<(Cli, Program), clap::Error> {
+    let read = |line: Vec<&OsString>| Cli::command().try_get_matches_from(line);
     let mut matches = match read(line.iter().collect()) {
         Err(error) if usage_errors::asks_for_help(&error) => {
             let rest = line.iter().filter(|word| !usage_errors::is_for_help(word));
@@ -68,21 +67,21 @@ fn parse(line: &[OsString], name: &str) -> Result<(Cli, Program), clap::Error> {
         }
         read => read,
     }?;
-    let program = Program::new(name, &matches);
+    let program = Program::new(&matches);
     Ok((Cli::from_arg_matches_mut(&mut matches)?, program))
 }
 
 /// Prints help to stdout and what is wrong with the arguments to stderr.
-fn say_usage(error: &clap::Error, line: &[OsString], name: &str) -> Code {
+fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
     let terminal = Terminal::default();
     let text = error.render().ansi().to_string();
     if error.use_stderr() {
         let code = Code::of_usage(Cli::command(), line);
         let failure = match code == Code::WRAPPER {
-            true => usage_errors::of_with(error, line, name),
+            true => usage_errors::of_with(error, line),
             false => None,
         };
-        match failure.or_else(|| usage_errors::of_another(error, line, name)) {
+        match failure.or_else(|| usage_errors::of_another(error, line)) {
             Some(failure) => problems::tell(&terminal, &failure, None),
             None => terminal.raw_stderr(text.trim_end()),
         }

@@ -10,6 +10,8 @@ use super::Cli;
 use crate::args::duration::length;
 use crate::error::Failure;
 use crate::text::shown;
+use crate::words::program::NAME;
+use crate::words::suggestions::wait_for;
 
 /// Verbs that people try first, what those are here, and how that is typed.
 const OTHER_VERBS: [(&str, &str, &str); 13] = [
@@ -29,9 +31,9 @@ const OTHER_VERBS: [(&str, &str, &str); 13] = [
 ];
 
 /// Says in our words why `line`, one of `with`, can't be read; `None` where the parser says it well.
-pub(crate) fn of_with(error: &clap::Error, line: &[OsString], name: &str) -> Option<Failure> {
+pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     let has_dashes = line.iter().any(|word| word == "--");
-    let usage = format!("{name} with NODE... -- COMMAND");
+    let usage = format!("{NAME} with NODE... -- COMMAND");
     let invalid = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => std::slice::from_ref(argument),
         Some(ContextValue::Strings(arguments)) => arguments,
@@ -81,7 +83,7 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString], name: &str) -> Opt
 }
 
 /// The same of a line of any other verb.
-pub(crate) fn of_another(error: &clap::Error, line: &[OsString], name: &str) -> Option<Failure> {
+pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     let word = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
         _ => None,
@@ -93,7 +95,7 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString], name: &str) -> 
             let (_, verb, line) = known.find(|(other, ..)| *other == typed)?;
             (
                 format!("there is no verb {typed}"),
-                format!("it is {verb}: {name} {line}"),
+                format!("it is {verb}: {NAME} {line}"),
             )
         }
         ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
@@ -105,7 +107,7 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString], name: &str) -> 
         ),
         ErrorKind::UnknownArgument => {
             let (verb, flag) = (verb(line)?, word(ContextKind::InvalidArg)?);
-            let hint = instead_of(&verb, flag, name)?;
+            let hint = instead_of(&verb, flag)?;
             (format!("{verb} has no {flag}"), hint)
         }
         _ => return None,
@@ -114,15 +116,15 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString], name: &str) -> 
 }
 
 /// What to do instead of giving `flag` to `verb`, which other verbs take.
-fn instead_of(verb: &str, flag: &str, name: &str) -> Option<String> {
-    let by_force = format!("to break the lease of another: {name} release NODE --force -m WHY");
-    let take_over = format!("to take over what another has: {name} hold NODE --take-over -m WHY");
+fn instead_of(verb: &str, flag: &str) -> Option<String> {
+    let by_force = format!("to break the lease of another: {NAME} release NODE --force -m WHY");
+    let take_over = format!("to take over what another has: {NAME} hold NODE --take-over -m WHY");
     Some(match (verb, flag) {
         ("verify", "-o" | "--output") => {
-            format!("its exit code is the answer; as data: {name} status NODE -o json")
+            format!("its exit code is the answer; as data: {NAME} status NODE -o json")
         }
         ("verify", "--mine") => format!(
-            "it is about one acquisition, by --token; all that you hold: {name} status --mine"
+            "it is about one acquisition, by --token; all that you hold: {NAME} status --mine"
         ),
         ("acquire" | "with", "--force" | "--take-over") => format!("{by_force}; {take_over}"),
         ("hold", "--force") | ("release", "--take-over") => take_over,
@@ -147,11 +149,6 @@ pub(crate) fn asks_for_help(error: &clap::Error) -> bool {
 /// Whether `word` asks for help.
 pub(crate) fn is_for_help(word: &OsStr) -> bool {
     word == "--help" || word == "-h"
-}
-
-/// How to wait for `limit` at most, for who gave it to `--wait`.
-pub(crate) fn wait_for(limit: &str) -> String {
-    format!("to wait for {limit} at most: --wait --timeout {limit}")
 }
 
 /// The verb of a line that can't be read.

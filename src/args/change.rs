@@ -4,7 +4,9 @@ use clap::Args;
 
 use super::nodes::{NodeArgs, Selection};
 use super::output::OutputArgs;
-use super::write::{DryRunMode, WriteArgs};
+use maintenance_lease::DryRun;
+
+use super::write::WriteArgs;
 use crate::error::Failure;
 use crate::output::format::Format;
 use crate::ui::Terminal;
@@ -36,7 +38,7 @@ impl ChangingArgs {
         mine: Option<bool>,
         terminal: &Terminal,
     ) -> Result<Selection, Failure> {
-        if self.write.dry_run != DryRunMode::None && self.output.format() == Format::Token {
+        if self.write.dry_run != DryRun::None && self.output.format() == Format::Token {
             return Err(Failure::usage(
                 "a dry run acquires nothing, so that there is no token for -o token",
                 "do without one of them",

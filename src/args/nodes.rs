@@ -13,7 +13,7 @@ use crate::text::{self, shown};
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct NodeArgs {
     /// Nodes, by name or as node/NAME
-    #[arg(value_name = "NODE", add = crate::completion::nodes())]
+    #[arg(value_name = "NODE")]
     pub(crate) nodes: Vec<String>,
 
     /// Nodes whose labels match, such as pool=gpu,zone!=a

@@ -1,20 +1,10 @@
 //! Flags of the verbs that change something.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use maintenance_lease::DryRun;
 
 use crate::words::command_line::NO_REASON;
-
-/// Whether something is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DryRunMode {
-    /// Do it
-    #[default]
-    None,
-    /// Decide and say it; send nothing that writes
-    Client,
-    /// Let the server check it and store nothing
-    Server,
-}
 
 /// Flags of every verb that changes something.
 #[derive(Args, Clone, Debug)]
@@ -26,7 +16,7 @@ pub(crate) struct WriteArgs {
     #[arg(
         long,
         value_name = "MODE",
-        value_enum,
+        value_parser = dry_run(),
         num_args = 0..=1,
         require_equals = true,
         default_value = "none",
@@ -34,7 +24,7 @@ pub(crate) struct WriteArgs {
         hide_default_value = true,
         hide_possible_values = true
     )]
-    pub(crate) dry_run: DryRunMode,
+    pub(crate) dry_run: DryRun,
 
     /// Name that the API server records as the manager of the fields written
     #[arg(
@@ -46,25 +36,13 @@ pub(crate) struct WriteArgs {
     pub(crate) field_manager: String,
 }
 
-impl DryRunMode {
-    /// What stands behind a message that is not quite true.
-    pub(crate) fn suffix(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Client => " (dry run)",
-            Self::Server => " (server dry run)",
-        }
-    }
-}
-
-impl From<DryRunMode> for maintenance_lease::DryRun {
-    fn from(mode: DryRunMode) -> Self {
-        match mode {
-            DryRunMode::None => Self::None,
-            DryRunMode::Client => Self::Client,
-            DryRunMode::Server => Self::Server,
-        }
-    }
+/// Reads `none`, `client` or `server`.
+fn dry_run() -> impl TypedValueParser<Value = DryRun> {
+    PossibleValuesParser::new(["none", "client", "server"]).map(|mode| match &*mode {
+        "client" => DryRun::Client,
+        "server" => DryRun::Server,
+        _ => DryRun::None,
+    })
 }
 
 /// Reads a reason: at most a kibibyte, since every client of the Lease carries it around. Whoever pastes a

@@ -1,12 +1,17 @@
 //! `completion`: the script that lets a shell complete.
 
+mod bash;
+
 use clap::{Args, ValueEnum};
 use clap_complete::env::{EnvCompleter, Fish, Powershell, Zsh};
 
-use crate::completion::{VARIABLE, bash};
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::session::Start;
+use crate::words::program::FILE;
+
+/// Names the shell that asks, in the environment of a run that completes.
+pub(crate) const VARIABLE: &str = "KUBECTL_MAINT_COMPLETE";
 
 /// Print the script that completes kubectl-maint in a shell
 ///
@@ -47,12 +52,12 @@ pub(crate) enum Shell {
 }
 
 pub(crate) fn run(args: &CompletionArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let command = start.program.file();
+    let command = FILE;
     let script = match args.shell {
-        Shell::Bash => bash::script(&command),
-        Shell::Zsh => registration(&Zsh, &command)?,
-        Shell::Fish => registration(&Fish, &command)?,
-        Shell::Powershell => registration(&Powershell, &command)?,
+        Shell::Bash => bash::script(command),
+        Shell::Zsh => registration(&Zsh, command)?,
+        Shell::Fish => registration(&Fish, command)?,
+        Shell::Powershell => registration(&Powershell, command)?,
     };
     start.terminal.data(script.trim());
     Ok(Code::DONE)

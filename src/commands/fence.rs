@@ -67,7 +67,7 @@ use crate::words::with::command_line;
 )]
 pub(crate) struct FenceArgs {
     /// The node, by name or as node/NAME
-    #[arg(value_name = "NODE", add = crate::completion::nodes())]
+    #[arg(value_name = "NODE")]
     pub(crate) node: String,
 
     /// The node is powered off: how you know

@@ -59,7 +59,7 @@ use crate::words::holder::Running;
   kubectl maint fence worker-1 --powered-off=\"unplugged\"    # the safer way")]
 pub(crate) struct ForceDeleteArgs {
     /// pod/NAME, as many as you like, or one node/NAME: the Node object with all its pods
-    #[arg(value_name = "KIND/NAME", add = crate::completion::targets())]
+    #[arg(value_name = "KIND/NAME")]
     pub(crate) targets: Vec<String>,
 
     /// Pods whose labels match, such as app=web

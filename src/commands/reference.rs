@@ -4,9 +4,8 @@ mod pages;
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, Command};
 
-use crate::app::called;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::session::Start;
@@ -20,9 +19,13 @@ pub(crate) struct ReferenceArgs {
     pub(crate) man: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &ReferenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
+pub(crate) fn run(
+    args: &ReferenceArgs,
+    start: &Start<'_>,
+    definition: Command,
+) -> Result<Code, Failure> {
     // Help on a verb is that verb's own page.
-    let mut command = called::definition(start.program.name()).disable_help_subcommand(true);
+    let mut command = definition.disable_help_subcommand(true);
     command.build();
     match &args.man {
         None => start.terminal.data(pages::markdown(&command).trim_end()),
@@ -34,7 +37,7 @@ pub(crate) fn run(args: &ReferenceArgs, start: &Start<'_>) -> Result<Code, Failu
 }
 
 /// Writes the page of the command and one for each verb that is listed.
-fn pages(command: &clap::Command, directory: &Path) -> std::io::Result<()> {
+fn pages(command: &Command, directory: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(directory)?;
     for page in std::iter::once(command).chain(pages::verbs(command)) {
         let page = pages::for_man(page.clone());

@@ -48,7 +48,7 @@ use crate::words::with::command_line;
 )]
 pub(crate) struct UnfenceArgs {
     /// The node, by name or as node/NAME
-    #[arg(value_name = "NODE", add = crate::completion::nodes())]
+    #[arg(value_name = "NODE")]
     pub(crate) node: String,
 
     #[command(flatten)]

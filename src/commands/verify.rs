@@ -31,7 +31,7 @@ use crate::words::refusal;
       './firmware.sh; kubectl maint verify; ssh worker-1 sudo reboot'")]
 pub(crate) struct VerifyArgs {
     /// The node, by name or as node/NAME; all that MAINT_TOKEN names where it is left away
-    #[arg(value_name = "NODE", add = crate::completion::nodes())]
+    #[arg(value_name = "NODE")]
     pub(crate) node: Option<String>,
 
     /// Print nothing but problems

@@ -4,9 +4,6 @@ mod codes;
 mod ending;
 mod locking;
 mod telling;
-pub(crate) mod variables;
-
-pub(crate) use self::variables::HOLDER;
 
 use std::ffi::OsString;
 use std::pin::pin;
@@ -33,9 +30,9 @@ use crate::exit::Code;
 use crate::run::change::Work;
 use crate::run::session::{Session, Start};
 use crate::run::side_effects::Asides;
-use crate::run::{events, problems};
+use crate::run::{events, problems, variables};
 use crate::signals::asked_to_end;
-use crate::words::change;
+use crate::words::change::{self, dry_run_suffix};
 use crate::words::holder::Running;
 use crate::words::time::length;
 use crate::words::with::With;
@@ -87,7 +84,7 @@ use crate::words::with::With;
 )]
 pub(crate) struct WithArgs {
     /// Nodes to lock, by name or as node/NAME
-    #[arg(value_name = "NODE", required = true, add = crate::completion::nodes())]
+    #[arg(value_name = "NODE", required = true)]
     pub(crate) nodes: Vec<String>,
 
     /// Why, for everybody who meets the lock
@@ -228,7 +225,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     };
     let session = &work.session;
     if work.is_dry_run() {
-        let suffix = args.write.dry_run.suffix();
+        let suffix = dry_run_suffix(args.write.dry_run);
         session.terminal.result(words.would() + suffix);
         return Ok(Code::DONE);
     }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
+use clap::{ArgMatches, FromArgMatches as _};
 use clap_complete::engine::CompletionCandidate;
 use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Maintenance, NodeLease, RowDetail};
@@ -14,7 +14,7 @@ use pod_safety::cluster::Reader;
 use pod_safety::fencing::is_of_fencing;
 use tokio::time::timeout;
 
-use crate::app::Cli;
+use super::Definition;
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::holder::HolderArgs;
 use crate::words::holder::of_node;
@@ -31,13 +31,17 @@ type Named = (String, String);
 
 /// The nodes that may complete `typed` on this command line; `None` where the line or the cluster
 /// doesn't tell.
-pub(super) fn nodes(words: Vec<OsString>, typed: &str) -> Option<Vec<CompletionCandidate>> {
+pub(super) fn nodes(
+    definition: Definition,
+    words: Vec<OsString>,
+    typed: &str,
+) -> Option<Vec<CompletionCandidate>> {
     let (kind, beginning) = match typed.split_once('/') {
         Some((kind @ ("node" | "nodes" | "no"), beginning)) => (format!("{kind}/"), beginning),
         Some(_) => return None,
         None => (String::new(), typed),
     };
-    let line = Line::read(words).filter(|line| !line.is_selected)?;
+    let line = Line::read(definition, words).filter(|line| !line.is_selected)?;
     let on_the_line = line.nodes.clone();
     let nodes = in_time(move || line.ask())??;
     Some(candidates(nodes, &kind, beginning, &on_the_line))
@@ -63,10 +67,14 @@ fn candidates(
 
 /// What may complete `typed`, of `pod/NAME` and `node/NAME`: a kind, then names of that; `None` where the
 /// line or the cluster doesn't tell.
-pub(super) fn targets(words: Vec<OsString>, typed: &str) -> Option<Vec<CompletionCandidate>> {
+pub(super) fn targets(
+    definition: Definition,
+    words: Vec<OsString>,
+    typed: &str,
+) -> Option<Vec<CompletionCandidate>> {
     match typed.split_once('/') {
         None => {
-            let line = Line::read(words).filter(|line| !line.is_selected)?;
+            let line = Line::read(definition, words).filter(|line| !line.is_selected)?;
             // A node is deleted alone. The word that is being typed is one of the line.
             let is_alone = line.nodes.iter().all(|other| other == typed);
             let kinds = if is_alone { &KINDS[..] } else { &KINDS[..1] };
@@ -78,7 +86,7 @@ pub(super) fn targets(words: Vec<OsString>, typed: &str) -> Option<Vec<Completio
             )
         }
         Some((kind @ ("pod" | "pods" | "po"), beginning)) => {
-            let line = Line::read(words).filter(|line| !line.is_selected)?;
+            let line = Line::read(definition, words).filter(|line| !line.is_selected)?;
             let on_the_line = line.nodes.clone();
             let pods = in_time(move || line.ask_for_pods())??;
             Some(candidates(
@@ -88,7 +96,7 @@ pub(super) fn targets(words: Vec<OsString>, typed: &str) -> Option<Vec<Completio
                 &on_the_line,
             ))
         }
-        Some(_) => nodes(words, typed),
+        Some(_) => nodes(definition, words, typed),
     }
 }
 
@@ -120,8 +128,8 @@ struct Line {
 const SELECTING: [&str; 4] = ["selector", "all", "nodes_from", "mine"];
 
 impl Line {
-    fn read(words: Vec<OsString>) -> Option<Self> {
-        let matches = Cli::command()
+    fn read(definition: Definition, words: Vec<OsString>) -> Option<Self> {
+        let matches = definition()
             .ignore_errors(true)
             .try_get_matches_from(words)
             .ok()?;
@@ -249,12 +257,15 @@ fn about(lease: &NodeLease) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::app::Cli;
 
     fn read(words: &[&str]) -> Line {
         let mut line = vec![OsString::from("kubectl_complete-maint")];
         line.extend(words.iter().map(Into::into));
-        Line::read(line).expect("a verb")
+        Line::read(Cli::command, line).expect("a verb")
     }
 
     #[test]
@@ -314,11 +325,17 @@ mod tests {
             assert!(!read(words).is_selected, "{words:?}");
         }
         let line = ["x", "force-delete", "-l", "app=web", ""];
-        assert_eq!(targets(line.map(OsString::from).into(), ""), None);
+        assert_eq!(
+            targets(Cli::command, line.map(OsString::from).into(), ""),
+            None
+        );
     }
 
     #[test]
     fn what_is_no_node_has_no_candidates() {
-        assert_eq!(nodes(vec!["x".into(), "acquire".into()], "pod/a"), None);
+        assert_eq!(
+            nodes(Cli::command, vec!["x".into(), "acquire".into()], "pod/a"),
+            None
+        );
     }
 }

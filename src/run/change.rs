@@ -13,16 +13,16 @@ use super::side_effects::Asides;
 use super::targets::{self, Target, Targets};
 use crate::args::change::ChangingArgs;
 use crate::args::nodes::Selection;
-use crate::args::write::DryRunMode;
 use crate::error::{Failure, Fate, Verb};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::item::Item;
 use crate::output::print;
 use crate::run::session::{Session, Start};
-use crate::words::change::{self, Telling};
+use crate::words::change::{self, Telling, dry_run_suffix};
 use crate::words::program::Program;
 use crate::words::verb::Outcomes;
+use maintenance_lease::DryRun;
 
 /// A verb at work.
 pub(crate) struct Work<'a> {
@@ -115,7 +115,7 @@ impl<'a> Work<'a> {
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
-        self.args.write.dry_run != DryRunMode::None
+        self.args.write.dry_run != DryRun::None
     }
 
     /// Tells a problem that ends the work, in the words of this session.
@@ -307,7 +307,8 @@ impl<'a> Report<'a> {
             verb,
         } = self.work;
         let terminal = session.terminal;
-        self.asides.tell(terminal, args.write.dry_run.suffix());
+        self.asides
+            .tell(terminal, dry_run_suffix(args.write.dry_run));
         if let Some(text) = print::items(self.items, single, args.output.format())? {
             terminal.data(text);
         }
@@ -320,7 +321,7 @@ impl<'a> Report<'a> {
             terminal.remark(next(then, session.program, &self.outcomes));
         }
         if let Some(summary) = verb.summary(&self.outcomes, dry_run) {
-            terminal.remark(format!("{summary}{}", args.write.dry_run.suffix()));
+            terminal.remark(format!("{summary}{}", dry_run_suffix(args.write.dry_run)));
         }
         parallel::exit_at_interrupt();
         events::post(session, self.events).await;

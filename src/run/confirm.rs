@@ -10,12 +10,12 @@ use pod_safety::fencing::is_of_fencing;
 use super::targets::Targets;
 use crate::args::change::ChangingArgs;
 use crate::args::nodes::Selection;
-use crate::args::write::DryRunMode;
 use crate::error::{Failure, Verb};
 use crate::run::session::Session;
 use crate::words::holder::person;
 use crate::words::refusal::{fenced, why};
 use crate::words::time::clock_and_utc;
+use maintenance_lease::DryRun;
 
 /// Holders that are shown one by one; of more, their number.
 const SHOWN: usize = 20;
@@ -171,7 +171,7 @@ async fn ask(
     question: &str,
 ) -> Result<(), Failure> {
     let yes = args.yes;
-    if args.write.dry_run != DryRunMode::None {
+    if args.write.dry_run != DryRun::None {
         if !yes {
             session
                 .terminal

@@ -12,3 +12,4 @@ pub(crate) mod problems;
 pub(crate) mod session;
 pub(crate) mod side_effects;
 pub(crate) mod targets;
+pub(crate) mod variables;

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use maintenance_lease::{ApiError, Error, Refused, RowDetail};
 
-use crate::app::usage_errors;
 use crate::args::duration;
 use crate::error::{Failure, Obstacle, Verb};
 use crate::exit::Code;
@@ -16,7 +15,7 @@ use crate::ui::Terminal;
 use crate::words::command_line::Again;
 use crate::words::program::Program;
 use crate::words::refusal::{self, Asked};
-use crate::words::suggestions::near_misses;
+use crate::words::suggestions::{near_misses, wait_for};
 use crate::words::{rights, time};
 use connect::ConnectError;
 
@@ -127,7 +126,7 @@ impl<'a> Problems<'a> {
             for typed in &unknown {
                 if self.session.program.asked().waits() && duration::length(typed).is_ok() {
                     is_near_any = true;
-                    self.session.terminal.hint(usage_errors::wait_for(typed));
+                    self.session.terminal.hint(wait_for(typed));
                     continue;
                 }
                 let near = near_misses(typed, rows.iter().map(|row| row.name.as_str()));

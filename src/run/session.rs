@@ -92,7 +92,7 @@ impl<'a> Start<'a> {
         if let Some(write) = write {
             builder = builder
                 .field_manager(write.field_manager.clone())
-                .dry_run(write.dry_run.into());
+                .dry_run(write.dry_run);
         }
         let locks = builder
             .build()

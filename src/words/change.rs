@@ -8,14 +8,23 @@ use maintenance_lease::{Aside, Change, Done, NodeLease};
 use super::holder::person;
 use super::refusal::{about, why};
 use super::time::{clock, length};
-use crate::args::write::DryRunMode;
 use crate::words::program::Program;
+use maintenance_lease::DryRun;
+
+/// What stands behind a message that a dry run makes not quite true.
+pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {
+    match mode {
+        DryRun::None => "",
+        DryRun::Client => " (dry run)",
+        DryRun::Server => " (server dry run)",
+    }
+}
 
 /// What to know of a change to tell it, beside the change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Telling {
     pub(crate) now: Now,
-    pub(crate) dry_run: DryRunMode,
+    pub(crate) dry_run: DryRun,
     /// It was another's lock.
     pub(crate) broken: bool,
     /// The node was not named: what was given back has to be said.
@@ -30,7 +39,7 @@ pub(crate) fn line(change: &Change, telling: Telling) -> String {
         "node/{} {}{}",
         change.node,
         what(change, telling),
-        telling.dry_run.suffix()
+        dry_run_suffix(telling.dry_run)
     )
 }
 

@@ -1,8 +1,6 @@
-//! What the person calls this program, and how they run it: the beginning of a next command.
+//! How this program was run: the beginning of a next command.
 
-use std::ffi::OsStr;
 use std::fmt;
-use std::path::Path;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -10,6 +8,12 @@ use maintenance_lease::protocol::identity;
 
 use super::command_line::Again;
 use crate::text::for_shell;
+
+/// What people type to run it.
+pub(crate) const NAME: &str = "kubectl maint";
+
+/// The name of its file, as one types it without kubectl.
+pub(crate) const FILE: &str = "kubectl-maint";
 
 /// The flags that say where and who, as they stand before a value, and that a next command needs again
 /// where they were typed. kubectl has all of them.
@@ -35,7 +39,6 @@ const HOLDER: (&str, &str) = ("holder", "--holder ");
 /// for the same cluster and as the same holder.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
-    name: String,
     place: String,
     holder: String,
     again: Again,
@@ -44,8 +47,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The program of this `name`, run with `matches`.
-    pub(crate) fn new(name: &str, matches: &ArgMatches) -> Self {
+    /// The program, run with `matches`.
+    pub(crate) fn new(matches: &ArgMatches) -> Self {
         let again = |(id, flag)| -> Option<String> {
             let is_typed = matches.value_source(id) == Some(ValueSource::CommandLine);
             let values = matches.get_raw(id).filter(|_| is_typed)?;
@@ -53,7 +56,6 @@ impl Program {
             Some(values.map(|value| format!(" {flag}{value}")).collect())
         };
         Self {
-            name: name.to_owned(),
             place: PLACE.into_iter().filter_map(again).collect(),
             holder: again(HOLDER).unwrap_or_default(),
             again: Again::new(matches),
@@ -97,16 +99,6 @@ impl Program {
         format!("{self} {}", self.again.whole(node, flag))
     }
 
-    /// Its name alone.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The name of its file, as one types it without kubectl.
-    pub(crate) fn file(&self) -> String {
-        file(&self.name)
-    }
-
     /// The beginning of a command as `holder`.
     pub(crate) fn as_holder(&self, holder: &str) -> Self {
         Self {
@@ -123,35 +115,8 @@ impl Program {
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            name,
-            place,
-            holder,
-            ..
-        } = self;
-        write!(f, "{name}{place}{holder}")
-    }
-}
-
-/// The words that start this program, from `argv[0]`: kubectl runs `kubectl-maint` for
-/// `kubectl maint`, and `kubectl-node_lock` for `kubectl node-lock`. Any other name is itself.
-pub(crate) fn name(argv0: Option<&OsStr>) -> String {
-    let stem = argv0
-        .map(Path::new)
-        .and_then(Path::file_stem)
-        .and_then(OsStr::to_str)
-        .unwrap_or("kubectl-maint");
-    match stem.strip_prefix("kubectl-") {
-        Some(plugin) => format!("kubectl {}", plugin.replace('-', " ").replace('_', "-")),
-        None => stem.to_owned(),
-    }
-}
-
-/// The file that kubectl runs for these words, the opposite of [`name`].
-pub(crate) fn file(name: &str) -> String {
-    match name.strip_prefix("kubectl ") {
-        Some(plugin) => format!("kubectl-{}", plugin.replace('-', "_").replace(' ', "-")),
-        None => name.to_owned(),
+        let Self { place, holder, .. } = self;
+        write!(f, "{NAME}{place}{holder}")
     }
 }
 
@@ -165,7 +130,7 @@ mod tests {
     fn run_with(words: &[&str]) -> Program {
         let line = std::iter::once("kubectl-maint").chain(words.iter().copied());
         let matches = Cli::command().try_get_matches_from(line);
-        Program::new("kubectl maint", &matches.expect("a line"))
+        Program::new(&matches.expect("a line"))
     }
 
     #[test]
@@ -226,27 +191,5 @@ mod tests {
         assert_eq!(run_with(&["acquire", "a"]).to_string(), "kubectl maint");
         let secret = run_with(&["--token", "secret", "status"]);
         assert_eq!(secret.to_string(), "kubectl maint");
-    }
-
-    #[test]
-    fn a_plugin_is_called_as_kubectl_calls_it() {
-        let called = |argv0: &str| name(Some(OsStr::new(argv0)));
-        assert_eq!(called("/usr/bin/kubectl-maint"), "kubectl maint");
-        assert_eq!(called("kubectl-maint.exe"), "kubectl maint");
-        assert_eq!(called("kubectl-node_lock"), "kubectl node-lock");
-        assert_eq!(called("./maint"), "maint");
-        assert_eq!(name(None), "kubectl maint");
-    }
-
-    #[test]
-    fn the_file_of_a_name_is_called_by_it() {
-        for typed in [
-            "kubectl-maint",
-            "kubectl-node_lock",
-            "kubectl-a-b_c",
-            "maint",
-        ] {
-            assert_eq!(file(&name(Some(OsStr::new(typed)))), typed);
-        }
     }
 }

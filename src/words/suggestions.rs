@@ -1,4 +1,4 @@
-//! Names that may have been meant.
+//! What may have been meant.
 
 /// How many are offered.
 const MOST: usize = 3;
@@ -16,6 +16,11 @@ pub(crate) fn near_misses<'a>(
         .collect();
     near.sort_unstable();
     near.into_iter().take(MOST).map(|(_, name)| name).collect()
+}
+
+/// How to wait for `limit` at most, for who gave it to `--wait`.
+pub(crate) fn wait_for(limit: &str) -> String {
+    format!("to wait for {limit} at most: --wait --timeout {limit}")
 }
 
 #[cfg(test)]

@@ -303,33 +303,6 @@ fn the_script_of_powershell_asks_what_the_plugin_answers() {
     );
 }
 
-/// `kubectl mx`, for who linked the plugin so.
-#[test]
-fn a_plugin_of_another_name_is_called_by_it() {
-    nodes(["other-1", "other-2"]);
-    let bash = Shell::new("bash", "kubectl-mx");
-    let completed = bash.bash_completes(&["kubectl-mx acquire oth"]);
-    assert_eq!(completed, ["kubectl-mx acquire other-"]);
-    for shell in ["bash", "zsh", "fish", "powershell"] {
-        let script = Shell::new(shell, "kubectl-mx").script;
-        assert!(script.contains("kubectl-mx"), "{script}");
-        assert!(!script.contains("kubectl-maint"), "{script}");
-    }
-    for line in [
-        &["with", "-h"][..],
-        &["with", "--bogus", "--", "true"],
-        &["fence", "other-1", "--bogus"],
-        &["unfence", "--help"],
-        &["acquire", "--bogus"],
-        &["nonsense"],
-    ] {
-        let run = run(bash.command(bash.installed.plugin()).args(line));
-        let text = run.stdout + &run.stderr;
-        assert!(text.contains("kubectl mx"), "{text}");
-        assert!(!text.contains("kubectl maint"), "{text}");
-    }
-}
-
 /// Each shell reads the scripts for it that are shipped, of both programs.
 #[test]
 fn shipped_scripts_can_be_read() {

@@ -14,12 +14,12 @@ use super::locks::Locks;
 use super::look::{First, Key, Look, Seen, is_forbidden, key};
 use super::request::Answer;
 use super::standing::Standing;
-use crate::args::write::DryRunMode;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::safety::Outcome;
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
+use maintenance_lease::DryRun;
 
 /// How often the checks are repeated for what keeps changing.
 const TRIES: usize = 3;
@@ -90,7 +90,7 @@ impl Work<'_> {
             self.tell_all(&look.reports, &deleted)?;
             return Ok(self.ask(&look, &missing, 0));
         }
-        let real = self.args.write.dry_run == DryRunMode::None;
+        let real = self.args.write.dry_run == DryRun::None;
         let mut locks = Locks::default();
         if real {
             let taken = self.take(&look, &mut locks, &ended).await;

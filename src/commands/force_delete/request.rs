@@ -6,12 +6,12 @@ use pod_safety::facts::PodSight;
 use pod_safety::report::Target;
 
 use super::carry_out::Work;
-use crate::args::write::DryRunMode;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::safety::Outcome;
 use crate::run::interruption::Interruption;
 use crate::text::{escape, for_shell};
+use maintenance_lease::DryRun;
 
 /// What came of a request to delete.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Work<'_> {
         ended: &Interruption,
     ) -> Result<Answer, Failure> {
         match ended.or_soon(self.delete_one(target)).await {
-            Err(Failure::Interrupted) if self.args.write.dry_run == DryRunMode::None => {
+            Err(Failure::Interrupted) if self.args.write.dry_run == DryRun::None => {
                 Ok(Answer::Lost {
                     why: "interrupted".to_owned(),
                     code: Code::INTERRUPTED,
@@ -53,7 +53,7 @@ impl Work<'_> {
         match (answer, self.args.write.dry_run) {
             (Answer::Lost { why, .. }, _) => Outcome::Unknown { error: why.clone() },
             (Answer::Is(Deletion::AlreadyGone), _) => Outcome::WasGone,
-            (_, DryRunMode::Client | DryRunMode::Server) => Outcome::WouldBeDeleted,
+            (_, DryRun::Client | DryRun::Server) => Outcome::WouldBeDeleted,
             (Answer::Is(Deletion::Held { finalizers }), _) => Outcome::Held {
                 finalizers: finalizers.clone(),
             },
@@ -76,10 +76,10 @@ impl Work<'_> {
     }
 
     async fn delete_one(&self, target: &Target) -> Result<Answer, Failure> {
-        if self.args.write.dry_run == DryRunMode::Client {
+        if self.args.write.dry_run == DryRun::Client {
             return Ok(Answer::Is(Deletion::Done));
         }
-        let dry_run = self.args.write.dry_run == DryRunMode::Server;
+        let dry_run = self.args.write.dry_run == DryRun::Server;
         // What moves the version of a silent Node may be its kubelet, back again; that of a live one
         // moves it all the time.
         let lives = self.args.overrides.iter().any(|id| id == "node-alive");

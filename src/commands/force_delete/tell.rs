@@ -21,7 +21,7 @@ use crate::output::safety::{self, Lines, Outcome};
 use crate::run::problems;
 use crate::run::session::Session;
 use crate::text::escape;
-use crate::words::change::may_still_act;
+use crate::words::change::{dry_run_suffix, may_still_act};
 use crate::words::holder::of_node;
 use crate::words::refusal::{at_work, fenced};
 
@@ -288,7 +288,7 @@ impl Work<'_> {
     fn tell(&self, target: &Target, outcome: &Outcome) {
         match self.args.output.format() {
             Format::Text | Format::Wide => {
-                let suffix = self.args.write.dry_run.suffix();
+                let suffix = dry_run_suffix(self.args.write.dry_run);
                 let words = outcome.words(target);
                 self.session
                     .terminal

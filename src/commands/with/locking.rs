@@ -8,7 +8,6 @@ use maintenance_lease::{
 };
 
 use super::WithArgs;
-use super::variables::is_held_by;
 use crate::args::nodes::Selection;
 use crate::error::Failure;
 use crate::run::change::Work;
@@ -16,6 +15,7 @@ use crate::run::lock_set::{Results, Taking};
 use crate::run::parallel::Course;
 use crate::run::problems::Problems;
 use crate::run::targets::Target;
+use crate::run::variables::is_held_by;
 
 /// The locks of a command, about to be taken.
 pub(super) struct Locking<'a> {

@@ -7,9 +7,9 @@ use pod_safety::fencing::hold::PURPOSE;
 use pod_safety::fencing::steps::Lock;
 
 use super::{Site, hook};
-use crate::commands::with::variables::is_held_by;
 use crate::error::Failure;
 use crate::run::side_effects::Asides;
+use crate::run::variables::is_held_by;
 use crate::text::escape;
 use crate::words::fencing::{not_ended, not_held, too_short};
 

@@ -31,16 +31,16 @@ use super::parallel;
 use super::problems::Problems;
 use crate::args::nodes::node_name;
 use crate::args::output::OutputArgs;
-use crate::args::write::DryRunMode;
 use crate::args::write::WriteArgs;
-use crate::commands::with::variables::HOLDER;
-use crate::commands::with::variables::TOKEN;
 use crate::error::Failure;
 use crate::error::Verb;
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::run::session::Session;
 use crate::run::session::Start;
+use crate::run::variables::{HOLDER, TOKEN};
+use crate::words::change::dry_run_suffix;
+use maintenance_lease::DryRun;
 
 /// How often a write is tried on a Node that keeps changing.
 const MOST_TRIES: u32 = 10;
@@ -142,12 +142,12 @@ impl<'a> Site<'a> {
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
-        self.write.dry_run != DryRunMode::None
+        self.write.dry_run != DryRun::None
     }
 
     /// What stands behind a message that is not quite true.
     pub(crate) fn suffix(&self) -> &'static str {
-        self.write.dry_run.suffix()
+        dry_run_suffix(self.write.dry_run)
     }
 
     /// Reads the node and its lock, side by side.
@@ -211,10 +211,10 @@ impl<'a> Site<'a> {
     /// # Errors
     /// Where the server refuses it for another cause than a change meanwhile.
     pub(crate) async fn patch(&self, patch: &Value) -> Result<Written, Failure> {
-        if self.write.dry_run == DryRunMode::Client {
+        if self.write.dry_run == DryRun::Client {
             return Ok(Written::Yes);
         }
-        let is_dry_run = self.write.dry_run == DryRunMode::Server;
+        let is_dry_run = self.write.dry_run == DryRun::Server;
         let manager = &self.write.field_manager;
         let patching = self
             .reader

@@ -6,7 +6,7 @@ use maintenance_lease::NodeLease;
 use supervisor::Command;
 
 use super::Look;
-use crate::commands::with::variables::{Variables, set};
+use crate::run::variables::{Variables, set};
 
 /// All addresses of the node, as `TYPE=ADDRESS`, separated by spaces.
 const ADDRESSES: &str = "MAINT_NODE_ADDRESSES";

@@ -65,7 +65,7 @@ pub(crate) fn set(command: Command, (name, value): (&str, Option<String>)) -> Co
 /// Tells `command` of the locks that are `held`. Inherited values never win: a fencing number can't be
 /// read again, and nothing in the environment says which acquisition it is of, so that a lock that is
 /// entered again comes without one.
-pub(super) fn tell(command: Command, held: &[HeldLease]) -> Command {
+pub(crate) fn tell(command: Command, held: &[HeldLease]) -> Command {
     let nodes: Vec<&str> = held.iter().map(HeldLease::node).collect();
     // Of a lock that was found and others that were not, the holder is who took the others.
     let ours = held.iter().find(|held| !held.was_found()).or(held.first());
