@@ -32,7 +32,7 @@ use crate::commands;
     propagate_version = false,
     max_term_width = 100,
     args_override_self = true,
-    mut_subcommands(args::token::on_verb)
+    mut_subcommands(args::lock_id::on_verb)
 )]
 pub(crate) struct Cli {
     /// Read first, while the verb's own arguments are still there to be looked at.

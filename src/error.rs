@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use maintenance_lease::protocol::Token;
+use maintenance_lease::protocol::LockId;
 use maintenance_lease::{ApiError, Error, Refused};
 
 use crate::exit::Code;
@@ -102,7 +102,7 @@ pub(crate) enum Failure {
         /// One of the nodes.
         node: String,
     },
-    /// The token of an acquisition is of another Lease than that of the node it was given for.
+    /// A lock id is of another Lease than that of the node it was given for.
     OtherLease {
         /// The node.
         node: String,
@@ -114,7 +114,7 @@ pub(crate) enum Failure {
         /// The node.
         node: String,
         /// The acquisition.
-        token: Option<Token>,
+        lock_id: Option<LockId>,
         /// Why not.
         cause: Box<Failure>,
     },
@@ -241,7 +241,7 @@ impl fmt::Display for Failure {
                 has_one: true,
             } => write!(
                 f,
-                "the token is not of node/{node}'s Lease, but of another node's, or of one that was \
+                "the lock id is not of node/{node}'s Lease, but of another node's, or of one that was \
                  deleted"
             ),
             Self::OtherLease {
@@ -249,7 +249,7 @@ impl fmt::Display for Failure {
                 has_one: false,
             } => write!(
                 f,
-                "node/{node} has no Lease: the token is of another node's, or the Lease was deleted"
+                "node/{node} has no Lease: the lock id is of another node's, or the Lease was deleted"
             ),
             Self::NotGivenBack { node, cause, .. } => {
                 write!(f, "node/{node} could not be given back: {cause}")

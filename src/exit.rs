@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(Code::of(&refused, Some(Verb::Hold)), Code::UNSAFE);
         let kept = Failure::NotGivenBack {
             node: "worker-1".to_owned(),
-            token: None,
+            lock_id: None,
             cause: Box::new(refused),
         };
         assert_eq!(Code::of(&kept, Some(Verb::Acquire)), Code::HELD);

@@ -19,9 +19,10 @@ mod words;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use crate::app::{Cli, usage_errors};
+use crate::args::deprecated;
 use crate::completion::Question;
 use crate::exit::Code;
 use crate::run::session::Start;
@@ -43,32 +44,38 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let code = match parse(&arguments) {
-        Ok((cli, program)) => app::run(
-            &cli,
-            &Start {
-                terminal: &Terminal::new(cli.verb.quiet()),
-                connection: &cli.connection,
-                holder: &cli.holder,
-                environment: &environment,
-                program: &program.under(environment.get(variables::HOLDER)),
-            },
-        ),
+        Ok((cli, matches)) => {
+            let terminal = Terminal::new(cli.verb.quiet());
+            for warning in deprecated::warnings(&matches, &cli.connection.token, &environment) {
+                terminal.warn(warning);
+            }
+            let program = Program::new(&matches).under(environment.get(variables::HOLDER));
+            app::run(
+                &cli,
+                &Start {
+                    terminal: &terminal,
+                    connection: &cli.connection,
+                    holder: &cli.holder,
+                    environment: &environment,
+                    program: &program,
+                },
+            )
+        }
         Err(error) => say_usage(&usage_errors::tame(error), &arguments),
     };
     ExitCode::from(code.number())
 }
 
-fn parse(line: &[OsString]) -> Result<(Cli, Program), clap::Error> {
+fn parse(line: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
     let read = |line: Vec<&OsString>| Cli::command().try_get_matches_from(line);
-    let mut matches = match read(line.iter().collect()) {
+    let matches = match read(line.iter().collect()) {
         Err(error) if usage_errors::asks_for_help(&error) => {
             let rest = line.iter().filter(|word| !usage_errors::is_for_help(word));
             read(rest.collect())
         }
         read => read,
     }?;
-    let program = Program::new(&matches);
-    Ok((Cli::from_arg_matches_mut(&mut matches)?, program))
+    Ok((Cli::from_arg_matches(&matches)?, matches))
 }
 
 /// Prints help to stdout and what is wrong with the arguments to stderr.

@@ -15,7 +15,7 @@ host=$(uname -n)
 export KUBECTL_MAINT_HOLDER="nightly-update@$host"
 
 code=0
-token=$(kubectl maint acquire "$node" --duration 1h -m "nightly update" -o token | cut -d' ' -f2) || code=$?
+lock_id=$(kubectl maint acquire "$node" --duration 1h -m "nightly update" -o lock-id) || code=$?
 case $code in
 0) ;;
 3 | 4)
@@ -24,7 +24,7 @@ case $code in
     ;;
 *) exit "$code" ;;
 esac
-trap 'kubectl maint release "$node" --token "$token" || true' EXIT
+trap 'kubectl maint release "$node" --lock-id "$lock_id" || true' EXIT
 
 # An hour is all there is: what isn't done by then would be done without the lock.
 timeout --kill-after=60 55m ssh -n -o BatchMode=yes "$node" sudo apt-get --quiet --yes dist-upgrade

@@ -5,8 +5,8 @@
 #     own-update.sh           when there is something to do
 #     own-update.sh resume    at every boot: finishes what was begun, if anything was
 #
-# The lock is an hour long and outlives the process, so the token of the acquisition is kept in a file. After the boot
-# it is only worth what `renew --token` says: 3 means that the machine was away for so long that somebody else came.
+# The lock is an hour long and outlives the process, so the lock id is kept in a file. After the boot
+# it is only worth what `renew --lock-id` says: 3 means that the machine was away for so long that somebody else came.
 # It must not run twice at a time: the service manager sees to that.
 #
 # Exit codes: 0 done, rebooting, or nothing to resume; 3 somebody else has the node: hands off; 130 interrupted.
@@ -20,8 +20,8 @@ this_boot=$(cat "${BOOT_ID:-/proc/sys/kernel/random/boot_id}")
 # A name that nobody else has, and that stays the same over a boot.
 export KUBECTL_MAINT_HOLDER="own-update@$node"
 
-begun=$state/begun # token, and the boot in which it began
-over=$state/over   # token, where nothing but the release is left to do
+begun=$state/begun # lock id, and the boot in which it began
+over=$state/over   # lock id, if nothing but the release is left to do
 mkdir -p "$state"
 
 # Writes a file that is whole or not there, also after a power cut.
@@ -34,7 +34,7 @@ keep() {
 
 give_back() {
     # 3: it ran out before, and somebody else has the node by now.
-    kubectl maint release "$node" --token "$(cat "$over")" || [ $? = 3 ]
+    kubectl maint release "$node" --lock-id "$(cat "$over")" || [ $? = 3 ]
     rm -f "$begun"
     rm "$over"
 }
@@ -51,13 +51,13 @@ if [ ! -e "$begun" ]; then
         echo "error: node/$node was cordoned by somebody else: ask them, or kubectl uncordon $node" >&2
         exit 1
     fi
-    # --reentry: a run that ended before it could keep the token has left the lock behind.
-    token=$(kubectl maint acquire "$node" --reentry --duration 1h -m "updates itself" -o token | cut -d' ' -f2)
-    echo "$token $this_boot" | keep "$begun"
+    # --reentry: a run that ended before it could keep the lock id has left the lock behind.
+    lock_id=$(kubectl maint acquire "$node" --reentry --duration 1h -m "updates itself" -o lock-id)
+    echo "$lock_id $this_boot" | keep "$begun"
 fi
 
-read -r token boot <"$begun"
-kubectl maint renew "$node" --token "$token" --duration 1h || {
+read -r lock_id boot <"$begun"
+kubectl maint renew "$node" --lock-id "$lock_id" --duration 1h || {
     code=$?
     if [ "$code" = 3 ]; then
         echo "node/$node is not ours any more: left as it is, for whoever came" >&2
@@ -69,12 +69,12 @@ kubectl maint renew "$node" --token "$token" --duration 1h || {
 if [ "$boot" = "$this_boot" ]; then
     kubectl drain "$node" --ignore-daemonsets --delete-emptydir-data --timeout=15m
     apt-get --quiet --yes dist-upgrade
-    kubectl maint renew "$node" --token "$token" --duration 1h # from now on, for the reboot
+    kubectl maint renew "$node" --lock-id "$lock_id" --duration 1h # from now on, for the reboot
     systemctl reboot
     exit 0
 fi
 
 kubectl wait --for=condition=Ready "node/$node" --timeout=15m
 kubectl uncordon "$node"
-echo "$token" | keep "$over"
+echo "$lock_id" | keep "$over"
 give_back

@@ -4,7 +4,7 @@
 #
 #     trim.sh NODE
 #
-# A release of what is free already is done: 0. So the trap need not know how far the script came. And with the token it
+# A release of what is free already is done: 0. So the trap need not know how far the script came. And with the lock id it
 # releases this very acquisition and no other, also where somebody of the same name took the node meanwhile.
 #
 # Exit codes: 0 done; 3 somebody else has the node, and nothing was done; 130 interrupted. Anything else: a step failed.
@@ -12,11 +12,11 @@ set -euo pipefail
 
 node=${1:?usage: trim.sh NODE}
 
-token=$(kubectl maint acquire "$node" --duration 20m -m "disks are trimmed" -o token | cut -d' ' -f2)
+lock_id=$(kubectl maint acquire "$node" --duration 20m -m "disks are trimmed" -o lock-id)
 # Whatever the release says, the script ends with its own code.
-trap 'kubectl maint release "$node" --token "$token" || true' EXIT
+trap 'kubectl maint release "$node" --lock-id "$lock_id" || true' EXIT
 
 report=$(timeout 15m ssh -n -o BatchMode=yes "$node" sudo fstrim --all --verbose)
-kubectl maint release "$node" --token "$token"
+kubectl maint release "$node" --lock-id "$lock_id"
 
 logger --tag trim "$node: $report"

@@ -48,7 +48,7 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure>
             ),
             "-o" | "--output" => (
                 format!("with has no {flag}: what it prints is its command's"),
-                "its command learns of the lock by MAINT_TOKEN, MAINT_NODE and others".to_owned(),
+                "its command learns of the lock by MAINT_LOCK_ID, MAINT_NODE and others".to_owned(),
             ),
             "--duration" if has_dashes => (
                 format!("with has no {flag}: the lock lasts as long as the command"),
@@ -124,7 +124,7 @@ fn instead_of(verb: &str, flag: &str) -> Option<String> {
             format!("its exit code is the answer; as data: {NAME} status NODE -o json")
         }
         ("verify", "--mine") => format!(
-            "it is about one acquisition, by --token; all that you hold: {NAME} status --mine"
+            "it is about one acquisition, by --lock-id; all that you hold: {NAME} status --mine"
         ),
         ("acquire" | "with", "--force" | "--take-over") => format!("{by_force}; {take_over}"),
         ("hold", "--force") | ("release", "--take-over") => take_over,

@@ -38,9 +38,9 @@ impl ChangingArgs {
         mine: Option<bool>,
         terminal: &Terminal,
     ) -> Result<Selection, Failure> {
-        if self.write.dry_run != DryRun::None && self.output.format() == Format::Token {
+        if self.write.dry_run != DryRun::None && self.output.format() == Format::LockId {
             return Err(Failure::usage(
-                "a dry run acquires nothing, so that there is no token for -o token",
+                "a dry run acquires nothing, so there is no lock id for -o lock-id",
                 "do without one of them",
             ));
         }

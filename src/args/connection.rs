@@ -5,7 +5,7 @@
 use clap::{Arg, Args};
 use connect::Flags;
 
-use super::token::TokenArgs;
+use super::lock_id::TokenArgs;
 
 /// What the API server's logs call this program.
 pub(crate) const USER_AGENT: &str = concat!("kubectl-maint/", env!("CARGO_PKG_VERSION"));

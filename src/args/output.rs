@@ -23,11 +23,11 @@ impl OutputArgs {
     ///
     /// # Errors
     /// Where they are asked for.
-    pub(crate) fn without_tokens(self) -> Result<(), Failure> {
+    pub(crate) fn without_lock_ids(self) -> Result<(), Failure> {
         match self.format() {
-            Format::Token => Err(Failure::usage(
-                "nothing is held afterwards, so that there is no token for -o token",
-                "-o name prints the nodes; status -o token prints the tokens of what is held",
+            Format::LockId => Err(Failure::usage(
+                "nothing is locked afterwards, so there is no lock id for -o lock-id",
+                "-o name prints the nodes; status -o lock-id prints the ids of current locks",
             )),
             _ => Ok(()),
         }
@@ -41,9 +41,9 @@ impl OutputArgs {
 
 /// The `-o` of a verb that leaves no acquisition to have a token: it offers none. One that is asked for all
 /// the same is still read, for the verb to say what helps.
-pub(crate) fn offers_no_token(format: Arg) -> Arg {
+pub(crate) fn offers_no_lock_id(format: Arg) -> Arg {
     let values = Format::value_variants().iter().filter_map(|format| {
-        let is_hidden = *format == Format::Token;
+        let is_hidden = *format == Format::LockId;
         Some(format.to_possible_value()?.hide(is_hidden))
     });
     let parser = PossibleValuesParser::new(values);
@@ -58,13 +58,13 @@ mod tests {
     use crate::app::Cli;
 
     #[test]
-    fn tokens_are_offered_by_the_verbs_alone_that_may_print_some() {
+    fn lock_ids_are_offered_by_the_verbs_alone_that_may_print_some() {
         let command = Cli::command();
         let is_offered = |verb: &&clap::Command| {
             let format = verb.get_arguments().find(|arg| arg.get_id() == "format");
             let values = format.map(Arg::get_possible_values).unwrap_or_default();
             let mut offered = values.iter().filter(|value| !value.is_hide_set());
-            offered.any(|value| value.get_name() == "token")
+            offered.any(|value| value.get_name() == "lock-id")
         };
         let verbs: Vec<&str> = command
             .get_subcommands()

@@ -36,7 +36,7 @@ use crate::words::program::Program;
   kubectl maint acquire worker-1 -m \"new kernel\"
   kubectl maint acquire worker-1 -m \"new kernel\" --wait --timeout 10m
   kubectl maint acquire -l pool=gpu --duration 1h -m \"driver update\"
-  line=$(kubectl maint acquire worker-1 -o token) || exit; TOKEN=${line#* }")]
+  LOCK_ID=$(kubectl maint acquire worker-1 -o lock-id) || exit")]
 pub(crate) struct AcquireArgs {
     /// Why, for everybody who meets the lock
     #[arg(short = 'm', long, alias = "reason", value_name = "REASON", value_parser = reason)]

@@ -13,7 +13,7 @@ use pod_safety::fencing::{How, Proof, Remains, is_of_fencing};
 
 use crate::args::duration;
 use crate::args::hook::HookArgs;
-use crate::args::output::{OutputArgs, offers_no_token};
+use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::args::risks::DoubtArgs;
 use crate::args::write::{WriteArgs, reason};
 use crate::error::{Failure, Verb};
@@ -56,7 +56,7 @@ use crate::words::with::command_line;
 /// dry run prints it and never runs it.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("format", offers_no_token),
+    mut_arg("format", offers_no_lock_id),
     override_usage = "kubectl maint fence [OPTIONS] NODE --powered-off=HOW
        kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...",
     after_help = "Examples:

@@ -23,7 +23,7 @@ use self::asked::Asked;
 use self::carry_out::Work;
 use crate::args::connection::namespace;
 use crate::args::duration;
-use crate::args::output::{OutputArgs, offers_no_token};
+use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::args::write::{WriteArgs, reason};
 use crate::error::Failure;
 use crate::exit::Code;
@@ -50,7 +50,7 @@ use crate::words::holder::Running;
 #[derive(Args, Debug)]
 #[command(
     arg = namespace("Namespace of the pods, instead of the context's"),
-    mut_arg("format", offers_no_token),
+    mut_arg("format", offers_no_lock_id),
     after_help = "Examples:
   kubectl maint force-delete pod/web-0 -n shop
   kubectl maint force-delete pod/web-0 -n shop --confirm=owner -m \"unplugged\"
@@ -163,9 +163,9 @@ impl ForceDeleteArgs {
 }
 
 pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    if args.output.format() == Format::Token {
+    if args.output.format() == Format::LockId {
         return Err(Failure::usage(
-            "nothing is acquired that would have a token",
+            "force-delete has no lock id for -o lock-id",
             "use -o json or -o name",
         ));
     }

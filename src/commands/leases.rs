@@ -4,7 +4,7 @@ use clap::Args;
 use futures::join;
 use maintenance_lease::{Error, HEARTBEATS, Realm};
 
-use crate::args::output::{OutputArgs, offers_no_token};
+use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
@@ -25,7 +25,7 @@ use crate::run::session::{Session, Start};
 /// kube-node-maintenance only.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("format", offers_no_token),
+    mut_arg("format", offers_no_lock_id),
     after_help = "Examples:
   kubectl maint leases -A
   kubectl maint leases -n kube-system -o wide
@@ -50,10 +50,10 @@ pub(crate) struct LeasesArgs {
 
 pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let format = args.output.format();
-    if format == Format::Token {
+    if format == Format::LockId {
         return Err(Failure::usage(
-            "-o token is for maintenance locks",
-            "status -o token prints theirs",
+            "-o lock-id is for maintenance locks",
+            "status -o lock-id prints theirs",
         ));
     }
     let session = start.reading().await?;
@@ -79,7 +79,7 @@ pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Fa
             terminal.data(leases::table(&entries, layout, now));
         }
         Format::Json => terminal.data(print::json(&leases::records(&entries, now))?),
-        Format::Yaml | Format::Token => {
+        Format::Yaml | Format::LockId => {
             terminal.data(print::yaml(&leases::records(&entries, now))?);
         }
     }

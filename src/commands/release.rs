@@ -4,7 +4,8 @@ use clap::Args;
 use maintenance_lease::{Change, Done, Release};
 
 use crate::args::change::ChangingArgs;
-use crate::args::output::offers_no_token;
+use crate::args::lock_id::LockIdArgs;
+use crate::args::output::offers_no_lock_id;
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
@@ -20,11 +21,11 @@ use crate::run::targets::Target;
 /// names them.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("format", offers_no_token),
+    mut_arg("format", offers_no_lock_id),
     after_help = "Examples:
   kubectl maint release worker-1
   kubectl maint release --mine
-  trap 'kubectl maint release worker-1 --token \"$TOKEN\"' EXIT
+  trap 'kubectl maint release worker-1 --lock-id \"$LOCK_ID\"' EXIT
   kubectl maint release worker-1 --force -m \"bob is on holiday\""
 )]
 pub(crate) struct ReleaseArgs {
@@ -45,25 +46,27 @@ pub(crate) struct ReleaseArgs {
     pub(crate) ignore_not_found: bool,
 
     #[command(flatten)]
+    pub(crate) lock_id: LockIdArgs,
+
+    #[command(flatten)]
     pub(crate) change: ChangingArgs,
 }
 
 pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.change.output.without_tokens()?;
+    args.change.output.without_lock_ids()?;
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
-    let demanded = start
-        .connection
-        .token
-        .acquisition(start.environment, &selection)?;
+    let demanded = args
+        .lock_id
+        .demanded(&start.connection.token, start.environment, &selection)?;
     if demanded.is_some() && args.force {
-        return Err(start
-            .connection
-            .token
-            .conflict("--force breaks the lease of another"));
+        return Err(args.lock_id.conflict(
+            &start.connection.token,
+            "--force breaks the lease of another",
+        ));
     }
     let mut options = Release::new();
-    if let Some(token) = demanded {
-        options = options.token(token);
+    if let Some(id) = demanded {
+        options = options.lock_id(id);
     }
     if let Some(reason) = &args.message {
         options = options.reason(reason);

@@ -6,6 +6,7 @@ use maintenance_lease::{Error, Renew};
 
 use crate::args::change::ChangingArgs;
 use crate::args::duration;
+use crate::args::lock_id::LockIdArgs;
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
@@ -42,18 +43,20 @@ pub(crate) struct RenewArgs {
     pub(crate) message: Option<String>,
 
     #[command(flatten)]
+    pub(crate) lock_id: LockIdArgs,
+
+    #[command(flatten)]
     pub(crate) change: ChangingArgs,
 }
 
 pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
-    let demanded = start
-        .connection
-        .token
-        .acquisition(start.environment, &selection)?;
+    let demanded = args
+        .lock_id
+        .demanded(&start.connection.token, start.environment, &selection)?;
     let mut options = Renew::new();
-    if let Some(token) = demanded {
-        options = options.token(token);
+    if let Some(id) = demanded {
+        options = options.lock_id(id);
     }
     if let Some(duration) = args.duration {
         options = options.duration(duration);

@@ -48,7 +48,7 @@ use crate::ui::Terminal;
   kubectl maint status
   kubectl maint status worker-1 -o wide
   kubectl maint status -l pool=gpu --locked
-  kubectl maint status --mine -o token
+  kubectl maint status --mine -o lock-id
   kubectl maint status -w
   kubectl maint status --pods worker-1")]
 pub(crate) struct StatusArgs {

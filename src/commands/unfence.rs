@@ -11,7 +11,7 @@ use pod_safety::fencing::{Record, patch};
 
 use crate::args::duration;
 use crate::args::hook::HookArgs;
-use crate::args::output::{OutputArgs, offers_no_token};
+use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::args::risks::DoubtArgs;
 use crate::args::write::WriteArgs;
 use crate::error::{Failure, Verb};
@@ -39,7 +39,7 @@ use crate::words::with::command_line;
 /// ended after a confirmation, and so is one of a fencing that was broken off before it was recorded.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("format", offers_no_token),
+    mut_arg("format", offers_no_lock_id),
     override_usage = "kubectl maint unfence [OPTIONS] NODE [-- HOOK [ARGUMENT]...]",
     after_help = "Examples:
   kubectl maint unfence worker-1
@@ -152,7 +152,7 @@ impl Course<'_> {
             // The Node was replaced by a new one, or somebody else was faster.
             self.hook.withdraw().await;
             if let (Some(hold), Some(lease)) = (&self.hold, &look.lease)
-                && hold.token() == lease.token()
+                && hold.lock_id() == lease.lock_id()
             {
                 site.unhold(hold).await?;
             }

@@ -5,7 +5,7 @@ use maintenance_lease::Done;
 use pod_safety::fencing::is_of_fencing;
 
 use crate::args::change::ChangingArgs;
-use crate::args::output::offers_no_token;
+use crate::args::output::offers_no_lock_id;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::run::change::{Report, Work, must_exist};
@@ -20,7 +20,7 @@ use crate::words::fencing::hold_of_fencing;
 /// leases. The hold that fence took is refused (exit code 6): unfence ends it.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("format", offers_no_token),
+    mut_arg("format", offers_no_lock_id),
     after_help = "Examples:
   kubectl maint unhold worker-1
   kubectl maint unhold --mine"
@@ -35,7 +35,7 @@ pub(crate) struct UnholdArgs {
 }
 
 pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.change.output.without_tokens()?;
+    args.change.output.without_lock_ids()?;
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
     let work = Work::begin(start, &args.change, Verb::Unhold).await?;
     let session = &work.session;

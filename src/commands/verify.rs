@@ -2,9 +2,10 @@
 
 use clap::Args;
 use futures::future::join_all;
-use maintenance_lease::protocol::{Now, Refusal, State, Token};
+use maintenance_lease::protocol::{LockId, Now, Refusal, State};
 use maintenance_lease::{Error, NodeLease, Refused, Subject};
 
+use crate::args::lock_id::LockIdArgs;
 use crate::args::nodes;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
@@ -21,18 +22,21 @@ use crate::words::refusal;
 /// node. 1 is that this could not be learnt, as from a server that does not answer, and 2 a usage error: only 0 is a yes. A later
 /// acquisition under the same name is another. It reads one Lease and writes nothing.
 ///
-/// The acquisition is that of --token or MAINT_TOKEN. Under `with` nothing has to be given: the nodes
-/// are those of MAINT_TOKEN.
+/// The acquisition is that of --lock-id or MAINT_LOCK_ID. Under `with` nothing has to be given: the nodes
+/// are those of MAINT_LOCK_ID.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  kubectl maint verify worker-1 --token \"$TOKEN\" && \\
+  kubectl maint verify worker-1 --lock-id \"$LOCK_ID\" && \\
       ssh worker-1 sudo systemctl reboot
   kubectl maint with worker-1 -- sh -ec \\
       './firmware.sh; kubectl maint verify; ssh worker-1 sudo reboot'")]
 pub(crate) struct VerifyArgs {
-    /// The node, by name or as node/NAME; all that MAINT_TOKEN names where it is left away
+    /// The node, by name or as node/NAME; all that MAINT_LOCK_ID names where it is left away
     #[arg(value_name = "NODE")]
     pub(crate) node: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) lock_id: LockIdArgs,
 
     /// Print nothing but problems
     #[arg(short, long)]
@@ -41,12 +45,14 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let node = args.node.as_deref().map(nodes::node_name).transpose()?;
-    let tokens = start.connection.token.to_verify(start.environment, node)?;
+    let ids = args
+        .lock_id
+        .to_verify(&start.connection.token, start.environment, node)?;
     let session = start.reading().await?;
     let locks = &session.locks;
-    let reading = join_all(tokens.iter().map(|(node, token)| async move {
+    let reading = join_all(ids.iter().map(|(node, id)| async move {
         let lease = locks.get(node).await?;
-        judge(node, token, lease, locks.server_time().now())
+        judge(node, id, lease, locks.server_time().now())
     }));
     let results = parallel::or_interrupted(async { Ok(reading.await) }).await?;
     let now = || locks.server_time().now();
@@ -69,12 +75,12 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
 /// seconds longer.
 fn judge(
     node: &str,
-    token: &Token,
+    id: &LockId,
     lease: Option<NodeLease>,
     now: Now,
 ) -> Result<NodeLease, Failure> {
     let lease = match lease {
-        Some(lease) if lease.uid() == token.uid() => lease,
+        Some(lease) if lease.uid() == id.uid() => lease,
         other => {
             return Err(Failure::OtherLease {
                 node: node.to_owned(),
@@ -83,7 +89,7 @@ fn judge(
         }
     };
     let state = lease.state(now);
-    let is_meant = lease.token().as_ref() == Some(token);
+    let is_meant = lease.lock_id().as_ref() == Some(id);
     let (refusal, state) = match state {
         // Nobody can acquire it before it is gone, but nobody can renew it either.
         State::Held { .. } | State::AdminHold if is_meant && lease.is_deleting() => {

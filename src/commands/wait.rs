@@ -95,7 +95,7 @@ impl Condition {
 
 pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Failure> {
     if args.condition == Condition::Free {
-        args.output.without_tokens()?;
+        args.output.without_lock_ids()?;
     }
     let selection = args.nodes.selection(None, start.terminal.stdin())?;
     let session = start.reading().await?;

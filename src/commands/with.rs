@@ -56,9 +56,9 @@ use crate::words::with::With;
 /// followed by KILL.
 ///
 /// COMMAND gets its words as they are (no shell), stdin, stdout, stderr, and the terminal where there
-/// is one. Its environment has MAINT_NODES, MAINT_HOLDER and MAINT_TOKEN; with one node also MAINT_NODE,
-/// MAINT_LEASE_UID, MAINT_FENCING_TOKEN and MAINT_TRANSITIONS. With several, MAINT_TOKEN has
-/// NODE=TOKEN for each, separated by spaces.
+/// is one. Its environment has MAINT_NODES, MAINT_HOLDER and MAINT_LOCK_ID; with one node also MAINT_NODE,
+/// MAINT_LEASE_UID, MAINT_FENCING_TOKEN and MAINT_TRANSITIONS. With several, MAINT_LOCK_ID has
+/// NODE=ID for each, separated by spaces.
 ///
 /// The holder is --holder with an ending of this process's own, so that two of the same name keep each
 /// other off. A node that you hold already is refused; --reentry works under that lock.

@@ -86,7 +86,7 @@ impl<'a> Fencing<'a> {
     /// Where it can't be written in that form.
     pub(crate) fn print(&self, format: Format) -> Result<Option<String>, Failure> {
         Ok(match format {
-            Format::Text | Format::Wide | Format::Token => None,
+            Format::Text | Format::Wide | Format::LockId => None,
             Format::Name => Some(format!("node/{}", self.node)),
             Format::Json => Some(print::json(self)?),
             Format::Yaml => Some(print::yaml(self)?),

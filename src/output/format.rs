@@ -17,6 +17,7 @@ pub(crate) enum Format {
     Json,
     /// The same as YAML
     Yaml,
-    /// NODE and the token of its acquisition, for shells
-    Token,
+    /// The lock id, for shells; behind the NODE if several were given
+    #[value(alias = "token")]
+    LockId,
 }

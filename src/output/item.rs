@@ -90,9 +90,9 @@ pub(crate) struct Item {
     /// When the node's kubelet last renewed its heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) heartbeat_at: Option<String>,
-    /// The acquisition, for --token.
+    /// For --lock-id.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) token: Option<String>,
+    pub(crate) lock_id: Option<String>,
     /// The resource version of the write that acquired: it rises with every acquisition.
     #[serde(skip_serializing_if = "Option::is_none")]
     fencing_number: Option<u64>,
@@ -155,9 +155,7 @@ impl Item {
             fencing_record: None,
             hook: None,
             heartbeat_at: None,
-            token: held
-                .and_then(NodeLease::token)
-                .map(|token| token.to_string()),
+            lock_id: held.and_then(NodeLease::lock_id).map(|id| id.to_string()),
             fencing_number: None,
         }
     }

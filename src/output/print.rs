@@ -45,10 +45,16 @@ pub(crate) fn items(
                 .map(|item| format!("node/{}", item.node))
                 .collect(),
         ),
-        Format::Token => lines(
+        Format::LockId => lines(
             items
                 .iter()
-                .filter_map(|item| Some(format!("{} {}", item.node, item.token.as_deref()?)))
+                .filter_map(|item| {
+                    let id = item.lock_id.as_deref()?;
+                    Some(match single {
+                        true => id.to_owned(),
+                        false => format!("{} {id}", item.node),
+                    })
+                })
                 .collect(),
         ),
         Format::Json => Some(json(&shape())?),

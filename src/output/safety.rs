@@ -231,6 +231,6 @@ pub(crate) fn data(
     Ok(match format {
         Format::Json => Some(print::json(&data)?),
         Format::Yaml => Some(print::yaml(&data)?),
-        Format::Text | Format::Wide | Format::Name | Format::Token => None,
+        Format::Text | Format::Wide | Format::Name | Format::LockId => None,
     })
 }

@@ -144,7 +144,7 @@ impl Taking {
             };
             let failure = Failure::NotGivenBack {
                 node: change.node.clone(),
-                token: change.token(),
+                lock_id: change.lock_id(),
                 cause: Box::new(cause),
             };
             Some((change.node, failure))
@@ -211,9 +211,9 @@ fn failure(node: &str, error: SetError, limit: Duration) -> Failure {
             node: node.to_owned(),
         },
         SetError::Interrupted { may_land: false } => Failure::Interrupted,
-        SetError::NotReleased { token, cause } => Failure::NotGivenBack {
+        SetError::NotReleased { lock_id, cause } => Failure::NotGivenBack {
             node: node.to_owned(),
-            token,
+            lock_id,
             cause: Box::new(failure(node, *cause, limit)),
         },
     }

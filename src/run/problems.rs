@@ -259,18 +259,25 @@ fn words(
             failure.to_string(),
             with_line(
                 "if another was meant",
-                "status --mine -o token; else yours is over: stop what relied on it".to_owned(),
+                "status --mine -o lock-id; else yours is over: stop what relied on it".to_owned(),
             ),
         ),
-        (Failure::NotGivenBack { node, token, cause }, None) => {
+        (
+            Failure::NotGivenBack {
+                node,
+                lock_id,
+                cause,
+            },
+            None,
+        ) => {
             let (cause, _) = words(cause, typed, session, verb);
-            let token = token
+            let lock_id = lock_id
                 .as_ref()
-                .map(|token| format!(" --token {token}"))
+                .map(|id| format!(" --lock-id {id}"))
                 .unwrap_or_default();
             let (was, line) = match verb {
                 Some(Verb::Hold) => ("put on hold", format!("unhold {node}")),
-                _ => ("acquired", format!("release {node}{token}")),
+                _ => ("acquired", format!("release {node}{lock_id}")),
             };
             (
                 format!("node/{node} was {was} and could not be given back: {cause}"),

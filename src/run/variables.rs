@@ -1,6 +1,6 @@
 //! What a command is told of the locks that it runs under.
 
-use maintenance_lease::protocol::{Token, identity};
+use maintenance_lease::protocol::{LockId, identity};
 use maintenance_lease::{HeldLease, NodeLease};
 use supervisor::Command;
 
@@ -8,8 +8,10 @@ use supervisor::Command;
 const NODES: &str = "MAINT_NODES";
 /// Who holds them, as `--holder` takes it.
 pub(crate) const HOLDER: &str = "MAINT_HOLDER";
-/// The acquisition, or NODE=TOKEN of each where there are several.
-pub(crate) const TOKEN: &str = "MAINT_TOKEN";
+/// The lock id, or NODE=ID of each if there are several.
+pub(crate) const LOCK_ID: &str = "MAINT_LOCK_ID";
+/// Its earlier name.
+const TOKEN: &str = "MAINT_TOKEN";
 /// The node, where it is one; and of its Lease:
 const NODE: &str = "MAINT_NODE";
 const LEASE_UID: &str = "MAINT_LEASE_UID";
@@ -22,7 +24,7 @@ pub(crate) struct Variables {
     pub(crate) nodes: String,
     /// As it stands in the Lease.
     pub(crate) holder: Option<String>,
-    pub(crate) token: Option<String>,
+    pub(crate) lock_id: Option<String>,
     pub(crate) node: Option<String>,
     pub(crate) lease_uid: Option<String>,
     /// The number of an acquisition of one's own.
@@ -37,7 +39,8 @@ impl Variables {
         [
             (NODES, Some(self.nodes)),
             (HOLDER, holder.map(ToOwned::to_owned)),
-            (TOKEN, self.token),
+            (TOKEN, self.lock_id.clone()),
+            (LOCK_ID, self.lock_id),
             (NODE, self.node),
             (LEASE_UID, self.lease_uid),
             (FENCING_TOKEN, self.fencing.map(|it| it.to_string())),
@@ -70,9 +73,9 @@ pub(crate) fn tell(command: Command, held: &[HeldLease]) -> Command {
     // Of a lock that was found and others that were not, the holder is who took the others.
     let ours = held.iter().find(|held| !held.was_found()).or(held.first());
     // A hold that was made by hand has none.
-    let tokens: Vec<String> = held
+    let ids: Vec<String> = held
         .iter()
-        .filter_map(|held| Some(named(held, &held.token()?, nodes.len())))
+        .filter_map(|held| Some(named(held, &held.lock_id()?, nodes.len())))
         .collect();
     let one = match held {
         [held] => Some(held),
@@ -82,7 +85,7 @@ pub(crate) fn tell(command: Command, held: &[HeldLease]) -> Command {
     let variables = Variables {
         nodes: nodes.join(" "),
         holder: ours.and_then(|held| held.standing().lease.holder().map(ToOwned::to_owned)),
-        token: (!tokens.is_empty()).then(|| tokens.join(" ")),
+        lock_id: (!ids.is_empty()).then(|| ids.join(" ")),
         node: one.map(|held| held.node().to_owned()),
         lease_uid: lease.as_ref().map(|lease| lease.uid().to_owned()),
         fencing: one.and_then(HeldLease::fencing),
@@ -91,9 +94,9 @@ pub(crate) fn tell(command: Command, held: &[HeldLease]) -> Command {
     variables.tell(command)
 }
 
-fn named(held: &HeldLease, token: &Token, nodes: usize) -> String {
+fn named(held: &HeldLease, id: &LockId, nodes: usize) -> String {
     match nodes {
-        1 => token.to_string(),
-        _ => format!("{}={token}", held.node()),
+        1 => id.to_string(),
+        _ => format!("{}={id}", held.node()),
     }
 }

@@ -82,7 +82,7 @@ impl Again {
         }
         // Whoever pastes the line must not become somebody else, and its secret is not ours to show.
         if typed.is_typed("token") || Typed(matches).is_typed("token") {
-            rest.push_str(" --token TOKEN");
+            rest.push_str(" --lock-id ID");
         }
         Self {
             verb: verb.to_owned(),
@@ -282,7 +282,7 @@ mod tests {
         );
         assert_eq!(
             asked.rest(),
-            " --request-timeout 5s --timeout 0 --dry-run=client -o yaml --v=6 -q --token TOKEN"
+            " --request-timeout 5s --timeout 0 --dry-run=client -o yaml --v=6 -q --lock-id ID"
         );
         assert_eq!(again("force-delete pod/a -m why").rest(), "");
     }

@@ -42,16 +42,16 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
 
 /// A script that follows the help's example must not work on a node that it did not get.
 #[test]
-fn the_example_with_a_token_ends_where_the_lock_is_refused() {
+fn the_example_with_a_lock_id_ends_where_the_lock_is_refused() {
     on_both("acquire-example", |cluster| {
         let node = cluster.node("worker-1");
         let help = cluster.maint(["acquire", "--help"]).succeeds();
-        let example = help.stdout.lines().find(|line| line.contains("TOKEN="));
+        let example = help.stdout.lines().find(|line| line.contains("LOCK_ID="));
         let example = example.expect("an example").replace("worker-1", &node);
         let script = format!(
             "kubectl() {{ shift; \"$PLUGIN\" \"$@\"; }}
 {example}
-kubectl maint verify {node} -q --token \"$TOKEN\" && echo went on"
+kubectl maint verify {node} -q --lock-id \"$LOCK_ID\" && echo went on"
         );
         let run = |holder: &str| {
             let maint = cluster.maint([""; 0]).holder(holder).command();
@@ -92,11 +92,11 @@ fn who_has_it_already_is_told_how_to_go_on() {
         -- exit code 3
         "
         );
-        let token = cluster
-            .maint(["acquire", &node, "--reentry", "-o", "token"])
+        let id = cluster
+            .maint(["acquire", &node, "--reentry", "-o", "lock-id"])
             .succeeds();
         let transitions = &cluster.lease_of(&node)["spec"]["leaseTransitions"];
-        assert_eq!(transitions, 1, "the same acquisition goes on: {token}");
+        assert_eq!(transitions, 1, "the same acquisition goes on: {id}");
     });
 }
 
@@ -199,7 +199,7 @@ fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_be_and_has_no_token() {
+fn a_dry_run_says_what_would_be_and_has_no_lock_id() {
     on_both("acquire-would", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|node| cluster.node(node));
         for node in &nodes {
@@ -217,11 +217,11 @@ fn a_dry_run_says_what_would_be_and_has_no_token() {
         all 2 nodes would be held (dry run)
         -- exit code 0
         ");
-        assert_snapshot!(dry_run(&["-o", "token"]), @"
-        $ kubectl maint acquire --dry-run worker-1 worker-2 -o token
+        assert_snapshot!(dry_run(&["-o", "lock-id"]), @"
+        $ kubectl maint acquire --dry-run worker-1 worker-2 -o lock-id
         -- stderr
-        error: a dry run acquires nothing, so that there is no token for -o token
-        hint: do without one of them
+        error: a dry run acquires nothing, so there is no lock id for -o lock-id
+        hint: omit one of them
         -- exit code 2
         ");
         assert_eq!(holder_of(cluster, &nodes[0]), None);
@@ -229,7 +229,7 @@ fn a_dry_run_says_what_would_be_and_has_no_token() {
 }
 
 #[test]
-fn what_a_dry_run_would_begin_has_neither_token_nor_fencing_number() {
+fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
     on_both("acquire-dry-json", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -285,12 +285,12 @@ fn what_a_dry_run_would_begin_has_neither_token_nor_fencing_number() {
           "until": "[time]",
           "durationSeconds": 1800,
           "transitions": 1,
-          "token": "[token]",
+          "lockId": "[lock-id]",
           "fencingNumber": [number]
         }
         -- exit code 0
         "#);
-        // What would go on has the token that it has.
+        // What would go on has the lock id that it has.
         let maint = cluster.maint(["acquire", &node, "--reentry", "--dry-run=server"]);
         assert_snapshot!(maint.args(["-o", "json"]).run(), @r#"
         $ kubectl maint acquire worker-1 --reentry --dry-run=server -o json
@@ -306,7 +306,7 @@ fn what_a_dry_run_would_begin_has_neither_token_nor_fencing_number() {
           "until": "[time]",
           "durationSeconds": 1800,
           "transitions": 1,
-          "token": "[token]"
+          "lockId": "[lock-id]"
         }
         -- exit code 0
         "#);

@@ -171,11 +171,11 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
         heartbeats are shown with --heartbeats only
         -- exit code 0
         ");
-        assert_snapshot!(cluster.maint(leases).args(["-o", "token"]).run(), @"
-        $ kubectl maint leases -n apps -o token
+        assert_snapshot!(cluster.maint(leases).args(["-o", "lock-id"]).run(), @"
+        $ kubectl maint leases -n apps -o lock-id
         -- stderr
-        error: -o token is for maintenance locks
-        hint: status -o token prints theirs
+        error: -o lock-id is for maintenance locks
+        hint: status -o lock-id prints theirs
         -- exit code 2
         ");
     });

@@ -116,7 +116,7 @@ fn nodes_that_may_not_be_read() {
           "renewedAt": "[time]",
           "transitions": 2,
           "lastHolder": "alice@bastion",
-          "token": "[token]"
+          "lockId": "[lock-id]"
         }
         -- exit code 0
         "#);

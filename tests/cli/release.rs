@@ -85,18 +85,18 @@ fn the_words_of_a_release_are_not_those_of_who_takes_it_next() {
 }
 
 #[test]
-fn what_is_given_back_has_no_token() {
+fn what_is_given_back_has_no_lock_id() {
     let cluster = Cluster::nowhere();
-    assert_snapshot!(cluster.maint(["release", "worker-1", "-o", "token"]).run(), @"
-    $ kubectl maint release worker-1 -o token
+    assert_snapshot!(cluster.maint(["release", "worker-1", "-o", "lock-id"]).run(), @"
+    $ kubectl maint release worker-1 -o lock-id
     -- stderr
-    error: nothing is held afterwards, so that there is no token for -o token
-    hint: -o name prints the nodes; status -o token prints the tokens of what is held
+    error: nothing is locked afterwards, so there is no lock id for -o lock-id
+    hint: -o name prints the nodes; status -o lock-id prints the ids of current locks
     -- exit code 2
     ");
     assert_eq!(
         cluster
-            .maint(["unhold", "worker-1", "-o", "token"])
+            .maint(["unhold", "worker-1", "-o", "lock-id"])
             .run()
             .code,
         2
@@ -104,17 +104,17 @@ fn what_is_given_back_has_no_token() {
 }
 
 #[test]
-fn all_that_one_holds_is_not_meant_by_a_token() {
+fn all_that_one_holds_is_not_meant_by_a_lock_id() {
     let cluster = Cluster::nowhere();
-    let token = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
+    let id = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
     let run = cluster
         .maint(["release", "--mine"])
-        .env("MAINT_TOKEN", token);
+        .env("MAINT_LOCK_ID", id);
     assert_snapshot!(run.run(), @"
     $ kubectl maint release --mine
     -- stderr
-    error: MAINT_TOKEN names one acquisition of one node
-    hint: name that node and no other, or put `env -u MAINT_TOKEN` before the command
+    error: MAINT_LOCK_ID is the lock id of one node
+    hint: name that node only, or put `env -u MAINT_LOCK_ID` before the command
     -- exit code 2
     ");
 }
@@ -126,11 +126,11 @@ fn a_hold_is_ended_by_another_verb() {
         cluster.lease(&node, &json!({}));
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
         let entered = cluster
-            .maint(["acquire", &node, "--reentry", "-o", "token"])
+            .maint(["acquire", &node, "--reentry", "-o", "lock-id"])
             .succeeds();
-        let token = entered.stdout.split_whitespace().nth(1).expect("a token");
-        assert_snapshot!(cluster.maint(["release", &node, "--token", token]).run(), @r#"
-        $ kubectl maint release worker-1 --token [token]
+        let id = entered.stdout.trim_end();
+        assert_snapshot!(cluster.maint(["release", &node, "--lock-id", id]).run(), @r#"
+        $ kubectl maint release worker-1 --lock-id [lock-id]
         -- stderr
         error: node/worker-1 is on your own hold: "disk" (since [time])
         hint: this is a hold: kubectl maint unhold worker-1
@@ -167,16 +167,18 @@ fn a_hold_is_ended_by_another_verb() {
 }
 
 #[test]
-fn a_token_gives_back_that_very_acquisition_or_nothing() {
+fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
     on_both("release-token", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        let acquired = cluster.maint(["acquire", &node, "-o", "token"]).succeeds();
-        let token = acquired.stdout.split_whitespace().nth(1).expect("a token");
+        let acquired = cluster
+            .maint(["acquire", &node, "-o", "lock-id"])
+            .succeeds();
+        let id = acquired.stdout.trim_end();
         cluster.maint(["release", &node]).succeeds();
         cluster.maint(["acquire", &node]).succeeds();
-        assert_snapshot!(cluster.maint(["release", &node, "--token", token]).run(), @"
-        $ kubectl maint release worker-1 --token [token]
+        assert_snapshot!(cluster.maint(["release", &node, "--lock-id", id]).run(), @"
+        $ kubectl maint release worker-1 --lock-id [lock-id]
         -- stderr
         error: node/worker-1 changed hands: alice@bastion has another acquisition of it (since [time], until [time], [length] left)
         hint: the one you named or confirmed is over; to see: kubectl maint status worker-1
@@ -186,51 +188,82 @@ fn a_token_gives_back_that_very_acquisition_or_nothing() {
         assert_snapshot!(cluster.maint(["release", &node, "--token", ""]).run(), @r#"
         $ kubectl maint release worker-1 --token ""
         -- stderr
-        error: invalid value for '--token <TOKEN>': it is empty: without a token this would be for whichever acquisition stands there
+        error: invalid value for '--token <TOKEN>': it is empty
         -- exit code 2
         "#);
-        assert_snapshot!(cluster.maint(["release", &node, "--token", "worker-1"]).run(), @"
-        $ kubectl maint release worker-1 --token worker-1
+        assert_snapshot!(cluster.maint(["release", &node, "--lock-id", "worker-1"]).run(), @"
+        $ kubectl maint release worker-1 --lock-id worker-1
         -- stderr
-        error: invalid value for '--token <TOKEN>': it is not the token of an acquisition
-        hint: that is the second word of acquire -o token; a bearer token goes before the verb
+        error: invalid value 'worker-1' for '--lock-id <ID>': not a lock id, which acquire -o lock-id prints
         -- exit code 2
         ");
-        assert_snapshot!(cluster.maint(["release", &node]).env("MAINT_TOKEN", "").run(), @"
+        assert_snapshot!(cluster.maint(["release", &node]).env("MAINT_LOCK_ID", "").run(), @"
         $ kubectl maint release worker-1
         -- stderr
-        error: MAINT_TOKEN is set and empty
-        hint: unset MAINT_TOKEN, or take the second word of acquire -o token
+        error: MAINT_LOCK_ID is set and empty
+        hint: unset MAINT_LOCK_ID, or set it to the output of acquire -o lock-id
         -- exit code 2
         ");
         assert_snapshot!(
-            cluster.maint(["release", &node, "--force", "--token", token]).run(),
+            cluster.maint(["release", &node, "--force", "--lock-id", id]).run(),
             @r"
-            $ kubectl maint release worker-1 --force --token [token]
+            $ kubectl maint release worker-1 --force --lock-id [lock-id]
             -- stderr
-            error: --force breaks the lease of another, and a token names your own
-            hint: do without one of them
+            error: --force breaks the lease of another, but --lock-id names your own lock
+            hint: omit one of them
             -- exit code 2
             "
         );
         let forced = cluster.maint(["release", &node, "--force"]);
-        assert_snapshot!(forced.env("MAINT_TOKEN", token).run(), @"
+        assert_snapshot!(forced.env("MAINT_LOCK_ID", id).run(), @"
         $ kubectl maint release worker-1 --force
         -- stderr
-        error: --force breaks the lease of another, and MAINT_TOKEN names your own
-        hint: do without one of them: put `env -u MAINT_TOKEN` before the command
+        error: --force breaks the lease of another, but MAINT_LOCK_ID names your own lock
+        hint: omit one of them: put `env -u MAINT_LOCK_ID` before the command
         -- exit code 2
         ");
     });
 }
 
 #[test]
-fn the_token_of_an_acquisition_is_no_credential() {
+fn the_earlier_names_of_a_lock_id_work_with_a_warning() {
+    on_both("release-earlier", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let acquired = cluster.maint(["acquire", &node, "-o", "token"]).run();
+        assert_snapshot!(acquired, @"
+        $ kubectl maint acquire worker-1 -o token
+        [lock-id]
+        -- stderr
+        Warning: -o token is deprecated: use -o lock-id
+        ");
+        let id = acquired.stdout.trim_end();
+        assert_snapshot!(cluster.maint(["renew", &node, "--token", id, "-q"]).run(), @"
+        $ kubectl maint renew worker-1 --token [lock-id] -q
+        -- stderr
+        Warning: --token for a lock id is deprecated: use --lock-id
+        ");
+        let release = cluster
+            .maint(["release", &node, "-q"])
+            .env("MAINT_TOKEN", id);
+        assert_snapshot!(release.run(), @"
+        $ kubectl maint release worker-1 -q
+        -- stderr
+        Warning: MAINT_TOKEN is deprecated: use MAINT_LOCK_ID
+        ");
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn a_lock_id_is_no_credential() {
     on_real("release-bearer", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        let acquired = cluster.maint(["acquire", &node, "-o", "token"]).succeeds();
-        let token = acquired.stdout.split_whitespace().nth(1).expect("a token");
+        let acquired = cluster
+            .maint(["acquire", &node, "-o", "lock-id"])
+            .succeeds();
+        let id = acquired.stdout.trim_end();
         // Without the client certificate nothing but a bearer token can tell who asks.
         let url = cluster.plane().url();
         let stranger = |arguments: &[&str]| {
@@ -240,9 +273,9 @@ fn the_token_of_an_acquisition_is_no_credential() {
                 .args(arguments)
                 .run()
         };
-        let nobody = stranger(&["release", &node, "--token", token]);
+        let nobody = stranger(&["release", &node, "--lock-id", id]);
         assert!(nobody.stderr.contains("system:anonymous"), "{nobody}");
-        let run = stranger(&["--token", "wrong", "release", &node, "--token", token]);
+        let run = stranger(&["--token", "wrong", "release", &node, "--lock-id", id]);
         assert!(run.stderr.contains("You must be logged in"), "{run}");
     });
 }

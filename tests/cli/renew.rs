@@ -120,22 +120,24 @@ fn ones_own_lease_that_ran_out_is_renewed_with_a_warning() {
 }
 
 #[test]
-fn a_token_demands_that_very_acquisition() {
+fn a_lock_id_demands_that_very_acquisition() {
     on_both("renew-token", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        let acquired = cluster.maint(["acquire", &node, "-o", "token"]).succeeds();
-        let token = acquired.stdout.split_whitespace().nth(1).expect("a token");
-        cluster.maint(["renew", &node, "--token", token]).succeeds();
+        let acquired = cluster
+            .maint(["acquire", &node, "-o", "lock-id"])
+            .succeeds();
+        let id = acquired.stdout.trim_end();
+        cluster.maint(["renew", &node, "--lock-id", id]).succeeds();
         cluster
             .maint(["renew", &node])
-            .env("MAINT_TOKEN", token)
+            .env("MAINT_LOCK_ID", id)
             .succeeds();
 
         cluster.maint(["release", &node]).succeeds();
         cluster.maint(["acquire", &node]).succeeds();
-        assert_snapshot!(cluster.maint(["renew", &node, "--token", token]).run(), @"
-        $ kubectl maint renew worker-1 --token [token]
+        assert_snapshot!(cluster.maint(["renew", &node, "--lock-id", id]).run(), @"
+        $ kubectl maint renew worker-1 --lock-id [lock-id]
         -- stderr
         error: node/worker-1 changed hands: alice@bastion has another acquisition of it (since [time], until [time], [length] left)
         hint: yours is over: stop what relied on it
@@ -143,7 +145,7 @@ fn a_token_demands_that_very_acquisition() {
         ");
         let run = cluster
             .maint(["renew", &node])
-            .env("MAINT_TOKEN", token)
+            .env("MAINT_LOCK_ID", id)
             .run();
         assert_eq!(run.code, 3, "{run}");
     });

@@ -194,18 +194,18 @@ fn json_has_the_documented_shape() {
 }
 
 #[test]
-fn tokens_come_a_line_each() {
+fn lock_ids_come_a_line_each() {
     on_both("status-token", |cluster| {
         let taken = cluster.node("taken");
         let free = cluster.node("free");
         cluster.namespace();
         cluster.maint(["acquire", &taken, "-q"]).succeeds();
         let run = cluster
-            .maint(["status", &taken, &free, "-o", "token"])
+            .maint(["status", &taken, &free, "-o", "lock-id"])
             .succeeds();
         assert_snapshot!(run, @"
-        $ kubectl maint status taken free -o token
-        taken [token]
+        $ kubectl maint status taken free -o lock-id
+        taken [lock-id]
         -- exit code 0
         ");
     });

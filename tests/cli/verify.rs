@@ -5,13 +5,12 @@ use serde_json::json;
 
 use crate::support::{Cluster, ago, on_both, requests};
 
-/// Acquires `node` as alice and returns the token.
+/// Acquires `node` as alice and returns its lock id.
 fn acquire(cluster: &Cluster, node: &str) -> String {
     let run = cluster
-        .maint(["acquire", node, "-m", "new kernel", "-o", "token"])
+        .maint(["acquire", node, "-m", "new kernel", "-o", "lock-id"])
         .succeeds();
-    let (_, token) = run.stdout.trim_end().split_once(' ').expect("NODE TOKEN");
-    token.to_owned()
+    run.stdout.trim_end().to_owned()
 }
 
 #[test]
@@ -19,21 +18,21 @@ fn the_acquisition_that_stands_holds() {
     on_both("verify-holds", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        let token = acquire(cluster, &node);
-        assert_snapshot!(cluster.maint(["verify", &node, "--token", &token]).run(), @r#"
-        $ kubectl maint verify worker-1 --token [token]
+        let id = acquire(cluster, &node);
+        assert_snapshot!(cluster.maint(["verify", &node, "--lock-id", &id]).run(), @r#"
+        $ kubectl maint verify worker-1 --lock-id [lock-id]
         node/worker-1 is still held by alice@bastion: "new kernel" (since [time], until [time], [length] left)
         -- exit code 0
         "#);
         let quiet = ["verify", &node, "-q"];
-        let run = cluster.maint(quiet).env("MAINT_TOKEN", &token).succeeds();
+        let run = cluster.maint(quiet).env("MAINT_LOCK_ID", &id).succeeds();
         assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
         // One request tells.
-        let traced = ["verify", &node, "-v6", "--token", &token];
+        let traced = ["verify", &node, "-v6", "--lock-id", &id];
         assert_eq!(requests(&cluster.maint(traced).run()), ["GET"]);
         // It is the acquisition that counts, not who asks.
         let other = cluster
-            .maint(["verify", &node, "--token", &token])
+            .maint(["verify", &node, "--lock-id", &id])
             .holder("bob@laptop");
         other.succeeds();
     });
@@ -44,11 +43,11 @@ fn one_that_is_over_does_not() {
     on_both("verify-over", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        let token = acquire(cluster, &node);
-        let verify = || cluster.maint(["verify", &node, "--token", &token]).run();
+        let id = acquire(cluster, &node);
+        let verify = || cluster.maint(["verify", &node, "--lock-id", &id]).run();
         cluster.maint(["release", &node]).succeeds();
         assert_snapshot!(verify(), @"
-        $ kubectl maint verify worker-1 --token [token]
+        $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
         error: node/worker-1 is free: your lease was released at [time]
         hint: yours is over: stop what relied on it
@@ -57,7 +56,7 @@ fn one_that_is_over_does_not() {
         // The same holder, but another acquisition.
         acquire(cluster, &node);
         assert_snapshot!(verify(), @r#"
-        $ kubectl maint verify worker-1 --token [token]
+        $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
         error: node/worker-1 changed hands: alice@bastion has another acquisition of it: "new kernel" (since [time], until [time], [length] left)
         hint: yours is over: stop what relied on it
@@ -67,24 +66,24 @@ fn one_that_is_over_does_not() {
 }
 
 #[test]
-fn a_token_is_of_one_node() {
+fn a_lock_id_is_of_one_node() {
     on_both("verify-other", |cluster| {
         cluster.namespace();
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
-        let [token, _] = nodes.each_ref().map(|node| acquire(cluster, node));
-        let verify = |node: &str| cluster.maint(["verify", node, "--token", &token]).run();
+        let [id, _] = nodes.each_ref().map(|node| acquire(cluster, node));
+        let verify = |node: &str| cluster.maint(["verify", node, "--lock-id", &id]).run();
         assert_snapshot!(verify(&nodes[1]), @"
-        $ kubectl maint verify worker-2 --token [token]
+        $ kubectl maint verify worker-2 --lock-id [lock-id]
         -- stderr
-        error: the token is not of node/worker-2's Lease, but of another node's, or of one that was deleted
-        hint: if another was meant: kubectl maint status --mine -o token; else yours is over: stop what relied on it
+        error: the lock id is not of node/worker-2's Lease, but of another node's, or of one that was deleted
+        hint: if another was meant: kubectl maint status --mine -o lock-id; else yours is over: stop what relied on it
         -- exit code 3
         ");
         assert_snapshot!(verify(&cluster.name("wroker-1")), @"
-        $ kubectl maint verify wroker-1 --token [token]
+        $ kubectl maint verify wroker-1 --lock-id [lock-id]
         -- stderr
-        error: node/wroker-1 has no Lease: the token is of another node's, or the Lease was deleted
-        hint: if another was meant: kubectl maint status --mine -o token; else yours is over: stop what relied on it
+        error: node/wroker-1 has no Lease: the lock id is of another node's, or the Lease was deleted
+        hint: if another was meant: kubectl maint status --mine -o lock-id; else yours is over: stop what relied on it
         -- exit code 3
         ");
     });
@@ -95,13 +94,13 @@ fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
     on_both("verify-expired", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        let token = acquire(cluster, &node);
+        let id = acquire(cluster, &node);
         let path = format!("{}/{node}", crate::support::LEASES);
         // Ended, by less than the three seconds that others leave.
         let ended = json!({"spec": {"renewTime": ago(31), "leaseDurationSeconds": 30}});
         cluster.patch(&path, &ended);
-        assert_snapshot!(cluster.maint(["verify", &node, "--token", &token]).run(), @r#"
-        $ kubectl maint verify worker-1 --token [token]
+        assert_snapshot!(cluster.maint(["verify", &node, "--lock-id", &id]).run(), @r#"
+        $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
         error: node/worker-1 has an expired lease of alice@bastion: "new kernel" (since [time], expired at [time], [length] ago)
         hint: yours is over: stop what relied on it
@@ -115,13 +114,13 @@ fn one_whose_lease_is_being_deleted_does_not() {
     on_both("verify-deleting", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        let token = acquire(cluster, &node);
+        let id = acquire(cluster, &node);
         let path = format!("{}/{node}", crate::support::LEASES);
         let keep = |finalizers| json!({"metadata": {"finalizers": finalizers}});
         cluster.patch(&path, &keep(json!(["example.com/kept"])));
         cluster.delete(&path);
-        assert_snapshot!(cluster.maint(["verify", &node, "--token", &token]).run(), @"
-        $ kubectl maint verify worker-1 --token [token]
+        assert_snapshot!(cluster.maint(["verify", &node, "--lock-id", &id]).run(), @"
+        $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
         error: node/worker-1 has a Lease that is being deleted
         hint: yours is over: stop what relied on it
@@ -150,7 +149,7 @@ fn under_with_nothing_has_to_be_said() {
                 .collect();
             assert_eq!(verified, nodes, "{run}");
         }
-        // Its own token is demanded of its own node only.
+        // Its own lock id is demanded of its own node only.
         let other = cluster.node("other");
         let script = format!("$PLUGIN acquire {other} -q && $PLUGIN release {other}");
         let line = ["with", &nodes[0], "-q", "--", "/bin/sh", "-c", &script];
@@ -168,26 +167,26 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     assert_snapshot!(cluster.maint(["verify", "worker-1"]).run(), @"
     $ kubectl maint verify worker-1
     -- stderr
-    error: no acquisition is given
-    hint: take the second word of acquire -o token for --token; `with` sets MAINT_TOKEN
+    error: no lock id given
+    hint: use --lock-id with the output of acquire -o lock-id; `with` sets MAINT_LOCK_ID
     -- exit code 2
     ");
-    let token = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
-    assert_snapshot!(cluster.maint(["verify"]).env("MAINT_TOKEN", token).run(), @"
+    let id = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
+    assert_snapshot!(cluster.maint(["verify"]).env("MAINT_LOCK_ID", id).run(), @"
     $ kubectl maint verify
     -- stderr
-    error: no node is given
-    hint: name the node whose acquisition it is
+    error: no node given
+    hint: name the node of the lock id
     -- exit code 2
     ");
     let other = cluster
         .maint(["verify", "worker-2"])
         .env("MAINT_NODE", "worker-1");
-    assert_snapshot!(other.env("MAINT_TOKEN", token).run(), @"
+    assert_snapshot!(other.env("MAINT_LOCK_ID", id).run(), @"
     $ kubectl maint verify worker-2
     -- stderr
-    error: MAINT_TOKEN has no acquisition of node/worker-2
-    hint: it is of the nodes that `with` has locked
+    error: MAINT_LOCK_ID has no lock id of node/worker-2
+    hint: it has those of the nodes that `with` locked
     -- exit code 2
     ");
 }

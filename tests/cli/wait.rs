@@ -183,13 +183,13 @@ fn ones_own_lock_is_not_free() {
 }
 
 #[test]
-fn what_is_free_has_no_token() {
+fn what_is_free_has_no_lock_id() {
     let cluster = Cluster::nowhere();
-    assert_snapshot!(cluster.maint(["wait", "worker-1", "-o", "token"]).run(), @"
-    $ kubectl maint wait worker-1 -o token
+    assert_snapshot!(cluster.maint(["wait", "worker-1", "-o", "lock-id"]).run(), @"
+    $ kubectl maint wait worker-1 -o lock-id
     -- stderr
-    error: nothing is held afterwards, so that there is no token for -o token
-    hint: -o name prints the nodes; status -o token prints the tokens of what is held
+    error: nothing is locked afterwards, so there is no lock id for -o lock-id
+    hint: -o name prints the nodes; status -o lock-id prints the ids of current locks
     -- exit code 2
     ");
 }

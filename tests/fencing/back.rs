@@ -32,11 +32,11 @@ fn a_lock_that_was_there_is_left_as_found() {
 fn the_lease_of_an_outer_command_ends_with_it() {
     let (stage, node) = Stage::with_silent_node("outer");
     let holder = "alice@bastion/with-1";
-    let acquire = stage.maint(["acquire", &node, "-o", "token"]);
+    let acquire = stage.maint(["acquire", &node, "-o", "lock-id"]);
     let acquired = acquire.holder(holder).succeeds();
-    let token = acquired.stdout.split_whitespace().nth(1).expect("a token");
+    let id = acquired.stdout.trim_end();
     let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
-    let fence = fence.env("MAINT_HOLDER", holder).env("MAINT_TOKEN", token);
+    let fence = fence.env("MAINT_HOLDER", holder).env("MAINT_LOCK_ID", id);
     assert_snapshot!(fence.run(), @"
     $ kubectl maint fence worker-1 --powered-off=dark
     node/worker-1 fenced by alice@bastion, powered off: dark

@@ -251,10 +251,10 @@ fn how_it_is_known_has_to_be_said() {
     "#);
     let both = ["fence", &node, "--powered-off=dark", "--", "true"];
     assert_eq!(stage.maint(both).run().code, 2);
-    assert_snapshot!(fence(&stage, &node, &["-o", "token"]), @"
-    $ kubectl maint fence worker-1 --powered-off=dark -o token
+    assert_snapshot!(fence(&stage, &node, &["-o", "lock-id"]), @"
+    $ kubectl maint fence worker-1 --powered-off=dark -o lock-id
     -- stderr
-    error: there is no token of a fencing for -o token
+    error: fencing has no lock id for -o lock-id
     hint: its record has that of the hold: -o json
     -- exit code 2
     ");

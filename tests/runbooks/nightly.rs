@@ -17,9 +17,9 @@ fn one_after_the_other_both_are_done() {
     assert_snapshot!(stage.steps(), @"
     kubectl maint with NODE --wait --timeout 30m -E 75 -m nightly snapshot -- ssh -n -o BatchMode=yes NODE sudo /usr/local/sbin/snapshot
     ssh -n -o BatchMode=yes NODE sudo /usr/local/sbin/snapshot
-    kubectl maint acquire NODE --duration 1h -m nightly update -o token
+    kubectl maint acquire NODE --duration 1h -m nightly update -o lock-id
     ssh -n -o BatchMode=yes NODE sudo apt-get --quiet --yes dist-upgrade
-    kubectl maint release NODE --token TOKEN
+    kubectl maint release NODE --lock-id ID
     ");
 }
 

@@ -33,16 +33,16 @@ fn the_lock_is_kept_over_the_reboot() {
     assert_eq!(stage.status(), "Free Ready");
     assert!(!remembers(&stage));
     assert_snapshot!(stage.steps(), @"
-    kubectl maint acquire NODE --reentry --duration 1h -m updates itself -o token
-    kubectl maint renew NODE --token TOKEN --duration 1h
+    kubectl maint acquire NODE --reentry --duration 1h -m updates itself -o lock-id
+    kubectl maint renew NODE --lock-id ID --duration 1h
     kubectl drain NODE --ignore-daemonsets --delete-emptydir-data --timeout=15m
     apt-get --quiet --yes dist-upgrade
-    kubectl maint renew NODE --token TOKEN --duration 1h
+    kubectl maint renew NODE --lock-id ID --duration 1h
     systemctl reboot
-    kubectl maint renew NODE --token TOKEN --duration 1h
+    kubectl maint renew NODE --lock-id ID --duration 1h
     kubectl wait --for=condition=Ready node/NODE --timeout=15m
     kubectl uncordon NODE
-    kubectl maint release NODE --token TOKEN
+    kubectl maint release NODE --lock-id ID
     ");
 
     // At every later boot there is nothing to do.
@@ -118,8 +118,8 @@ fn what_is_finished_stays_so_where_somebody_came_before_the_release() {
 }
 
 #[test]
-fn a_lock_whose_token_was_never_kept_is_its_own_still() {
-    let stage = Stage::new("own-token");
+fn a_lock_whose_lock_id_was_never_kept_is_its_own_still() {
+    let stage = Stage::new("own-lock-id");
     let acquired = stage.maint(
         &format!("own-update@{}", stage.node),
         &["acquire", &stage.node],

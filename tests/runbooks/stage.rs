@@ -175,7 +175,7 @@ impl Stage {
             .filter(|step| !step.starts_with("kubectl get "))
             .map(|step| {
                 let words = step.split(' ').map(|word| match word {
-                    _ if is_token(word) => "TOKEN",
+                    _ if is_lock_id(word) => "ID",
                     _ if word.ends_with("/bash") => "bash",
                     _ => word,
                 });
@@ -356,8 +356,8 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("output is UTF-8")
 }
 
-/// Whether a word is the token of an acquisition: uid, transitions and nonce.
-fn is_token(word: &str) -> bool {
+/// Whether a word is a lock id: uid, transitions and nonce.
+fn is_lock_id(word: &str) -> bool {
     let parts: Vec<&str> = word.split('.').collect();
     matches!(parts[..], [uid, transitions, _] if uid.len() == 36 && transitions.parse::<u32>().is_ok())
 }

@@ -11,11 +11,11 @@ fn the_release_in_the_trap_finds_the_node_free() {
     assert!(!run.stderr.contains("error"), "{run:?}");
     assert_eq!(stage.status(), "Free Ready");
     assert_snapshot!(stage.steps(), @"
-    kubectl maint acquire NODE --duration 20m -m disks are trimmed -o token
+    kubectl maint acquire NODE --duration 20m -m disks are trimmed -o lock-id
     ssh -n -o BatchMode=yes NODE sudo fstrim --all --verbose
-    kubectl maint release NODE --token TOKEN
+    kubectl maint release NODE --lock-id ID
     logger --tag trim NODE: said by the node
-    kubectl maint release NODE --token TOKEN
+    kubectl maint release NODE --lock-id ID
     ");
 }
 
@@ -35,7 +35,7 @@ fn the_trap_gives_the_node_back_where_a_step_was_killed() {
 fn the_trap_leaves_alone_who_took_the_node_meanwhile() {
     let stage = Stage::new("trim-taken");
     let (running, logger) = stage.runbook("trim.sh").stops_at("logger --tag");
-    // Under the same name, which only the token tells apart.
+    // Under the same name, which only the lock id tells apart.
     let who = format!("alice@{}", gethostname::gethostname().to_string_lossy());
     let acquired = stage.maint(&who, &["acquire", &stage.node]);
     assert_eq!(acquired.code, Some(0), "it is free already: {acquired:?}");

@@ -28,7 +28,7 @@ fn arguments_that_cannot_be_meant() {
         &["force-delete", "pod/a", "--confirm=owner", "-m", "WHY"],
         &["force-delete", "pod/a", "--override=mirror"],
         &["force-delete", "-l", "", "--confirm", "-m", "why"],
-        &["force-delete", "pod/a", "-o", "token"],
+        &["force-delete", "pod/a", "-o", "lock-id"],
     ]
     .into_iter()
     .map(|words| {
@@ -121,9 +121,9 @@ fn arguments_that_cannot_be_meant() {
     hint: name them, or give labels
     -- exit code 2
 
-    $ kubectl maint force-delete pod/a -o token
+    $ kubectl maint force-delete pod/a -o lock-id
     -- stderr
-    error: nothing is acquired that would have a token
+    error: force-delete has no lock id for -o lock-id
     hint: use -o json or -o name
     -- exit code 2
     "#);
@@ -138,8 +138,8 @@ fn the_help_offers_what_the_verb_takes() {
     for verb in ["force-delete", "fence", "unfence"] {
         for flag in ["-h", "--help"] {
             let help = help(&[verb, flag]);
-            assert!(!help.contains("token of its acquisition"), "{help}");
-            assert!(!help.contains("yaml, token"), "{help}");
+            assert!(!help.contains("lock id, for shells"), "{help}");
+            assert!(!help.contains("yaml, lock-id"), "{help}");
             let (_, dry_run) = help.split_once("--dry-run[=<MODE>]").expect("a flag");
             let (dry_run, _) = dry_run.split_once("  -").expect("another flag");
             let named = |mode: &str| dry_run.contains(mode);

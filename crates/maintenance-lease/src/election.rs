@@ -44,8 +44,8 @@ pub const DEFAULT_LEASE_DURATION: Duration = Duration::from_secs(15);
 /// assert_eq!(change.lease.as_ref().and_then(|lease| lease.holder()), Some("scheduler-0_k3v9x"));
 ///
 /// // Once its work is over, another may follow at once.
-/// let token = change.token().expect("it leads");
-/// locks.release("scheduler", &Release::new().token(token)).await?;
+/// let lock_id = change.lock_id().expect("it leads");
+/// locks.release("scheduler", &Release::new().lock_id(lock_id)).await?;
 /// # Ok(())
 /// # }
 /// ```

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::cluster::wire;
 use crate::notes::Notes;
 use crate::protocol::{
-    Flags, Holder, Instant, Lease, Names, Now, Span, State, Token, Version, flags, next_change,
+    Flags, Holder, Instant, Lease, LockId, Names, Now, Span, State, Version, flags, next_change,
     state,
 };
 use crate::repository::Repository;
@@ -301,12 +301,12 @@ impl NodeLease {
         self.notes.released_by.as_deref()
     }
 
-    /// The token of the acquisition that stands here; `None` where nobody holds it, or where it was
+    /// The lock id of the acquisition that stands here; `None` where nobody holds it, or where it was
     /// acquired by a client that writes no nonce, whether or not it left that of somebody before.
     #[must_use]
-    pub fn token(&self) -> Option<Token> {
+    pub fn lock_id(&self) -> Option<LockId> {
         self.holder.as_ref()?;
-        Token::new(&self.uid, self.transitions, self.notes.nonce.as_deref()?)
+        LockId::new(&self.uid, self.transitions, self.notes.nonce.as_deref()?)
     }
 }
 
@@ -337,7 +337,7 @@ mod tests {
             read(br#"{"metadata":{"name":"n","uid":"u","resourceVersion":"5"}}"#).expect("a Lease");
         assert_eq!(lease.holder(), None);
         assert_eq!(lease.resource_version(), 5);
-        assert_eq!(lease.token(), None);
+        assert_eq!(lease.lock_id(), None);
     }
 
     #[test]
@@ -355,7 +355,10 @@ mod tests {
         assert_eq!(lease.renewed, Some(Instant::UNREADABLE));
         assert_eq!(lease.renewed(), None);
         assert_eq!(
-            lease.token().map(|token| token.to_string()).as_deref(),
+            lease
+                .lock_id()
+                .map(|lock_id| lock_id.to_string())
+                .as_deref(),
             Some("u-1.3.n1")
         );
     }

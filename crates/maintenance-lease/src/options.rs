@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::protocol::Token;
+use crate::protocol::LockId;
 
 /// The length of an acquisition where none is given: 30 minutes.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(30 * 60);
@@ -139,7 +139,7 @@ impl Acquire {
 pub struct Renew {
     pub(crate) duration: Option<Duration>,
     pub(crate) reason: Option<String>,
-    pub(crate) token: Option<Token>,
+    pub(crate) lock_id: Option<LockId>,
 }
 
 impl Renew {
@@ -162,8 +162,8 @@ impl Renew {
     }
 
     /// Demands that very acquisition.
-    pub fn token(mut self, token: Token) -> Self {
-        self.token = Some(token);
+    pub fn lock_id(mut self, lock_id: LockId) -> Self {
+        self.lock_id = Some(lock_id);
         self
     }
 }
@@ -173,7 +173,7 @@ impl Renew {
 #[must_use]
 pub struct Release {
     pub(crate) reason: Option<String>,
-    pub(crate) token: Option<Token>,
+    pub(crate) lock_id: Option<LockId>,
 }
 
 impl Release {
@@ -189,8 +189,8 @@ impl Release {
     }
 
     /// Demands that very acquisition.
-    pub fn token(mut self, token: Token) -> Self {
-        self.token = Some(token);
+    pub fn lock_id(mut self, lock_id: LockId) -> Self {
+        self.lock_id = Some(lock_id);
         self
     }
 }

@@ -7,7 +7,7 @@ use crate::cluster::error::ApiError;
 use crate::cluster::nodes::NodeRow;
 use crate::lease::NodeLease;
 use crate::options::InvalidOption;
-use crate::protocol::{BootInstant, Instant, Refusal, State, Token};
+use crate::protocol::{BootInstant, Instant, LockId, Refusal, State};
 use crate::repository::{Repository, Subject};
 
 /// What a verb did to a node's Lease.
@@ -78,10 +78,10 @@ impl Change {
         Some(from + crate::protocol::Span::seconds(lease.duration))
     }
 
-    /// The token of the acquisition that stands now.
+    /// The lock id of the acquisition that stands now.
     #[must_use]
-    pub fn token(&self) -> Option<Token> {
-        self.lease.as_ref()?.token()
+    pub fn lock_id(&self) -> Option<LockId> {
+        self.lease.as_ref()?.lock_id()
     }
 }
 

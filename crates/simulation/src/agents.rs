@@ -36,7 +36,7 @@ pub(crate) struct Agent {
     pub(crate) longest: u32,
     /// It stands for election instead of locking nodes.
     pub(crate) elects: bool,
-    /// Others say that they are who it says it is: what is its own goes by token.
+    /// Others say that they are who it says it is: what is its own goes by lock_id.
     pub(crate) shares_account: bool,
     pub(crate) rng: Rng,
 }
@@ -296,7 +296,7 @@ fn acquisition(lease: &NodeLease) -> Option<Acquisition> {
         uid: lease.uid().into(),
         holder: lease.holder()?.into(),
         transitions: lease.transitions(),
-        nonce: lease.token().map(|token| token.nonce().into()),
+        nonce: lease.lock_id().map(|lock_id| lock_id.nonce().into()),
     })
 }
 

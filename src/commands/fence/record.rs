@@ -70,9 +70,7 @@ impl Course<'_> {
             how: proof.how,
             boot_id: proof.of.boot_id,
             node_uid: proof.of.uid,
-            hold: hold
-                .and_then(NodeLease::token)
-                .map(|token| token.to_string()),
+            hold: hold.and_then(NodeLease::lock_id).map(|id| id.to_string()),
         };
         let patch = patch::fenced(&look.evidence.raw, &record, now.latest);
         (record, patch)

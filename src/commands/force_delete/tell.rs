@@ -297,7 +297,7 @@ impl Work<'_> {
             Format::Name
                 if matches!(outcome, Outcome::StillHeld { .. } | Outcome::Unknown { .. }) => {}
             Format::Name => self.session.terminal.data(target),
-            Format::Json | Format::Yaml | Format::Token => {}
+            Format::Json | Format::Yaml | Format::LockId => {}
         }
     }
 }

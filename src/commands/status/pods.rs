@@ -30,9 +30,9 @@ pub(super) async fn run(
             ));
         }
     };
-    if format == Format::Token {
+    if format == Format::LockId {
         return Err(Failure::usage(
-            "-o token is for maintenance locks",
+            "-o lock-id is for maintenance locks",
             "--pods shows pods",
         ));
     }
@@ -68,7 +68,7 @@ fn print(
 ) -> Result<(), Failure> {
     let terminal = session.terminal;
     let text = match format {
-        Format::Text | Format::Wide | Format::Token => {
+        Format::Text | Format::Wide | Format::LockId => {
             let layout = Layout {
                 wide: format == Format::Wide,
                 headers: !args.no_headers,

@@ -15,10 +15,9 @@ impl Course<'_> {
     /// The hold that fencing took, whoever did it.
     pub(super) fn hold_of_fencing<'l>(&self, look: &'l Look) -> Option<&'l NodeLease> {
         let lease = look.lease.as_ref()?;
-        let token = lease.token().map(|token| token.to_string());
+        let id = lease.lock_id().map(|id| id.to_string());
         let record = look.evidence.signs.record.as_ref();
-        let is_recorded =
-            record.is_some_and(|record| record.hold.is_some() && record.hold == token);
+        let is_recorded = record.is_some_and(|record| record.hold.is_some() && record.hold == id);
         (is_recorded || is_of_fencing(lease, self.site.now())).then_some(lease)
     }
 

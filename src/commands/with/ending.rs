@@ -85,7 +85,7 @@ enum Fate {
 /// Releases one, if that comes about before its lease has run out, and tells what kept it from being released.
 async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> Fate {
     let node = held.node().to_owned();
-    let token = held.token();
+    let lock_id = held.lock_id();
     let lease = held.standing().lease;
     let left = held.standing().deadline.since(Machine.boot()).to_duration();
     let Ok(released) = timeout(left, held.release()).await else {
@@ -107,8 +107,8 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> F
         Err(Error::Lost(lost)) => Lost::clone(&lost),
         Err(Error::Refused(refused)) => Lost::from(*refused),
         Err(error) => {
-            let token = token
-                .map(|token| format!(" --token {token}"))
+            let lock_id = lock_id
+                .map(|id| format!(" --lock-id {id}"))
                 .unwrap_or_default();
             let program = session
                 .program
@@ -118,9 +118,9 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> F
                 escape(&error.to_string())
             ));
             let until = runs_out(session, &lease);
-            session
-                .terminal
-                .hint(format!("{until}; sooner: {program} release {node}{token}"));
+            session.terminal.hint(format!(
+                "{until}; sooner: {program} release {node}{lock_id}"
+            ));
             return Fate::Left;
         }
     };

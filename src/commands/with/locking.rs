@@ -188,7 +188,7 @@ impl Locking<'_> {
             let given = self.holder_of(change).release_acquired(change).await;
             given.map_err(|cause| Failure::NotGivenBack {
                 node: change.node.clone(),
-                token: change.token(),
+                lock_id: change.lock_id(),
                 cause: Box::new(cause.into()),
             })
         });

@@ -61,7 +61,7 @@ impl<'a> Traits<'a> {
             name: any.name(),
             labels: &any.labels,
             strategy: any.strategy.as_deref(),
-            ours: lease.token().is_some() || lease.last_holder().is_some(),
+            ours: lease.lock_id().is_some() || lease.last_holder().is_some(),
             of_election: lease.is_of_election(),
             used: lease.holder().is_some() || lease.duration_seconds() > 0,
         }

@@ -168,19 +168,19 @@ pub(crate) enum LeaseEnd {
     WithOuter,
 }
 
-/// Whether the tokens of an outer `with`, of one node or `NODE=TOKEN` of each, name the acquisition that
+/// Whether the lock ids of an outer `with`, of one node or `NODE=ID` of each, name the acquisition that
 /// stands in `lease`.
-fn is_acquired_by(lease: &NodeLease, node: &str, tokens: Option<&str>) -> bool {
-    let Some(token) = lease.token() else {
+fn is_acquired_by(lease: &NodeLease, node: &str, ids: Option<&str>) -> bool {
+    let Some(id) = lease.lock_id() else {
         return false;
     };
-    names_acquisition(tokens.unwrap_or_default(), node, &token.to_string())
+    names_acquisition(ids.unwrap_or_default(), node, &id.to_string())
 }
 
-fn names_acquisition(tokens: &str, node: &str, token: &str) -> bool {
-    tokens.split_whitespace().any(|given| {
+fn names_acquisition(ids: &str, node: &str, id: &str) -> bool {
+    ids.split_whitespace().any(|given| {
         let of_node = given.strip_prefix(node);
-        given == token || of_node.and_then(|rest| rest.strip_prefix('=')) == Some(token)
+        given == id || of_node.and_then(|rest| rest.strip_prefix('=')) == Some(id)
     })
 }
 
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_lock_of_an_outer_command_is_that_very_acquisition() {
-        for (tokens, is_it) in [
+        for (ids, is_it) in [
             ("u.1.n", true),
             ("worker-1=u.1.n", true),
             ("worker-2=v.1.n worker-1=u.1.n", true),
@@ -208,11 +208,7 @@ mod tests {
             ("u.2.n", false),
             ("", false),
         ] {
-            assert_eq!(
-                names_acquisition(tokens, "worker-1", "u.1.n"),
-                is_it,
-                "{tokens}"
-            );
+            assert_eq!(names_acquisition(ids, "worker-1", "u.1.n"), is_it, "{ids}");
         }
     }
 

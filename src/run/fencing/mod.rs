@@ -38,7 +38,7 @@ use crate::exit::Code;
 use crate::output::format::Format;
 use crate::run::session::Session;
 use crate::run::session::Start;
-use crate::run::variables::{HOLDER, TOKEN};
+use crate::run::variables::{HOLDER, LOCK_ID};
 use crate::words::change::dry_run_suffix;
 use maintenance_lease::DryRun;
 
@@ -94,9 +94,9 @@ impl<'a> Site<'a> {
         output: OutputArgs,
     ) -> Result<Self, Failure> {
         let node = node_name(typed)?;
-        if output.format() == Format::Token {
+        if output.format() == Format::LockId {
             return Err(Failure::usage(
-                "there is no token of a fencing for -o token",
+                "fencing has no lock id for -o lock-id",
                 "its record has that of the hold: -o json",
             ));
         }
@@ -109,7 +109,7 @@ impl<'a> Site<'a> {
             session,
             write,
             outer: start.environment.get(HOLDER),
-            inherited: start.environment.get(TOKEN),
+            inherited: start.environment.get(LOCK_ID),
             path: start.environment.get_os("PATH"),
             interrupt,
             is_seen: Cell::new(false),

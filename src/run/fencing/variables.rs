@@ -25,11 +25,11 @@ pub(super) fn tell(command: Command, look: &Look, fencing: Option<u64>) -> Comma
     let node = &look.evidence.node;
     let lease = look.lease.as_ref();
     let name = node.metadata.name.clone().unwrap_or_default();
-    let token = lease.and_then(NodeLease::token);
+    let lock_id = lease.and_then(NodeLease::lock_id);
     let variables = Variables {
         nodes: name.clone(),
         holder: lease.and_then(|lease| lease.holder().map(ToOwned::to_owned)),
-        token: token.map(|token| token.to_string()),
+        lock_id: lock_id.map(|id| id.to_string()),
         node: Some(name),
         lease_uid: lease.map(|lease| lease.uid().to_owned()),
         fencing,

@@ -77,7 +77,7 @@ fn a_result_that_cannot_be_written_is_an_error() {
         let node = cluster.node("worker-1");
         cluster.namespace();
         for words in [
-            &["acquire", &node, "-o", "token"][..],
+            &["acquire", &node, "-o", "lock-id"][..],
             &["--help"],
             &["acquire", "--help"],
             &["completion", "bash"],

@@ -77,7 +77,7 @@ fn unknown_values() {
     $ kubectl maint acquire worker-1 -o xml
     -- stderr
     error: invalid value 'xml' for '--output <FORMAT>'
-      [possible values: wide, name, json, yaml, token]
+      [possible values: wide, name, json, yaml, lock-id]
 
       tip: a similar value exists: 'yaml'
 
@@ -142,14 +142,14 @@ fn a_holder_that_would_never_expire() {
 }
 
 #[test]
-fn tokens() {
+fn lock_ids() {
     let cluster = Cluster::nowhere();
-    let token = "6f3a1c52-0f4e-4d1f-9f0a-0a1b2c3d4e5f.3.abcdefghijkmnpqrstvw";
+    let id = "6f3a1c52-0f4e-4d1f-9f0a-0a1b2c3d4e5f.3.abcdefghijkmnpqrstvw";
     // One acquisition is one node's.
-    assert_snapshot!(cluster.maint(["release", "worker-1", "--token", token, "--token", token]).run(), @"
-    $ kubectl maint release worker-1 --token [token] --token [token]
+    assert_snapshot!(cluster.maint(["release", "worker-1", "--token", id, "--token", id]).run(), @"
+    $ kubectl maint release worker-1 --token [lock-id] --token [lock-id]
     -- stderr
-    error: invalid value for '--token <TOKEN>': several acquisitions are given, and each is of one node
+    error: invalid value for '--token <TOKEN>': several lock ids are given, and each is of one node
     -- exit code 2
     ");
 }
@@ -205,7 +205,7 @@ fn a_command_of_with_that_is_not_behind_its_dashes() {
     $ kubectl maint with worker-1 -o json -- uptime
     -- stderr
     error: with has no -o: what it prints is its command's
-    hint: its command learns of the lock by MAINT_TOKEN, MAINT_NODE and others
+    hint: its command learns of the lock by MAINT_LOCK_ID, MAINT_NODE and others
     -- exit code 125
     ");
 }
@@ -311,7 +311,7 @@ fn what_other_tools_and_verbs_have() {
     $ kubectl maint verify --mine
     -- stderr
     error: verify has no --mine
-    hint: it is about one acquisition, by --token; all that you hold: kubectl maint status --mine
+    hint: it is about one acquisition, by --lock-id; all that you hold: kubectl maint status --mine
     -- exit code 2
     ");
     assert_snapshot!(said("with worker-1 --duration 2h -- bash"), @"

@@ -116,13 +116,13 @@ fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
             _ => Answer(403, None),
         });
         let run = through(&gate, cluster, &["acquire"]).args(&nodes).run();
-        let token = cluster.maint(["status", &nodes[0], "-o", "token"]).run();
-        assert!(token.stdout.starts_with(&nodes[0]), "{token}");
+        let id = cluster.maint(["status", &nodes[0], "-o", "lock-id"]).run();
+        assert_eq!(id.stdout.lines().count(), 1, "{id}");
         assert_snapshot!(run, @"
         $ kubectl maint acquire --request-timeout=1s worker-1 worker-2
         -- stderr
         error: node/worker-1 was acquired and could not be given back: Error from server (Forbidden): the gate says so
-        hint: to give it back: kubectl maint release worker-1 --token [token]
+        hint: to give it back: kubectl maint release worker-1 --lock-id [lock-id]
         error: unknown whether node/worker-2 was acquired: the write may still take effect (Error from server (ServiceUnavailable): the gate says so)
         hint: to see: kubectl maint status worker-2
         held now, 1 of 2 nodes: worker-1; unknown: worker-2

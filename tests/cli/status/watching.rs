@@ -217,6 +217,6 @@ fn a_watch_in_json_has_a_document_for_each_change() {
         let taken = next();
         assert_eq!(taken["state"], "Held");
         assert_eq!(taken["holder"], "alice@bastion");
-        assert!(taken["token"].is_string(), "{taken}");
+        assert!(taken["lockId"].is_string(), "{taken}");
     });
 }

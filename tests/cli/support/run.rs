@@ -389,7 +389,7 @@ pub(super) fn same_every_time(text: &str, prefix: &str) -> String {
             (r"\b(\d+[ydhms]){1,2} (ago|left)", "[length] $2"),
             (
                 r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\.\d+\.[0-9a-z]{20}",
-                "[token]",
+                "[lock-id]",
             ),
             (
                 r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",

@@ -89,7 +89,7 @@ fn it_is_told_of_the_lock() {
         let script = r#"env | grep ^MAINT_ | sort"#;
         let run = with(cluster, slice::from_ref(&node), script)
             .env("MAINT_NODE", "of an outer one")
-            .env("MAINT_TOKEN", "of an outer one")
+            .env("MAINT_LOCK_ID", "of an outer one")
             .succeeds();
         let lease = cluster.lease_of(&node);
         let said = |name: &str| {
@@ -104,8 +104,8 @@ fn it_is_told_of_the_lock() {
             lease["spec"]["leaseTransitions"].to_string()
         );
         let (uid, transitions) = (said("MAINT_LEASE_UID="), said("MAINT_TRANSITIONS="));
-        let token = said("MAINT_TOKEN=");
-        assert!(token.starts_with(&format!("{uid}.{transitions}.")), "{run}");
+        let id = said("MAINT_LOCK_ID=");
+        assert!(id.starts_with(&format!("{uid}.{transitions}.")), "{run}");
         let last = &lease["metadata"]["annotations"]["kubectl-maint.dev/last-holder"];
         assert_eq!(said("MAINT_HOLDER="), *last);
         assert!(
@@ -155,7 +155,7 @@ fn of_several_nodes_it_is_told_in_pairs() {
         $ kubectl maint with worker-2 worker-1 -- /bin/sh -c "env | grep ^MAINT_ | sort"
         MAINT_HOLDER=alice@bastion/with-[process]
         MAINT_NODES=worker-2 worker-1
-        MAINT_TOKEN=worker-2=[token] worker-1=[token]
+        MAINT_LOCK_ID=worker-2=[lock-id] worker-1=[lock-id]
         -- stderr
         node/worker-2, node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'env | grep ^MAINT_ | sort'
         lease/worker-2 and 1 more created

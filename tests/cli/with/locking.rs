@@ -97,17 +97,19 @@ fn an_inherited_fencing_number_is_not_taken_for_that_of_a_lock_that_was_there() 
     on_both("with-fenced", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        let acquired = cluster.maint(["acquire", &node, "-o", "token"]).succeeds();
-        let script = "echo ${MAINT_FENCING_TOKEN-none} $MAINT_TOKEN";
+        let acquired = cluster
+            .maint(["acquire", &node, "-o", "lock-id"])
+            .succeeds();
+        let script = "echo ${MAINT_FENCING_TOKEN-none} $MAINT_LOCK_ID";
         let again = ["with", &node, "--reentry", "--", "sh", "-c", script];
-        let token = acquired.stdout.split_whitespace().last().expect("a token");
-        // The token may come from a script, and the number from a `with` around that.
+        let id = acquired.stdout.trim_end();
+        // The lock id may come from a script, and the number from a `with` around that.
         let run = cluster
             .maint(again)
-            .env("MAINT_TOKEN", token)
+            .env("MAINT_LOCK_ID", id)
             .env("MAINT_FENCING_TOKEN", "7")
             .succeeds();
-        assert_eq!(run.stdout.trim_end(), format!("none {token}"));
+        assert_eq!(run.stdout.trim_end(), format!("none {id}"));
     });
 }
 
@@ -303,15 +305,12 @@ fn ones_own_lock_is_not_waited_for() {
         -- exit code 3
         "#);
         let inner = format!(
-            "$PLUGIN with {node} -q --holder $MAINT_HOLDER --reentry -- sh -c 'echo $MAINT_TOKEN'; \
-             echo $MAINT_TOKEN"
+            "$PLUGIN with {node} -q --holder $MAINT_HOLDER --reentry -- sh -c 'echo $MAINT_LOCK_ID'; \
+             echo $MAINT_LOCK_ID"
         );
         let run = with(cluster, slice::from_ref(&node), &inner).succeeds();
-        let tokens: Vec<&str> = run.stdout.lines().collect();
-        assert!(
-            matches!(tokens[..], [inner, outer] if inner == outer),
-            "{run}"
-        );
+        let ids: Vec<&str> = run.stdout.lines().collect();
+        assert!(matches!(ids[..], [inner, outer] if inner == outer), "{run}");
     });
 }
 

@@ -98,7 +98,7 @@ fn what_would_end_ones_own_with_is_not_offered() {
         cluster.namespace();
         let node = cluster.node("worker-1");
         let hints = |line: &str| {
-            let script = format!("unset MAINT_TOKEN; $PLUGIN {line}");
+            let script = format!("unset MAINT_LOCK_ID MAINT_TOKEN; $PLUGIN {line}");
             let run = with(cluster, std::slice::from_ref(&node), &script).run();
             let run = run.to_string();
             let hints = run

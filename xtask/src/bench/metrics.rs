@@ -84,11 +84,11 @@ pub(super) fn requests(plane: &ControlPlane, tools: &Tools) -> Result<()> {
         count(what, arguments)?;
     }
     let token = tools
-        .plugin(&["status", "count-0", "-o", "token"])
+        .plugin(&["status", "count-0", "-o", "lock-id"])
         .output()?;
     let token = String::from_utf8(token.stdout)?;
     let token = token.split_whitespace().last().context("no token")?;
-    count("verify", &["verify", "count-0", "--token", token])
+    count("verify", &["verify", "count-0", "--lock-id", token])
 }
 
 /// What the verbs that are counted ask for.

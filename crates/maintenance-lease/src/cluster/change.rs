@@ -625,7 +625,7 @@ impl Running {
             && done == Done::Acquired
             && let Some(lease) = &mut lease
         {
-            // Nothing was acquired: no token stands for it.
+            // Nothing was acquired: no lock id stands for it.
             lease.notes.nonce = None;
         }
         let fencing = self.fencing.map(|(_, version)| version);

@@ -19,7 +19,7 @@ use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
 use crate::options::{Acquire, InvalidOption, LONGEST_DURATION, check_duration};
 use crate::outcome::{Change, Done, Error};
-use crate::protocol::{Expiry, Names, Span, Terms, Token, Verb};
+use crate::protocol::{Expiry, LockId, Names, Span, Terms, Verb};
 use crate::repository::Subject;
 
 /// How an acquisition is kept.
@@ -205,8 +205,8 @@ impl HeldLease {
 
     /// What stands for this very acquisition.
     #[must_use]
-    pub fn token(&self) -> Option<Token> {
-        self.shared.standing().lease.token()
+    pub fn lock_id(&self) -> Option<LockId> {
+        self.shared.standing().lease.lock_id()
     }
 
     /// The fencing number: the resource version of the acquiring write. A store that remembers the

@@ -83,8 +83,8 @@ mod tests {
         acquired.expect("it is free");
         mark(true).await;
         let before = locks.get("worker-1").await.expect("a Lease");
-        let token = before.as_ref().and_then(crate::NodeLease::token);
-        assert!(is_fenced().await && token.is_some());
+        let lock_id = before.as_ref().and_then(crate::NodeLease::lock_id);
+        assert!(is_fenced().await && lock_id.is_some());
         let released = locks.release("worker-1", &crate::Release::new()).await;
         released.expect("it is given back");
         assert!(is_fenced().await);

@@ -8,7 +8,7 @@ use crate::env::nonce;
 use crate::lease::NodeLease;
 use crate::options::{Acquire, Hold, InvalidOption, Release, Renew, check_duration, check_reason};
 use crate::outcome::{Change, Error};
-use crate::protocol::{Acquisition, Caller, Id, Names, Token, Verb};
+use crate::protocol::{Acquisition, Caller, Id, LockId, Names, Verb};
 
 /// A verb goes on, through conflicts and lost answers, for this many times the limit of a request.
 const PATIENCE: u32 = 3;
@@ -137,9 +137,9 @@ impl Maintenance {
     /// # sandbox.add_node("worker-1");
     /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
     /// let acquired = maintenance.try_acquire("worker-1", &Acquire::new()).await?;
-    /// let token = acquired.token().expect("it was just acquired");
+    /// let lock_id = acquired.lock_id().expect("it was just acquired");
     ///
-    /// let options = Renew::new().duration(Duration::from_secs(3600)).token(token);
+    /// let options = Renew::new().duration(Duration::from_secs(3600)).lock_id(lock_id);
     /// let renewed = maintenance.renew("worker-1", &options).await?;
     /// assert!(renewed.until() > acquired.until());
     /// # Ok(())
@@ -192,7 +192,7 @@ impl Maintenance {
         let duration = options.duration.map(check_duration).transpose()?;
         check_option_reason(options.reason.as_deref())?;
         let mut names = Names::default();
-        let meant = self.meant(options.token.as_ref(), &mut names);
+        let meant = self.meant(options.lock_id.as_ref(), &mut names);
         let verb = Verb::Renew { duration };
         let extras = Extras::because(options.reason.as_deref());
         self.carry_out(node, Plan::new(verb, names, meant, extras), seen)
@@ -249,7 +249,7 @@ impl Maintenance {
     ) -> Result<Change, Error> {
         check_option_reason(options.reason.as_deref())?;
         let mut names = Names::default();
-        let meant = self.meant(options.token.as_ref(), &mut names);
+        let meant = self.meant(options.lock_id.as_ref(), &mut names);
         let extras = Extras::because(options.reason.as_deref());
         self.carry_out(node, Plan::new(Verb::Release, names, meant, extras), seen)
             .await
@@ -455,13 +455,13 @@ impl Maintenance {
         }
     }
 
-    /// The acquisition of the caller's that `token` names.
-    fn meant(&self, token: Option<&Token>, names: &mut Names) -> Option<Acquisition> {
-        token.map(|token| Acquisition {
-            uid: names.id(token.uid()),
+    /// The acquisition of the caller's that `lock_id` names.
+    fn meant(&self, lock_id: Option<&LockId>, names: &mut Names) -> Option<Acquisition> {
+        lock_id.map(|lock_id| Acquisition {
+            uid: names.id(lock_id.uid()),
             holder: names.id(&self.identity),
-            transitions: token.transitions(),
-            nonce: Some(names.id(token.nonce())),
+            transitions: lock_id.transitions(),
+            nonce: Some(names.id(lock_id.nonce())),
         })
     }
 

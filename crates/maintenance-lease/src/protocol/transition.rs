@@ -179,7 +179,7 @@ pub enum Refusal {
 
 /// Decides `verb` for `caller`, on the Lease that was seen (`None`: there is none) at `now`.
 ///
-/// `meant` is the acquisition that was first read, confirmed or given by token; verbs that touch an
+/// `meant` is the acquisition that was first read, confirmed or given by lock_id; verbs that touch an
 /// existing acquisition touch no other. Breaking another's acquisition takes one that is meant: what
 /// took the place of a free Lease meanwhile is nothing that anybody confirmed.
 ///
@@ -320,7 +320,7 @@ fn is_unchecked(verb: Verb) -> bool {
     }
 }
 
-/// Whether the very acquisition that is meant stands there, under another name: a token does not say
+/// Whether the very acquisition that is meant stands there, under another name: a lock id does not say
 /// whose it is, nor tell a lease from a hold.
 fn is_under_another_name(lease: &Lease, holder: Holder, meant: Acquisition) -> bool {
     let under_its_own = Acquisition {

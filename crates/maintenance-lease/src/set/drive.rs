@@ -230,8 +230,8 @@ where
                 };
                 if let Some(cause) = cause {
                     is_complete = false;
-                    let (token, cause) = (given[&at].token(), Box::new(cause));
-                    failed.insert(at, SetError::NotReleased { token, cause });
+                    let (lock_id, cause) = (given[&at].lock_id(), Box::new(cause));
+                    failed.insert(at, SetError::NotReleased { lock_id, cause });
                 } else if let Some(error) = failed.remove(&at) {
                     failed.insert(at, error.settled());
                 }

@@ -23,7 +23,7 @@ use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::options::Release;
 use crate::outcome::{Change, Done, Error, Refused};
-use crate::protocol::{Refusal, State, Token};
+use crate::protocol::{LockId, Refusal, State};
 
 impl Maintenance {
     /// Locks several nodes and reports what became of each.
@@ -96,13 +96,13 @@ impl Maintenance {
     /// # Caveats
     /// As there.
     pub async fn release_acquired(&self, change: &Change) -> Result<(), Error> {
-        let (Some(lease), Some(token)) = (&change.lease, change.token()) else {
+        let (Some(lease), Some(lock_id)) = (&change.lease, change.lock_id()) else {
             return Ok(());
         };
         if !self.is_new(change) {
             return Ok(());
         }
-        self.end(&change.node, lease, token).await
+        self.end(&change.node, lease, lock_id).await
     }
 
     /// Releases what was acquired on the node by a write that nobody was told of, if it has landed.
@@ -113,20 +113,23 @@ impl Maintenance {
         let Some(lease) = lease.filter(|lease| self.is_own(lease)) else {
             return Ok(());
         };
-        if let Some(token) = lease.token().filter(|_| open_writes.acquired(node, &lease)) {
-            self.end(node, &lease, token).await?;
+        if let Some(lock_id) = lease
+            .lock_id()
+            .filter(|_| open_writes.acquired(node, &lease))
+        {
+            self.end(node, &lease, lock_id).await?;
             open_writes.told(node, &lease);
         }
         Ok(())
     }
 
-    /// Ends the acquisition of `token`, as seen in `lease`, if it still stands.
-    async fn end(&self, node: &str, lease: &NodeLease, token: Token) -> Result<(), Error> {
+    /// Ends the acquisition of `lock_id`, as seen in `lease`, if it still stands.
+    async fn end(&self, node: &str, lease: &NodeLease, lock_id: LockId) -> Result<(), Error> {
         let seen = Some(Seen::without_row(node, Some(lease.clone())));
         let released = match lease.admin {
             true => self.unhold_seen(node, Some(lease), seen).await,
             false => {
-                let options = Release::new().token(token);
+                let options = Release::new().lock_id(lock_id);
                 self.release_seen(node, &options, seen).await
             }
         };

@@ -9,7 +9,7 @@ use crate::cluster::reads::Seen;
 use crate::maintenance::Maintenance;
 use crate::options::{Acquire, DEFAULT_DURATION, Hold};
 use crate::outcome::{Change, Error, Refused};
-use crate::protocol::Token;
+use crate::protocol::LockId;
 use crate::waiting::{Goal, Progress};
 
 /// How to lock several nodes.
@@ -205,7 +205,7 @@ pub enum SetError {
     #[error("acquired, but not released: {cause}")]
     NotReleased {
         /// The acquisition.
-        token: Option<Token>,
+        lock_id: Option<LockId>,
         /// Why not.
         cause: Box<Self>,
     },

@@ -107,7 +107,7 @@ pub(super) async fn make_sure(locks: &Maintenance, change: &Change) -> Result<Ch
     if change.lease.as_ref().is_some_and(|lease| lease.admin) {
         let doubts = locks.server_time().doubts();
         let lease = locks.get(node).await?;
-        if lease.as_ref().and_then(NodeLease::token) == change.token() {
+        if lease.as_ref().and_then(NodeLease::lock_id) == change.lock_id() {
             return Ok(Change {
                 doubts,
                 ..change.clone()
@@ -126,8 +126,8 @@ pub(super) async fn make_sure(locks: &Maintenance, change: &Change) -> Result<Ch
             state,
         })));
     }
-    let options = match change.token() {
-        Some(token) => Renew::new().token(token),
+    let options = match change.lock_id() {
+        Some(lock_id) => Renew::new().lock_id(lock_id),
         None => Renew::new(),
     };
     let seen = Seen::without_row(node, change.lease.clone());

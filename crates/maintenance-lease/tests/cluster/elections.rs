@@ -113,7 +113,7 @@ async fn who_finds_no_lease_makes_it_and_leads(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let change = wins(&setting.candidate("ours")).await;
     assert_eq!(change.asides, [Aside::LeaseCreated]);
-    assert!(change.token().is_some() && change.deadline.is_some() && change.fencing.is_some());
+    assert!(change.lock_id().is_some() && change.deadline.is_some() && change.fencing.is_some());
     let spec = setting.lease().await["spec"].clone();
     assert_eq!(spec["holderIdentity"], "ours");
     assert_eq!(spec["leaseDurationSeconds"], SECONDS);
@@ -137,7 +137,7 @@ async fn a_lead_that_was_let_go_is_taken_at_once_either_way(cluster: Cluster) {
     assert_eq!(lease.acquired(), lease.renewed());
     assert!(!theirs.turn().await);
 
-    let release = Release::new().token(change.token().unwrap());
+    let release = Release::new().lock_id(change.lock_id().unwrap());
     ours.release(&setting.lease, &release).await.unwrap();
     let spec = setting.lease().await["spec"].clone();
     assert_eq!(spec["holderIdentity"], "");
@@ -167,9 +167,12 @@ async fn what_other_tools_write_on_the_lease_survives_either_way(cluster: Cluste
     theirs.release().await;
     let change = wins(&setting.candidate("ours")).await;
     let ours = setting.holder("ours");
-    ours.renew(&setting.lease, &Renew::new().token(change.token().unwrap()))
-        .await
-        .unwrap();
+    ours.renew(
+        &setting.lease,
+        &Renew::new().lock_id(change.lock_id().unwrap()),
+    )
+    .await
+    .unwrap();
     ours.release(&setting.lease, &Release::new()).await.unwrap();
     assert!(theirs.turn().await);
     let metadata = setting.lease().await["metadata"].clone();
@@ -231,7 +234,7 @@ async fn client_go_waits_for_as_long_as_we_renew_and_follows_then(cluster: Clust
     let setting = Setting::new(cluster).await;
     let change = wins(&setting.candidate("ours")).await;
     let ours = setting.holder("ours");
-    let mine = Renew::new().token(change.token().unwrap());
+    let mine = Renew::new().lock_id(change.lock_id().unwrap());
     let mut theirs = setting.client_go("theirs");
     assert!(!theirs.turn().await);
     for _ in 0..3 {
@@ -397,8 +400,8 @@ async fn an_earlier_run_of_the_same_identity_is_waited_out(cluster: Cluster) {
     let later = wins(&setting.candidate_on(&wire, "ours")).await;
     assert!(last_write(&wire).since(begun) >= Span::seconds(SECONDS));
     assert_eq!(later.lease.as_ref().unwrap().transitions(), 0);
-    assert_ne!(later.token(), earlier.token());
-    let stale = Renew::new().token(earlier.token().unwrap());
+    assert_ne!(later.lock_id(), earlier.lock_id());
+    let stale = Renew::new().lock_id(earlier.lock_id().unwrap());
     let refused = refusal(setting.holder("ours").renew(&setting.lease, &stale).await);
     assert_eq!(refused.refusal, Refusal::ChangedHands);
 }

@@ -214,10 +214,10 @@ async fn a_lock_that_was_there_is_kept_and_left_as_found(cluster: Cluster) {
         None,
         "its number was told to who acquired it"
     );
-    assert_eq!(held.token(), first.token());
+    assert_eq!(held.lock_id(), first.lock_id());
     assert!(held.release().await.unwrap().is_none());
     let lease = alice.get(&node).await.unwrap().expect("a Lease");
-    assert_eq!(lease.token(), first.token());
+    assert_eq!(lease.lock_id(), first.lock_id());
 }
 
 async fn an_own_hold_is_worked_under_and_left(cluster: Cluster) {

@@ -310,8 +310,8 @@ async fn an_acquisition_that_ended_before_it_was_answered_is_made_anew(cluster: 
     assert_eq!(wire.passed().last().unwrap().writes, 2, "it was renewed");
     let stored = alice.get(&node).await.unwrap().unwrap();
     assert_eq!(
-        stored.token(),
-        change.token(),
+        stored.lock_id(),
+        change.lock_id(),
         "it is still that acquisition"
     );
 }

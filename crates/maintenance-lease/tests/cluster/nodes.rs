@@ -39,7 +39,7 @@ async fn deleting_the_node_collects_the_lease_and_a_new_node_starts_free(cluster
     assert_eq!(second.lease.as_ref().unwrap().transitions(), 1);
 
     // The old holder's token is of another Lease, whatever the transitions.
-    let stale = Renew::new().token(first.token().unwrap());
+    let stale = Renew::new().lock_id(first.lock_id().unwrap());
     let refused = refusal(alice.renew(&node, &stale).await);
     assert_eq!(refused.refusal, Refusal::ChangedHands);
 }
@@ -53,7 +53,7 @@ async fn a_lease_deleted_under_its_holder_is_not_held(cluster: Cluster) {
     let refused = refusal(alice.renew(&node, &Renew::new()).await);
     assert_eq!(refused.refusal, Refusal::NotHeld);
     assert!(refused.lease.is_none());
-    let with_token = Renew::new().token(change.token().unwrap());
+    let with_token = Renew::new().lock_id(change.lock_id().unwrap());
     let refused = refusal(alice.renew(&node, &with_token).await);
     assert_eq!(refused.refusal, Refusal::NotHeld);
     let change = alice.release(&node, &Release::new()).await.unwrap();

@@ -76,23 +76,23 @@ async fn a_token_is_for_the_acquisition_that_gave_it(cluster: Cluster) {
     let alice = cluster.holder("alice");
     let acquire = Acquire::new();
     let first = alice.try_acquire(&node, &acquire).await.unwrap();
-    let first = first.token().unwrap();
+    let first = first.lock_id().unwrap();
     alice
-        .release(&node, &Release::new().token(first.clone()))
+        .release(&node, &Release::new().lock_id(first.clone()))
         .await
         .unwrap();
-    let again = Release::new().token(first.clone());
+    let again = Release::new().lock_id(first.clone());
     let change = alice.release(&node, &again).await.unwrap();
     assert_eq!(change.done, Done::AlreadyFree);
 
     let second = alice.try_acquire(&node, &acquire).await.unwrap();
-    let second = second.token().unwrap();
+    let second = second.lock_id().unwrap();
     assert_ne!(first, second);
     let before = cluster.lease(&node).await;
-    let stale = Renew::new().token(first.clone());
+    let stale = Renew::new().lock_id(first.clone());
     let refused = refusal(alice.renew(&node, &stale).await);
     assert_eq!(refused.refusal, Refusal::ChangedHands);
-    let stale = Release::new().token(first);
+    let stale = Release::new().lock_id(first);
     let refused = refusal(alice.release(&node, &stale).await);
     assert_eq!(refused.refusal, Refusal::ChangedHands);
     assert_eq!(cluster.lease(&node).await, before);
@@ -100,7 +100,7 @@ async fn a_token_is_for_the_acquisition_that_gave_it(cluster: Cluster) {
     // A token is a word that goes through a script.
     let second = second.to_string().parse().unwrap();
     alice
-        .renew(&node, &Renew::new().token(second))
+        .renew(&node, &Renew::new().lock_id(second))
         .await
         .unwrap();
 }
@@ -117,7 +117,7 @@ async fn a_token_of_a_lease_that_was_made_anew_is_worth_nothing(cluster: Cluster
     cluster
         .write_lease_with(metadata, lease["spec"].clone())
         .await;
-    let release = Release::new().token(change.token().unwrap());
+    let release = Release::new().lock_id(change.lock_id().unwrap());
     let refused = refusal(alice.release(&node, &release).await);
     assert_eq!(refused.refusal, Refusal::ChangedHands);
 }
@@ -158,7 +158,7 @@ async fn reentry_keeps_the_acquisition_it_enters(cluster: Cluster) {
     let reentry = Acquire::new().reentry(true);
     let inner = alice.try_acquire(&node, &reentry).await.unwrap();
     assert_eq!(inner.done, Done::Renewed);
-    assert_eq!(inner.token(), outer.token());
+    assert_eq!(inner.lock_id(), outer.lock_id());
     assert_eq!(inner.fencing, None);
 }
 

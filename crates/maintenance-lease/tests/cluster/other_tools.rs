@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use maintenance_lease::protocol::{Now, Refusal, State, Token};
+use maintenance_lease::protocol::{LockId, Now, Refusal, State};
 use maintenance_lease::{Acquire, Done, Hold, NodeLease, Release, Renew};
 use serde_json::{Value, json};
 
@@ -134,7 +134,7 @@ async fn a_lease_of_medik8s_is_held_by_it_and_then_expires(cluster: Cluster) {
     let lease = refused.lease.unwrap();
     assert_eq!(lease.holder(), Some("node-maintenance"));
     assert_eq!(lease.acquired(), None);
-    assert_eq!(lease.token(), None);
+    assert_eq!(lease.lock_id(), None);
 
     let alice = cluster.holder_at(noon_and(3604), "alice");
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
@@ -156,11 +156,11 @@ async fn a_holder_that_writes_no_nonce_may_use_every_verb(cluster: Cluster) {
     let alice = cluster.holder_at(noon_and(30), "alice");
     let renewed = alice.renew(&node, &Renew::new()).await.unwrap();
     assert_eq!(renewed.until(), Some(noon_and(90).into()));
-    assert_eq!(renewed.token(), None);
+    assert_eq!(renewed.lock_id(), None);
     let lease: NodeLease = renewed.lease.unwrap();
     assert_eq!(lease.duration_seconds(), 60);
     let held = alice.hold(&node, &Hold::new("disk")).await.unwrap();
-    assert!(held.token().is_some());
+    assert!(held.lock_id().is_some());
     alice.unhold(&node).await.unwrap();
     let lease = cluster.lease(&node).await;
     assert_eq!(annotation(&lease, "last-holder"), "kubeadm:alice");
@@ -180,8 +180,8 @@ async fn take_over_as_client_go(cluster: &Cluster, node: &str, holder: &str, tim
     cluster.patch_lease(node, json!({ "spec": spec })).await;
 }
 
-/// A node that alice acquired after bob had, and both for a minute; and her token.
-async fn expired_lease_of_alice(cluster: &Cluster) -> (String, Token) {
+/// A node that alice acquired after bob had, and both for a minute; and her lock_id.
+async fn expired_lease_of_alice(cluster: &Cluster) -> (String, LockId) {
     let node = cluster.node("n").await;
     let minute = Acquire::new().duration(Duration::from_secs(60));
     let bob = cluster.holder_at(noon_and(-100), "bob");
@@ -192,13 +192,13 @@ async fn expired_lease_of_alice(cluster: &Cluster) -> (String, Token) {
     let lease = change.lease.as_ref().unwrap();
     assert_eq!(lease.reason(), Some("new kernel"));
     assert_eq!(lease.last_holder(), Some("bob"));
-    (node, change.token().unwrap())
+    (node, change.lock_id().unwrap())
 }
 
 async fn who_takes_an_expired_lease_over_does_not_get_the_words_of_the_holder_before(
     cluster: Cluster,
 ) {
-    let (node, token) = expired_lease_of_alice(&cluster).await;
+    let (node, lock_id) = expired_lease_of_alice(&cluster).await;
     let until = json!({"kubectl-maint.dev/hold-until": "2026-03-01T18:00:00Z"});
     cluster
         .patch_lease(&node, json!({"metadata": {"annotations": until}}))
@@ -215,17 +215,17 @@ async fn who_takes_an_expired_lease_over_does_not_get_the_words_of_the_holder_be
     assert_eq!(lease.reason(), None);
     assert_eq!(lease.hold_until(), None);
     assert_eq!(lease.last_holder(), None, "it was alice, not bob");
-    assert_eq!(lease.token(), None);
-    let renew = Renew::new().token(token);
+    assert_eq!(lease.lock_id(), None);
+    let renew = Renew::new().lock_id(lock_id);
     let refused = refusal(alice.renew(&node, &renew).await);
     assert_eq!(refused.refusal, Refusal::ChangedHands);
 
     let carol = cluster.holder_at(noon_and(164), "carol");
     let change = carol.try_acquire(&node, &Acquire::new()).await.unwrap();
-    let token = change.token().unwrap();
-    assert_eq!(token.transitions(), 4);
+    let lock_id = change.lock_id().unwrap();
+    assert_eq!(lock_id.transitions(), 4);
     let lease = cluster.lease(&node).await;
-    let mark = format!("4-{}", token.nonce());
+    let mark = format!("4-{}", lock_id.nonce());
     assert_eq!(annotation(&lease, "acquisition"), &mark);
     assert_eq!(annotation(&lease, "last-holder"), "operator");
     assert!(annotation(&lease, "reason").is_null());
@@ -241,7 +241,7 @@ async fn what_the_holder_before_wrote_does_not_come_back_by_a_renewal(cluster: C
     let lease = dave.renew(&node, &renew).await.unwrap().lease.unwrap();
     assert_eq!(lease.reason(), Some("disk"));
     assert_eq!(lease.last_holder(), None, "it was alice, not bob");
-    assert_eq!(lease.token(), None);
+    assert_eq!(lease.lock_id(), None);
 }
 
 async fn the_reason_of_a_hold_made_by_hand_counts(cluster: Cluster) {
@@ -256,5 +256,5 @@ async fn the_reason_of_a_hold_made_by_hand_counts(cluster: Cluster) {
     let lease = cluster.holder("bob").get(&node).await.unwrap().unwrap();
     assert_eq!(lease.reason(), Some("bad disk"));
     assert_eq!(lease.hold_until(), Some(noon_and(6 * 3600)));
-    assert_eq!(lease.token(), None);
+    assert_eq!(lease.lock_id(), None);
 }

@@ -51,16 +51,16 @@ async fn race(cluster: &Cluster, expected: Refusal, identity: impl Fn(usize) -> 
             .partition(|(_, result)| result.is_ok());
         let [(winner, won)]: [_; 1] = won.try_into().expect("exactly one winner");
         let won: Change = won.unwrap();
-        let token = won.token().expect("the winner's token");
-        assert_eq!(token.transitions(), round);
+        let lock_id = won.lock_id().expect("the winner's token");
+        assert_eq!(lock_id.transitions(), round);
         for (_, result) in lost {
             let refused: Refused = refusal(result);
             assert_eq!(refused.refusal, expected);
             let lease = refused.lease.expect("the Lease that is held");
             assert_eq!(lease.holder(), Some(contenders[winner].identity()));
-            assert_eq!(lease.token().as_ref(), Some(&token));
+            assert_eq!(lease.lock_id().as_ref(), Some(&lock_id));
         }
-        let release = Release::new().token(token);
+        let release = Release::new().lock_id(lock_id);
         contenders[winner].release(&node, &release).await.unwrap();
     }
 }

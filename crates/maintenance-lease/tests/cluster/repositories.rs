@@ -249,7 +249,7 @@ async fn labels_that_others_add_stay(cluster: Cluster) {
         .await;
     let longer = Renew::new()
         .duration(Duration::from_secs(3600))
-        .token(change.token().unwrap());
+        .lock_id(change.lock_id().unwrap());
     db.renew("one", &longer).await.unwrap();
     db.release("one", &Release::new()).await.unwrap();
     let lease = cluster.read(&path).await;

@@ -255,7 +255,7 @@ async fn what_the_caller_had_before_is_left_as_found(cluster: Cluster) {
         assert!(outcome.held.is_empty(), "{:?}", outcome.held);
         assert_eq!(outcome.failed.keys().collect::<Vec<_>>(), [&c]);
         let lease = alice.get(&b).await.unwrap().unwrap();
-        assert_eq!(lease.token(), found.token());
+        assert_eq!(lease.lock_id(), found.lock_id());
         assert_eq!(holder(&cluster, &a).await, "kubeadm:alice");
     }
 }

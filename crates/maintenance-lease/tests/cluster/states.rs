@@ -77,12 +77,12 @@ async fn without_a_lease_it_is_free_and_acquiring_makes_one(cluster: Cluster) {
         })
     );
     assert_eq!(annotation(&lease, "reason"), "new kernel");
-    let token = change.token().unwrap();
-    assert_eq!(metadata["uid"], token.uid());
-    assert_eq!(token.transitions(), 1);
+    let lock_id = change.lock_id().unwrap();
+    assert_eq!(metadata["uid"], lock_id.uid());
+    assert_eq!(lock_id.transitions(), 1);
     assert_eq!(
         annotation(&lease, "acquisition"),
-        &format!("1-{}", token.nonce())
+        &format!("1-{}", lock_id.nonce())
     );
     assert_eq!(
         change.fencing.unwrap().to_string(),

@@ -1,7 +1,7 @@
 //! What one decision may and may not do, whatever Lease it is taken on.
 
 use maintenance_lease::protocol::{
-    Acquisition, Caller, Decision, Id, Instant, Lease, Now, SKEW_BUDGET, Span, State, Token, Verb,
+    Acquisition, Caller, Decision, Id, Instant, Lease, LockId, Now, SKEW_BUDGET, Span, State, Verb,
     Version, Write, decide, state,
 };
 use proptest::option;
@@ -193,19 +193,19 @@ proptest! {
     }
 
     #[test]
-    fn a_token_survives_printing(
+    fn a_lock_id_survives_printing(
         uid in token_part(),
         transitions in any::<u32>(),
         nonce in token_part(),
     ) {
         let safe = |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         let can_be = [&uid, &nonce].iter().all(|part| safe(part) && !part.is_empty());
-        let token = Token::new(&uid, transitions, &nonce);
-        prop_assert_eq!(token.is_some(), can_be);
-        if let Some(token) = token {
-            let word = token.to_string();
+        let lock_id = LockId::new(&uid, transitions, &nonce);
+        prop_assert_eq!(lock_id.is_some(), can_be);
+        if let Some(lock_id) = lock_id {
+            let word = lock_id.to_string();
             prop_assert!(word.split('.').all(safe), "{word}");
-            prop_assert_eq!(word.parse(), Ok(token));
+            prop_assert_eq!(word.parse(), Ok(lock_id));
         }
     }
 
@@ -216,8 +216,8 @@ proptest! {
             r"[a-z0-9-]{0,3}\.[+ -]?[0-9]{0,11}\.[a-z0-9-]{0,3}",
         ],
     ) {
-        if let Ok(token) = word.parse::<Token>() {
-            prop_assert_eq!(token.to_string(), word);
+        if let Ok(lock_id) = word.parse::<LockId>() {
+            prop_assert_eq!(lock_id.to_string(), word);
         }
     }
 }

@@ -29,14 +29,14 @@ pub(super) async fn live(agent: &mut Agent) {
 /// Works under an acquisition for a while.
 async fn hold(agent: &mut Agent, node: &Arc<str>, acquired: &Change, seconds: u32) {
     let mut beliefs: Vec<Belief> = agent.believe(acquired).into_iter().collect();
-    let Some(token) = acquired.token() else {
+    let Some(lock_id) = acquired.lock_id() else {
         return;
     };
     let meant = acquired.lease.as_ref().and_then(acquisition);
     let third = u64::from(seconds) * 1000 / 3;
     for _ in 0..agent.rng.u8(..4) {
         agent.idle(third / 2..third + 500).await;
-        let options = Renew::new().token(token.clone());
+        let options = Renew::new().lock_id(lock_id.clone());
         let work = agent.maintenance.renew(node, &options);
         match agent.call(node, Call::Renew(meant.clone()), work).await {
             Ok(change) => beliefs.extend(agent.believe(&change)),
@@ -57,7 +57,7 @@ async fn hold(agent: &mut Agent, node: &Arc<str>, acquired: &Change, seconds: u3
     for belief in beliefs {
         belief.ends("gives it back");
     }
-    release(agent, node, Release::new().token(token), meant).await;
+    release(agent, node, Release::new().lock_id(lock_id), meant).await;
 }
 
 pub(super) async fn release(

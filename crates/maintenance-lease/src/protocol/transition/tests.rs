@@ -77,13 +77,13 @@ fn acquire_takes_free_and_expired_and_nothing_else() {
 #[test]
 fn an_acquisition_under_another_name_is_not_ours_and_did_not_change_hands() {
     let lease = held(BOB, 100, 60);
-    let by_token = Acquisition {
+    let by_lock_id = Acquisition {
         holder: ALICE.id,
         ..lease.acquisition().expect("held")
     };
     for verb in [Verb::Renew { duration: None }, Verb::Release] {
         let now = Now::at(secs(110));
-        let refused = decide(verb, alice(), Some(&lease), Some(by_token), now);
+        let refused = decide(verb, alice(), Some(&lease), Some(by_lock_id), now);
         assert_eq!(refused, Err(Refusal::NotHolder), "{verb:?}");
     }
 }
@@ -255,14 +255,14 @@ fn nothing_is_broken_that_nobody_confirmed() {
 }
 
 #[test]
-fn the_token_of_ones_own_hold_leads_to_the_verb_for_holds() {
+fn the_lock_id_of_ones_own_hold_leads_to_the_verb_for_holds() {
     let hold = held(ADMIN, 0, HOLD_SECONDS);
-    // A token has no holder: it is read as the caller's.
-    let token = hold.acquisition().map(|meant| Acquisition {
+    // A lock id has no holder: it is read as the caller's.
+    let lock_id = hold.acquisition().map(|meant| Acquisition {
         holder: ALICE.id,
         ..meant
     });
-    let on = |verb, seen: &Lease| decide(verb, alice(), Some(seen), token, Now::at(secs(1)));
+    let on = |verb, seen: &Lease| decide(verb, alice(), Some(seen), lock_id, Now::at(secs(1)));
     for verb in [Verb::Release, Verb::Renew { duration: None }] {
         assert_eq!(on(verb, &hold), Err(Refusal::OwnHold), "{verb:?}");
         let next = Lease {

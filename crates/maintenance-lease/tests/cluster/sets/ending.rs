@@ -194,8 +194,8 @@ fn what_cannot_be_given_back_is_said() {
             "one bounded attempt"
         );
         match &outcome.failed[&a] {
-            SetError::NotReleased { token, cause } => {
-                assert!(token.is_some());
+            SetError::NotReleased { lock_id, cause } => {
+                assert!(lock_id.is_some());
                 assert!(matches!(**cause, SetError::Interrupted { may_land: true }));
             }
             other => panic!("{other:?}"),

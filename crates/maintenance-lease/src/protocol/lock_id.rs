@@ -1,4 +1,4 @@
-//! The token: one acquisition as one opaque, shell-safe word.
+//! The lock_id: one acquisition as one opaque, shell-safe word.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,20 +8,20 @@ use std::str::FromStr;
 /// Printed, it is `UID.TRANSITIONS.NONCE`: letters, digits, `-` and `.` only. The nonce is what
 /// makes it unique: an etcd restored from a backup repeats uid and transitions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Token {
+pub struct LockId {
     uid: String,
     transitions: u32,
     nonce: String,
 }
 
-/// A word that is no token.
+/// A word that is no lock_id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a token of an acquisition")]
-pub struct InvalidToken(String);
+#[error("{0:?} is not a lock id")]
+pub struct InvalidLockId(String);
 
-impl Token {
-    /// The token of the acquisition that `nonce` marks; `None` where a part has characters that a
-    /// token can't carry, which no Lease of ours has.
+impl LockId {
+    /// The lock id of the acquisition that `nonce` marks; `None` where a part has characters that a
+    /// lock id can't carry, which no Lease of ours has.
     #[must_use]
     pub fn new(uid: &str, transitions: u32, nonce: &str) -> Option<Self> {
         let safe = |part: &str| {
@@ -53,27 +53,27 @@ impl Token {
     }
 }
 
-impl fmt::Display for Token {
+impl fmt::Display for LockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.uid, self.transitions, self.nonce)
     }
 }
 
-impl FromStr for Token {
-    type Err = InvalidToken;
+impl FromStr for LockId {
+    type Err = InvalidLockId;
 
-    fn from_str(word: &str) -> Result<Self, InvalidToken> {
+    fn from_str(word: &str) -> Result<Self, InvalidLockId> {
         let mut parts = word.split('.');
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
             (Some(uid), Some(transitions), Some(nonce), None) => transitions
                 .parse()
                 .ok()
                 .and_then(|transitions| Self::new(uid, transitions, nonce))
-                // One token has one spelling: a number has others, such as +7.
-                .filter(|token| token.to_string() == word),
+                // One lock id has one spelling: a number has others, such as +7.
+                .filter(|lock_id| lock_id.to_string() == word),
             _ => None,
         }
-        .ok_or_else(|| InvalidToken(word.to_owned()))
+        .ok_or_else(|| InvalidLockId(word.to_owned()))
     }
 }
 
@@ -82,20 +82,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_survives_printing() {
-        let token = Token::new("8d1c-4f", 7, "k3v9").expect("safe parts");
-        assert_eq!(token.to_string(), "8d1c-4f.7.k3v9");
-        assert_eq!(token.to_string().parse(), Ok(token));
+    fn a_lock_id_survives_printing() {
+        let lock_id = LockId::new("8d1c-4f", 7, "k3v9").expect("safe parts");
+        assert_eq!(lock_id.to_string(), "8d1c-4f.7.k3v9");
+        assert_eq!(lock_id.to_string().parse(), Ok(lock_id));
     }
 
     #[test]
-    fn other_words_are_no_tokens() {
+    fn other_words_are_no_lock_ids() {
         for word in [
             "", "a", "a.b.c", "a.1.", "a.1.c.d", "a.-1.c", "a.+1.c", "a.1.$(x)",
         ] {
             assert_eq!(
-                word.parse::<Token>(),
-                Err(InvalidToken(word.to_owned())),
+                word.parse::<LockId>(),
+                Err(InvalidLockId(word.to_owned())),
                 "{word:?}"
             );
         }

@@ -1,59 +1,60 @@
-//! `MAINT_TOKEN`: the acquisitions that the environment names, as `with` sets it for its command.
+//! `MAINT_LOCK_ID`: the locks that the environment names, as `with` sets it for its command.
 
 use std::collections::BTreeMap;
 
 use connect::Environment;
-use maintenance_lease::protocol::Token;
+use maintenance_lease::protocol::LockId;
 
 use super::nodes::Selection;
 use crate::error::Failure;
 
-/// One token, or NODE=TOKEN for each of several nodes, separated by spaces.
-pub(crate) const VARIABLE: &str = "MAINT_TOKEN";
-/// The node that the one token is for, where that is known.
+/// One lock id, or NODE=ID for each of several nodes, separated by spaces.
+pub(crate) const VARIABLE: &str = "MAINT_LOCK_ID";
+/// Its earlier name.
+pub(crate) const DEPRECATED: &str = "MAINT_TOKEN";
+/// The node that the one lock id is for, if that is known.
 const NODE: &str = "MAINT_NODE";
 
-/// Acquisitions by node.
+/// LockIds by node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Acquisitions {
+pub(crate) enum LockIds {
     /// Of whichever node the caller means.
-    OfAny(Token),
+    OfAny(LockId),
     /// Of these nodes and no others.
-    Of(BTreeMap<String, Token>),
+    Of(BTreeMap<String, LockId>),
 }
 
-impl Acquisitions {
+impl LockIds {
     /// Those of the environment, if it names any.
     ///
     /// # Errors
     /// Where the variable is there with something else, also with nothing.
     pub(crate) fn of(environment: &Environment) -> Result<Option<Self>, Failure> {
-        let Some(value) = environment.set_os(VARIABLE) else {
+        let set = environment.set_os(VARIABLE);
+        let Some(value) = set.or_else(|| environment.set_os(DEPRECATED)) else {
             return Ok(None);
         };
         if value.is_empty() {
             return Err(unusable(format!("{VARIABLE} is set and empty")));
         }
         let parsed = value.to_str().and_then(|value| match value.parse() {
-            Ok(token) => Some(match environment.get(NODE) {
-                Some(node) => Self::Of(BTreeMap::from([(node.to_owned(), token)])),
-                None => Self::OfAny(token),
+            Ok(id) => Some(match environment.get(NODE) {
+                Some(node) => Self::Of(BTreeMap::from([(node.to_owned(), id)])),
+                None => Self::OfAny(id),
             }),
             Err(_) => pairs(value).map(Self::Of),
         });
         match parsed {
-            Some(acquisitions) => Ok(Some(acquisitions)),
-            None => Err(unusable(format!(
-                "{VARIABLE} has no token of an acquisition"
-            ))),
+            Some(lock_ids) => Ok(Some(lock_ids)),
+            None => Err(unusable(format!("{VARIABLE} is not a lock id"))),
         }
     }
 
     /// That of `node`, if it is among them.
-    pub(crate) fn of_node(&self, node: &str) -> Option<&Token> {
+    pub(crate) fn of_node(&self, node: &str) -> Option<&LockId> {
         match self {
-            Self::OfAny(token) => Some(token),
-            Self::Of(tokens) => tokens.get(node),
+            Self::OfAny(id) => Some(id),
+            Self::Of(ids) => ids.get(node),
         }
     }
 
@@ -62,7 +63,7 @@ impl Acquisitions {
     ///
     /// # Errors
     /// Where several nodes are meant, and what is named here may be one of them.
-    pub(crate) fn demanded(&self, selection: &Selection) -> Result<Option<Token>, Failure> {
+    pub(crate) fn demanded(&self, selection: &Selection) -> Result<Option<LockId>, Failure> {
         match selection {
             Selection::Named(nodes) if nodes.len() == 1 => Ok(self.of_node(&nodes[0]).cloned()),
             Selection::Named(nodes) if nodes.iter().all(|node| self.of_node(node).is_none()) => {
@@ -76,20 +77,20 @@ impl Acquisitions {
 /// Says that `source` can't be demanded of several nodes.
 pub(crate) fn not_of_one(source: &str) -> Failure {
     Failure::usage(
-        format!("{source} names one acquisition of one node"),
+        format!("{source} is the lock id of one node"),
         match source {
-            VARIABLE => format!(
-                "name that node and no other, or put `env -u {VARIABLE}` before the command"
-            ),
-            _ => format!("give that node and no other, or do without {source}"),
+            VARIABLE => {
+                format!("name that node only, or put `env -u {VARIABLE}` before the command")
+            }
+            _ => format!("name that node only, or omit {source}"),
         },
     )
 }
 
-fn pairs(value: &str) -> Option<BTreeMap<String, Token>> {
+fn pairs(value: &str) -> Option<BTreeMap<String, LockId>> {
     let pairs = value.split_whitespace().map(|pair| {
-        let (node, token) = pair.split_once('=')?;
-        Some((node.to_owned(), token.parse().ok()?))
+        let (node, id) = pair.split_once('=')?;
+        Some((node.to_owned(), id.parse().ok()?))
     });
     let pairs: Option<BTreeMap<_, _>> = pairs.collect();
     pairs.filter(|pairs| !pairs.is_empty())
@@ -98,7 +99,7 @@ fn pairs(value: &str) -> Option<BTreeMap<String, Token>> {
 fn unusable(message: String) -> Failure {
     Failure::usage(
         message,
-        format!("unset {VARIABLE}, or take the second word of acquire -o token"),
+        format!("unset {VARIABLE}, or set it to the output of acquire -o lock-id"),
     )
 }
 
@@ -109,27 +110,27 @@ mod tests {
     const ONE: &str = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
     const OTHER: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7.1.m2x4";
 
-    fn acquisitions(variables: &[(&str, &str)]) -> Result<Option<Acquisitions>, String> {
-        Acquisitions::of(&Environment::of_variables(variables.iter().copied()))
+    fn lock_ids(variables: &[(&str, &str)]) -> Result<Option<LockIds>, String> {
+        LockIds::of(&Environment::of_variables(variables.iter().copied()))
             .map_err(|failure| failure.to_string())
     }
 
     /// What is demanded of these nodes.
     fn demanded(variables: &[(&str, &str)], nodes: &[&str]) -> Result<Option<String>, String> {
         let selection = Selection::Named(nodes.iter().map(|&node| node.to_owned()).collect());
-        let acquisitions = acquisitions(variables)?.expect("a token");
-        acquisitions
+        let lock_ids = lock_ids(variables)?.expect("a lock id");
+        lock_ids
             .demanded(&selection)
-            .map(|token| token.map(|token| token.to_string()))
+            .map(|id| id.map(|id| id.to_string()))
             .map_err(|failure| failure.to_string())
     }
 
     #[test]
-    fn a_token_alone_is_of_the_node_that_is_meant() {
+    fn a_lock_id_alone_is_of_the_node_that_is_meant() {
         assert_eq!(demanded(&[(VARIABLE, ONE)], &["a"]), Ok(Some(ONE.into())));
         assert_eq!(
             demanded(&[(VARIABLE, ONE)], &["a", "b"]),
-            Err("MAINT_TOKEN names one acquisition of one node".into())
+            Err("MAINT_LOCK_ID is the lock id of one node".into())
         );
     }
 
@@ -147,21 +148,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_not_passed_over() {
-        assert_eq!(acquisitions(&[]), Ok(None));
+    fn the_earlier_name_counts_if_the_new_one_is_not_set() {
+        assert_eq!(demanded(&[(DEPRECATED, ONE)], &["a"]), Ok(Some(ONE.into())));
+        let both = [(DEPRECATED, ONE), (VARIABLE, OTHER)];
+        assert_eq!(demanded(&both, &["a"]), Ok(Some(OTHER.into())));
+    }
+
+    #[test]
+    fn what_is_no_lock_id_is_not_passed_over() {
+        assert_eq!(lock_ids(&[]), Ok(None));
         for (value, why) in [
-            ("", "MAINT_TOKEN is set and empty"),
-            ("secret", "MAINT_TOKEN has no token of an acquisition"),
-            ("a=secret", "MAINT_TOKEN has no token of an acquisition"),
-            (" ", "MAINT_TOKEN has no token of an acquisition"),
+            ("", "MAINT_LOCK_ID is set and empty"),
+            ("secret", "MAINT_LOCK_ID is not a lock id"),
+            ("a=secret", "MAINT_LOCK_ID is not a lock id"),
+            (" ", "MAINT_LOCK_ID is not a lock id"),
         ] {
-            assert_eq!(
-                acquisitions(&[(VARIABLE, value)]),
-                Err(why.into()),
-                "{value:?}"
-            );
+            assert_eq!(lock_ids(&[(VARIABLE, value)]), Err(why.into()), "{value:?}");
         }
         let one_is_none = format!("a={ONE} b=secret");
-        assert!(acquisitions(&[(VARIABLE, &one_is_none)]).is_err());
+        assert!(lock_ids(&[(VARIABLE, &one_is_none)]).is_err());
     }
 }

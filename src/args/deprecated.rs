@@ -1,0 +1,31 @@
+//! Names of earlier releases that still work, and the warning for each.
+
+use clap::ArgMatches;
+use connect::Environment;
+
+use super::lock_id::{TAKING, TokenArgs};
+use super::lock_ids::{DEPRECATED, VARIABLE};
+
+/// What to say of the earlier names on a command line.
+pub(crate) fn warnings(
+    matches: &ArgMatches,
+    token: &TokenArgs,
+    environment: &Environment,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let Some((command, matches)) = matches.subcommand() else {
+        return warnings;
+    };
+    if token.is_deprecated() {
+        warnings.push("--token for a lock id is deprecated: use --lock-id".to_owned());
+    }
+    let format = matches.try_get_raw("format").ok().flatten();
+    if format.is_some_and(|mut typed| typed.any(|format| format == "token")) {
+        warnings.push("-o token is deprecated: use -o lock-id".to_owned());
+    }
+    let is_set = |name| environment.set_os(name).is_some();
+    if TAKING.contains(&command) && is_set(DEPRECATED) && !is_set(VARIABLE) {
+        warnings.push(format!("{DEPRECATED} is deprecated: use {VARIABLE}"));
+    }
+    warnings
+}
