@@ -41,7 +41,7 @@ impl ChangingArgs {
         if self.write.dry_run != DryRun::None && self.output.format() == Format::LockId {
             return Err(Failure::usage(
                 "a dry run acquires nothing, so there is no lock id for -o lock-id",
-                "do without one of them",
+                "omit one of them",
             ));
         }
         self.nodes.selection(mine, terminal.stdin())

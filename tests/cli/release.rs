@@ -195,6 +195,8 @@ fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
         $ kubectl maint release worker-1 --lock-id worker-1
         -- stderr
         error: invalid value 'worker-1' for '--lock-id <ID>': not a lock id, which acquire -o lock-id prints
+
+        For more information, try '--help'.
         -- exit code 2
         ");
         assert_snapshot!(cluster.maint(["release", &node]).env("MAINT_LOCK_ID", "").run(), @"
@@ -236,12 +238,14 @@ fn the_earlier_names_of_a_lock_id_work_with_a_warning() {
         [lock-id]
         -- stderr
         Warning: -o token is deprecated: use -o lock-id
+        -- exit code 0
         ");
         let id = acquired.stdout.trim_end();
         assert_snapshot!(cluster.maint(["renew", &node, "--token", id, "-q"]).run(), @"
         $ kubectl maint renew worker-1 --token [lock-id] -q
         -- stderr
         Warning: --token for a lock id is deprecated: use --lock-id
+        -- exit code 0
         ");
         let release = cluster
             .maint(["release", &node, "-q"])
@@ -250,6 +254,7 @@ fn the_earlier_names_of_a_lock_id_work_with_a_warning() {
         $ kubectl maint release worker-1 -q
         -- stderr
         Warning: MAINT_TOKEN is deprecated: use MAINT_LOCK_ID
+        -- exit code 0
         ");
         assert_eq!(holder_of(cluster, &node), None);
     });

@@ -29,13 +29,14 @@ fn a_hook_is_told_what_it_takes_and_its_output_is_kept() {
     MAINT_FENCING_TOKEN=[number]
     MAINT_HOLDER=alice@bastion
     MAINT_LEASE_UID=[uid]
+    MAINT_LOCK_ID=[lock-id]
     MAINT_NODE=worker-1
     MAINT_NODES=worker-1
     MAINT_NODE_ADDRESSES=InternalIP=192.0.2.7 Hostname=worker-1
     MAINT_NODE_HOSTNAME=worker-1
     MAINT_NODE_INTERNAL_IP=192.0.2.7
     MAINT_NODE_PROVIDER_ID=rack://7
-    MAINT_LOCK_ID=[lock-id]
+    MAINT_TOKEN=[lock-id]
     MAINT_TRANSITIONS=1
     Chassis Power Control: Down/Off
     node/worker-1: nothing is left of it that has to go

@@ -154,8 +154,9 @@ fn of_several_nodes_it_is_told_in_pairs() {
             @r#"
         $ kubectl maint with worker-2 worker-1 -- /bin/sh -c "env | grep ^MAINT_ | sort"
         MAINT_HOLDER=alice@bastion/with-[process]
-        MAINT_NODES=worker-2 worker-1
         MAINT_LOCK_ID=worker-2=[lock-id] worker-1=[lock-id]
+        MAINT_NODES=worker-2 worker-1
+        MAINT_TOKEN=worker-2=[lock-id] worker-1=[lock-id]
         -- stderr
         node/worker-2, node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'env | grep ^MAINT_ | sort'
         lease/worker-2 and 1 more created

@@ -95,7 +95,10 @@ fn the_limits_hold_meanwhile() -> Result {
     caller.limits(300, FAR);
     // It is not known whether it may run at all: it gets no time to end.
     let events = caller.events();
-    assert!(events.starts_with("OutOfTime, Exited(Signal(Signal(9)))"), "{events}");
+    assert!(
+        events.starts_with("OutOfTime, Exited(Signal(Signal(9)))"),
+        "{events}"
+    );
     assert!(!events.contains("Code(3)"), "{events}");
     assert_eq!(caller.rest(), b"");
     Ok(())
