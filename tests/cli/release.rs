@@ -232,12 +232,12 @@ fn the_earlier_names_of_a_lock_id_work_with_a_warning() {
     on_both("release-earlier", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        let acquired = cluster.maint(["acquire", &node, "-o", "token"]).run();
+        let acquired = cluster.maint(["acquire", &node, "-o", "lock-id"]).run();
         assert_snapshot!(acquired, @"
-        $ kubectl maint acquire worker-1 -o token
+        $ kubectl maint acquire worker-1 -o lock-id
         [lock-id]
         -- stderr
-        Warning: -o token is deprecated: use -o lock-id
+        Warning: -o lock-id is deprecated: use -o lock-id
         -- exit code 0
         ");
         let id = acquired.stdout.trim_end();
@@ -269,7 +269,7 @@ fn a_lock_id_is_no_credential() {
             .maint(["acquire", &node, "-o", "lock-id"])
             .succeeds();
         let id = acquired.stdout.trim_end();
-        // Without the client certificate nothing but a bearer token can tell who asks.
+        // Without the client certificate nothing but a bearer id can tell who asks.
         let url = cluster.plane().url();
         let stranger = |arguments: &[&str]| {
             cluster

@@ -69,11 +69,11 @@ fn tell(board: &Board, duration: Duration, progress: &Progress<'_>) {
                 log::line(warning);
             }
         }
-        Progress::Blind(cause) => {
+        Progress::Unwatched(cause) => {
             board.blind(true);
             log::line(format_args!("the lease can't be watched: {}", words(cause)));
         }
-        Progress::Sighted => {
+        Progress::Watched => {
             board.blind(false);
             log::line("the lease is watched again");
         }

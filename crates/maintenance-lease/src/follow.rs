@@ -34,9 +34,9 @@ pub enum Followed {
     Changed(BTreeMap<String, Option<NodeLease>>),
     /// The Leases can't be watched: the server is away, or a right is missing. This is told once, until
     /// they can. Meanwhile they are read about every 10 s, if that is possible.
-    Blind(Error),
+    Unwatched(Error),
     /// After that, they are watched again.
-    Sighted,
+    Watched,
 }
 
 /// Follows the Leases of some nodes, or all, by one watch.
@@ -64,8 +64,8 @@ pub enum Followed {
 ///                 println!("{node}: {}", holder.unwrap_or("free"));
 ///             }
 ///         }
-///         Followed::Blind(error) => println!("reading every 10 s: {error}"),
-///         Followed::Sighted => println!("watching again"),
+///         Followed::Unwatched(error) => println!("reading every 10 s: {error}"),
+///         Followed::Watched => println!("watching again"),
 ///         _ => {}
 ///     }
 /// #   if std::mem::replace(&mut acquired, true) { break }
@@ -208,7 +208,7 @@ impl Follower {
             Step::Told(WatchEvent::Deleted(last)) => Ok(self.changed(last.node, None)),
             Step::Opened => {
                 self.look_at = None;
-                Ok(std::mem::take(&mut self.is_blind).then_some(Followed::Sighted))
+                Ok(std::mem::take(&mut self.is_blind).then_some(Followed::Watched))
             }
             Step::Failed(Request::List, error) if !may_pass(&error) => match &self.nodes {
                 Some(nodes) => {
@@ -232,7 +232,7 @@ impl Follower {
 
     fn blind(&mut self, error: Error) -> Option<Followed> {
         let was_blind = std::mem::replace(&mut self.is_blind, true);
-        (!was_blind).then_some(Followed::Blind(error))
+        (!was_blind).then_some(Followed::Unwatched(error))
     }
 
     fn look_later(&mut self) {

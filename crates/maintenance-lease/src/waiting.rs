@@ -1,8 +1,8 @@
 //! Waiting for a node's lock: one watch, one timer, and one write for each chance to take it.
 
-mod contest;
+mod contender;
 
-use self::contest::Contest;
+use self::contender::Contest;
 use crate::cluster::reads::Seen;
 use crate::election::LeaderElection;
 use crate::maintenance::Maintenance;
@@ -26,10 +26,10 @@ pub struct Blocked {
 pub enum Progress<'a> {
     /// What stands in the way is new, or changed: a renewal moves [`Blocked::earliest`].
     Blocked(&'a Blocked),
-    /// The Lease can't be watched: see [`Followed::Blind`](crate::Followed::Blind).
-    Blind(&'a Error),
+    /// The Lease can't be watched: see [`Followed::Unwatched`](crate::Followed::Unwatched).
+    Unwatched(&'a Error),
     /// After that, it is watched again.
-    Sighted,
+    Watched,
 }
 
 impl Blocked {

@@ -98,7 +98,7 @@ impl<'a> Follower<'a> {
             Followed::Changed(leases) => {
                 picture.take_leases(leases);
             }
-            Followed::Blind(error) => return Err(error.into()),
+            Followed::Unwatched(error) => return Err(error.into()),
             _ => {}
         }
         match first_rows {
@@ -163,7 +163,7 @@ impl<'a> Follower<'a> {
                 News::Interrupted => return Ok(Code::INTERRUPTED),
                 News::Leases(news) => match news? {
                     Followed::Changed(leases) => self.picture.take_leases(leases),
-                    Followed::Blind(error) => {
+                    Followed::Unwatched(error) => {
                         self.cut_off(error);
                         continue;
                     }

@@ -205,7 +205,7 @@ impl<'a> Wait<'a> {
                     }
                 }
             }
-            Ok(Followed::Blind(error)) => {
+            Ok(Followed::Unwatched(error)) => {
                 let blind = waiting::blind(&error.to_string());
                 self.session.terminal.warn(blind);
             }

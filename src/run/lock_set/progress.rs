@@ -24,7 +24,7 @@ pub(super) enum Told {
     Count(Queue, usize),
     Blocked(Queue, Box<Blocked>),
     /// Nothing can be watched, for this reason.
-    Blind(String),
+    Unwatched(String),
 }
 
 impl Told {
@@ -38,7 +38,7 @@ impl Told {
             Some(Progress::Blocked(blocked)) => {
                 Some(Self::Blocked(queue, Box::new((*blocked).clone())))
             }
-            Some(Progress::Blind(why)) => Some(Self::Blind(why.to_string())),
+            Some(Progress::Unwatched(why)) => Some(Self::Unwatched(why.to_string())),
             Some(_) => None,
         }
     }
@@ -89,7 +89,7 @@ impl<'a> Line<'a> {
                 }
                 self.show();
             }
-            Told::Blind(why) => {
+            Told::Unwatched(why) => {
                 self.session.terminal.warn(waiting::blind(&why));
                 self.show();
             }

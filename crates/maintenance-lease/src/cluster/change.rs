@@ -7,8 +7,8 @@ use futures::future::{Either, select};
 use futures::pin_mut;
 
 use super::api::Api;
+use super::dry_run::imagined;
 use super::error::ApiError;
-use super::imagine::imagined;
 use super::nodes::NodeRow;
 use super::open_writes::Mark;
 use super::patch::{Extras, merge_patch, object};
@@ -256,7 +256,7 @@ impl Running {
                 Step::Read => Step::Read,
                 // It would be another write, for which there is no time.
                 Step::Send(_) if self.last_look => {
-                    return Err(match self.steps.is_untold() {
+                    return Err(match self.steps.is_unreported() {
                         true => self.unknown(ApiError::TimedOut(self.waited())),
                         false => self.contended(),
                     });
@@ -419,7 +419,7 @@ impl Running {
             self.before.clone_from(&self.lease);
             self.decided = Some(self.now);
         }
-        if !self.steps.is_untold() {
+        if !self.steps.is_unreported() {
             self.mark(self.lease.as_ref().map(|on| on.version.0));
         }
         if let (Write::Acquire { nonce, .. }, Some((_, mark))) = (attempt.write, &mut self.mark) {
@@ -538,7 +538,7 @@ impl Running {
 
     /// Whether something landed and the caller's time is over.
     fn is_too_slow(&self) -> bool {
-        let has_landed = self.steps.is_untold() || self.steps.has_landed();
+        let has_landed = self.steps.is_unreported() || self.steps.has_landed();
         let patience = self.task.patience;
         has_landed && patience.is_some_and(|patience| self.waited() >= patience)
     }
@@ -555,7 +555,7 @@ impl Running {
 
     /// Has it known whether something may stand, or come to stand, that nobody was told of.
     fn mark_what_is_open(&mut self) {
-        if self.steps.is_untold() {
+        if self.steps.is_unreported() {
             // It stays open until the caller is told, even if the Lease changes.
             if let Some((_, mark)) = &mut self.mark {
                 mark.landed();

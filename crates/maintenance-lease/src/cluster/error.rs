@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 use serde::Deserialize;
 
-use super::origin::one_line;
+use super::response_check::one_line;
 use crate::env::NoRuntime;
 
 /// A request that did not succeed.

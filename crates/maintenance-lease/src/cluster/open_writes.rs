@@ -79,9 +79,9 @@ impl OpenWrites {
     /// did not have the lock before.
     pub(crate) fn acquired(&self, node: &str, lease: &NodeLease) -> bool {
         let writes = self.lock();
-        let untold = |write: &&OpenWrite| write.node == node && write.abandoned;
-        let mut untold = writes.open.iter().filter(untold);
-        untold.any(|write| write.acquired(lease) && !write.was_held)
+        let unreported = |write: &&OpenWrite| write.node == node && write.abandoned;
+        let mut unreported = writes.open.iter().filter(unreported);
+        unreported.any(|write| write.acquired(lease) && !write.was_held)
     }
 
     /// What stands in `lease` is known to the caller from now on.

@@ -15,7 +15,7 @@ use tower::{Service as _, ServiceBuilder};
 
 use super::error::ApiError;
 use super::items::Items;
-use super::origin::Origin;
+use super::response_check::ResponseCheck;
 use super::server_time::{OnDoubt, ServerTime};
 use crate::bugs::{self, Bug};
 use crate::env::{Env, Machine};
@@ -91,7 +91,7 @@ impl Requests {
     ) -> Self {
         Self {
             client,
-            time: ServerTime::telling(env.clone(), on_doubt),
+            time: ServerTime::with_doubt_callback(env.clone(), on_doubt),
             env,
             limit,
         }
@@ -133,7 +133,7 @@ impl Requests {
     pub async fn call(&self, call: &Call) -> Result<Bytes, ApiError> {
         self.within(async {
             let answer = self.send(call).await?;
-            let origin = Origin::of(call, &answer);
+            let origin = ResponseCheck::of(call, &answer);
             let body = answer
                 .into_body()
                 .collect_bytes()
@@ -183,7 +183,7 @@ impl Requests {
     ) -> Result<Vec<u8>, ApiError> {
         self.within(async {
             let answer = self.send(call).await?;
-            let origin = Origin::of(call, &answer);
+            let origin = ResponseCheck::of(call, &answer);
             let mut items = Items::of(array);
             let mut begun = false;
             let mut frames = BodyStream::new(answer.into_body());
@@ -210,7 +210,7 @@ impl Requests {
     /// its beginning.
     pub(crate) async fn open(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let answer = self.within(self.send(call)).await?;
-        Origin::of(call, &answer).expect_no_page()?;
+        ResponseCheck::of(call, &answer).expect_no_page()?;
         Ok(answer)
     }
 
@@ -243,7 +243,7 @@ impl Requests {
         if answer.status().is_success() {
             return Ok(answer);
         }
-        let origin = Origin::of(call, &answer);
+        let origin = ResponseCheck::of(call, &answer);
         let body = answer
             .into_body()
             .collect_bytes()

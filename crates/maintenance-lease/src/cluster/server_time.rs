@@ -43,7 +43,7 @@ const STEP: i64 = 100_000;
 
 /// How far an answer may be above what is known before a pause is suspected, in microseconds: the precision
 /// of `Date`.
-const ABOVE: i64 = 1_000_000;
+const MAX_DATE_JUMP: i64 = 1_000_000;
 
 /// How far answers may contradict each other before people are warned, in microseconds.
 const DISAGREEMENT: i64 = 1_000_000;
@@ -125,7 +125,7 @@ impl Bounds {
     }
 
     /// Suspects a pause if the wall clock ran ahead of the boot clock, and says so.
-    fn look(&mut self, env: &dyn Env) -> bool {
+    fn detect_pause(&mut self, env: &dyn Env) -> bool {
         let (at_least, at_most) = wall_ahead(env);
         let ran_ahead = at_least - self.wall_ahead > STEP;
         if ran_ahead {
@@ -171,7 +171,7 @@ impl Bounds {
         })
     }
 
-    fn take_in(&mut self, sample: Sample) {
+    fn push(&mut self, sample: Sample) {
         let is_old = |oldest: &Sample| sample.taken.since(oldest.taken) > MEMORY;
         while self.samples.len() >= CAPACITY || self.samples.front().is_some_and(is_old) {
             self.samples.pop_front();
@@ -209,11 +209,11 @@ impl ServerTime {
     /// An estimate that knows nothing yet and so trusts the local clock, until the first dated answer.
     #[must_use]
     pub fn new(env: Arc<dyn Env>) -> Self {
-        Self::telling(env, Arc::new(|| ()))
+        Self::with_doubt_callback(env, Arc::new(|| ()))
     }
 
     /// The same, which calls `on_doubt` whenever a pause of the machine is suspected.
-    pub(crate) fn telling(env: Arc<dyn Env>, on_doubt: OnDoubt) -> Self {
+    pub(crate) fn with_doubt_callback(env: Arc<dyn Env>, on_doubt: OnDoubt) -> Self {
         let bounds = Bounds {
             samples: VecDeque::new(),
             doubts: 0,
@@ -253,7 +253,7 @@ impl ServerTime {
     /// the wall clock ran ahead of the boot clock, or an answer was later than could be.
     #[must_use]
     pub fn doubts(&self) -> u64 {
-        self.look().doubts
+        self.checked().doubts
     }
 
     /// Takes an answer's headers into account.
@@ -265,16 +265,16 @@ impl ServerTime {
         else {
             return;
         };
-        let mut bounds = self.look();
+        let mut bounds = self.checked();
         let low = date.as_micros() - received.as_micros();
         let known = bounds.offset(received).and_then(|known| known.high);
-        if known.is_some_and(|high| low > high + ABOVE) {
+        if known.is_some_and(|high| low > high + MAX_DATE_JUMP) {
             bounds.doubt();
             self.tell_doubt();
         }
         let is_valid = sent.doubts == bounds.doubts || bugs::active(Bug::StraddlingAnswerBelieved);
         let high = date.as_micros() + 1_000_000 - sent.at.as_micros();
-        bounds.take_in(Sample {
+        bounds.push(Sample {
             taken: received,
             low,
             high: is_valid.then_some(high),
@@ -284,7 +284,7 @@ impl ServerTime {
     /// The present, in server time.
     #[must_use]
     pub fn now(&self) -> Now {
-        let mut bounds = self.look();
+        let mut bounds = self.checked();
         let boot = self.env.boot();
         let local = self.env.wall().as_micros() - boot.as_micros();
         bounds.forget_old(boot);
@@ -317,7 +317,7 @@ impl ServerTime {
     /// What people should know of the clocks, if anything.
     #[must_use]
     pub fn warning(&self) -> Option<ClockWarning> {
-        let bounds = self.look();
+        let bounds = self.checked();
         let boot = self.env.boot();
         let local = self.env.wall().as_micros() - boot.as_micros();
         let offset = bounds.offset(boot)?;
@@ -339,9 +339,9 @@ impl ServerTime {
     }
 
     /// The bounds, once the clocks were looked at: nothing is decided on what a pause made void.
-    fn look(&self) -> MutexGuard<'_, Bounds> {
+    fn checked(&self) -> MutexGuard<'_, Bounds> {
         let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
-        if bounds.look(&*self.env) {
+        if bounds.detect_pause(&*self.env) {
             self.tell_doubt();
         }
         bounds

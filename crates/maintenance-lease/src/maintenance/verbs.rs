@@ -11,7 +11,7 @@ use crate::outcome::{Change, Error};
 use crate::protocol::{Acquisition, Caller, Id, LockId, Names, Verb};
 
 /// A verb goes on, through conflicts and lost answers, for this many times the limit of a request.
-const PATIENCE: u32 = 3;
+const CONFLICT_TIMEOUT: u32 = 3;
 
 impl Maintenance {
     /// Acquires a node that is free or whose lease expired. One write, no waiting for a holder.
@@ -518,7 +518,10 @@ impl Maintenance {
     /// What is to be done to a node's Lease by `plan`.
     pub(crate) fn task(&self, node: &str, mut plan: Plan) -> Task {
         let caller = self.caller(&mut plan.names);
-        let patience = self.api.limit.map(|limit| limit.saturating_mul(PATIENCE));
+        let patience = self
+            .api
+            .limit
+            .map(|limit| limit.saturating_mul(CONFLICT_TIMEOUT));
         Task {
             node: node.to_owned(),
             verb: plan.verb,

@@ -4,7 +4,7 @@
 //! A [`Keeper`] is small state that inputs move on; [`Keeper::due`] says what to do next. Its driver has
 //! one request under way at a time and does what it says, no later.
 
-use super::belief::{BootInstant, believed, left_of};
+use super::deadline::{BootInstant, believed, left_of};
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
 use super::outcome::{Outcome, judge};

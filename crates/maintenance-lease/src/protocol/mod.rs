@@ -4,8 +4,7 @@
 //! strings are interned ids ([`names::Names`]) and times are integers, so that the very code that
 //! ships can be explored exhaustively.
 
-pub mod belief;
-pub mod breaks;
+pub mod deadline;
 pub mod elect;
 pub mod identity;
 pub mod keep;
@@ -16,6 +15,7 @@ pub mod outcome;
 #[doc(hidden)]
 pub mod relabel;
 pub mod state;
+pub mod take_over;
 pub mod terms;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -24,9 +24,8 @@ pub mod transition;
 pub mod wait;
 pub mod write_loop;
 
-pub(crate) use belief::leaves_enough;
-pub use belief::{BootInstant, deadline};
-pub use breaks::breaks;
+pub(crate) use deadline::leaves_enough;
+pub use deadline::{BootInstant, deadline};
 pub use elect::Candidacy;
 pub use keep::{Clocks, Due, Keeper, Loss, Sent};
 pub use lease::{Acquisition, Holder, Lease, Version};
@@ -34,6 +33,7 @@ pub use lock_id::{InvalidLockId, LockId};
 pub use names::{Id, Names};
 pub use outcome::{Outcome, judge};
 pub use state::{Flags, LONGEST, SKEW_BUDGET, State, flags, next_change, state, takeover};
+pub use take_over::breaks;
 pub use terms::Terms;
 pub use time::{Instant, Now, Span};
 pub use transition::{Caller, Decision, Refusal, Verb, Write, decide};

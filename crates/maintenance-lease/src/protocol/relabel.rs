@@ -4,7 +4,7 @@
 //! through order. A state in which all of them are renamed alike behaves alike, so that whoever
 //! explores every state need visit only one of each kind.
 
-use super::belief::BootInstant;
+use super::deadline::BootInstant;
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
 use super::time::Span;

@@ -3,7 +3,7 @@
 //! It polls nothing: a change that it sees, or the passing of time, makes it try once, on the
 //! version that it saw. Losers of a race wait for the next change.
 
-use super::belief::BootInstant;
+use super::deadline::BootInstant;
 use super::keep::Clocks;
 use super::lease::{Holder, Lease, Version};
 use super::relabel::Relabel;

@@ -7,7 +7,7 @@
 
 use std::mem::discriminant;
 
-use super::belief::{BootInstant, believed, leaves_enough, left_of};
+use super::deadline::{BootInstant, believed, leaves_enough, left_of};
 use super::elect::Candidacy;
 use super::keep::Clocks;
 use super::lease::{Acquisition, Lease, Version};
@@ -78,7 +78,7 @@ pub struct WriteLoop {
     /// What was asked for landed, too long ago: it is being renewed.
     landed: Option<Write>,
     /// The nonce of an acquisition that landed and that nobody was told of yet.
-    untold: Option<Id>,
+    unreported: Option<Id>,
     /// A pause was suspected: nothing counts before a read that is sent from now on.
     must_check: bool,
     /// The Lease was read once more only to know the server's time better.
@@ -117,7 +117,7 @@ impl WriteLoop {
             begun: false,
             sent: None,
             landed: None,
-            untold: None,
+            unreported: None,
             must_check: false,
             looked: false,
             went_back: false,
@@ -133,13 +133,13 @@ impl WriteLoop {
     /// Whether a write may have been carried out, or may be yet.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
-        self.untold.is_some() || self.sent.is_some_and(|copies| copies.unknown)
+        self.unreported.is_some() || self.sent.is_some_and(|copies| copies.unknown)
     }
 
     /// Whether a lock may stand, or come to stand, that nobody was told of.
     #[must_use]
-    pub const fn is_untold(&self) -> bool {
-        self.untold.is_some()
+    pub const fn is_unreported(&self) -> bool {
+        self.unreported.is_some()
     }
 
     /// Whether what was asked for landed already and is being renewed, since it took too long.
@@ -195,7 +195,7 @@ impl WriteLoop {
             }
         }
         let ended = seen.and_then(|lease| lease.ended);
-        if self.untold.is_some() && self.untold == ended {
+        if self.unreported.is_some() && self.unreported == ended {
             return Step::Ended;
         }
         if !self.begun && self.meant.is_none() && pins_first_read(self.verb) {
@@ -257,7 +257,7 @@ impl WriteLoop {
                 judge(&attempt.write, attempt.on.as_ref(), Some(&after)) == Outcome::Landed;
             if let Some(copies) = self.sent.as_mut().filter(|_| landed) {
                 copies.landed_on = Some(lease.uid);
-                self.untold = nonce_of(&attempt.write).or(self.untold);
+                self.unreported = nonce_of(&attempt.write).or(self.unreported);
             }
             return Step::Read;
         }
@@ -323,8 +323,8 @@ impl WriteLoop {
         if let Some(meant) = &mut self.meant {
             labels.acquisition(meant);
         }
-        if let Some(untold) = &mut self.untold {
-            labels.id(untold);
+        if let Some(unreported) = &mut self.unreported {
+            labels.id(unreported);
         }
         if let Some(write) = &mut self.landed {
             labels.write(write);
@@ -410,7 +410,7 @@ impl WriteLoop {
             return Step::Done(Finished::Landed { write, deadline });
         }
         // Too little is left of it: what has ended is acquired anew, what has not is renewed.
-        self.untold = nonce_of(&write).or(self.untold);
+        self.unreported = nonce_of(&write).or(self.unreported);
         let is_over = matches!(state(Some(lease), clocks.server), State::Expired { .. });
         if let Verb::Acquire { free_only, .. } = &mut self.verb {
             // What stands there is its own, and nobody else left it behind.
@@ -420,7 +420,7 @@ impl WriteLoop {
             self.landed = Some(write);
             self.meant = lease.acquisition();
             self.verb = Verb::Renew {
-                duration: asked(&write),
+                duration: requested_duration(&write),
             };
         }
         self.read(Some(lease), nonce, clocks)
@@ -478,7 +478,7 @@ fn nonce_of(write: &Write) -> Option<Id> {
     }
 }
 
-fn asked(write: &Write) -> Option<u32> {
+fn requested_duration(write: &Write) -> Option<u32> {
     match *write {
         Write::Acquire { duration, .. } | Write::Renew { duration, .. } => Some(duration),
         Write::Release { .. } => None,
@@ -486,7 +486,7 @@ fn asked(write: &Write) -> Option<u32> {
 }
 
 fn length(write: &Write) -> Span {
-    asked(write).map_or(Span::ZERO, Span::seconds)
+    requested_duration(write).map_or(Span::ZERO, Span::seconds)
 }
 
 /// A version after that of `lease`.

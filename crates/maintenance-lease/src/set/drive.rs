@@ -6,11 +6,11 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
 
+use super::held_locks::{HeldLocks, has_little_time, verify_lock};
 use super::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
 use super::order::{Action, Event, Manner, Obstacle, Order};
-use super::parallel::{Interrupt, LAST_CHANCE, side_by_side};
-use super::taken::{Taken, has_little_time, make_sure};
-use super::wait::PATIENCE;
+use super::parallel::{GRACE_AFTER_INTERRUPT, Interrupt, run_parallel};
+use super::wait::CONFLICT_TIMEOUT;
 use crate::bugs::{self, Bug};
 use crate::cluster::change::DryRun;
 use crate::cluster::reads::Sight;
@@ -27,7 +27,7 @@ pub(super) struct Driver<'a, I, P> {
     pub(super) options: &'a SetOptions,
     pub(super) manner: Manner,
     pub(super) targets: Vec<Target>,
-    pub(super) taken: Taken,
+    pub(super) taken: HeldLocks,
     pub(super) failed: Failed,
     pub(super) interrupt: Interrupt<'a, I>,
     pub(super) progress: P,
@@ -64,7 +64,7 @@ where
             options,
             manner,
             targets,
-            taken: Taken {
+            taken: HeldLocks {
                 locks: locks.clone(),
                 places: BTreeMap::new(),
             },
@@ -144,7 +144,7 @@ where
         } = self;
         let (locks, options, all) = (*locks, *options, targets.len());
         let mut cut = Vec::new();
-        side_by_side(
+        run_parallel(
             from..to,
             options.parallel,
             false,
@@ -180,9 +180,9 @@ where
         let may_pass = |error: &SetError| matches!(error, SetError::Lock(Error::Refused(refused)) if may_pass(refused, now));
         match self.failed.keys().next() {
             Some(&at) if !is_partial && self.failed.values().all(may_pass) => {
-                Event::Lacks(at, Obstacle::Passing)
+                Event::Refused(at, Obstacle::Conflict)
             }
-            Some(&at) if !is_partial => Event::Lacks(at, Obstacle::Final),
+            Some(&at) if !is_partial => Event::Refused(at, Obstacle::Permanent),
             _ => Event::Acquired,
         }
     }
@@ -213,7 +213,7 @@ where
         } = self;
         let (given, all) = (&given, targets.len());
         let mut is_complete = true;
-        side_by_side(
+        run_parallel(
             given.keys().copied(),
             self.options.parallel,
             true,
@@ -262,7 +262,7 @@ where
     }
 
     /// Releases what was acquired at these places without an answer, as far as that is done within
-    /// [`LAST_CHANCE`]. Returns where nothing can take effect any more.
+    /// [`GRACE_AFTER_INTERRUPT`]. Returns where nothing can take effect any more.
     pub(super) async fn withdrawn(&self, places: Vec<usize>) -> Vec<usize> {
         let locks = self.locks;
         let withdrawing = stream::iter(places).map(|at| {
@@ -271,7 +271,7 @@ where
         });
         let settled = withdrawing
             .buffer_unordered(self.options.parallel)
-            .take_until(locks.api.env.sleep(LAST_CHANCE));
+            .take_until(locks.api.env.sleep(GRACE_AFTER_INTERRUPT));
         let settled: Vec<Option<usize>> = settled.collect().await;
         let settled = settled.into_iter().flatten();
         settled.filter(|&at| !self.may_land(at)).collect()
@@ -330,12 +330,12 @@ where
         let locks = self.locks;
         let (taken, failed) = (&mut self.taken, &mut self.failed);
         let mut cut = Vec::new();
-        side_by_side(
+        run_parallel(
             due.keys().copied(),
             self.options.parallel,
             false,
             &mut self.interrupt,
-            |at| make_sure(locks, &due[&at]),
+            |at| verify_lock(locks, &due[&at]),
             |at, result| {
                 match result {
                     Some(Ok(change)) => taken.insert(at, change),
@@ -379,5 +379,5 @@ fn refused(failed: &Failed) -> usize {
 fn may_pass(refused: &Refused, now: Instant) -> bool {
     let acquired = refused.lease.as_ref().and_then(|lease| lease.acquired);
     matches!(refused.refusal, Refusal::Held | Refusal::HeldByCaller)
-        && acquired.is_some_and(|acquired| acquired + PATIENCE.into() + SKEW_BUDGET >= now)
+        && acquired.is_some_and(|acquired| acquired + CONFLICT_TIMEOUT.into() + SKEW_BUDGET >= now)
 }

@@ -4,10 +4,10 @@
 
 mod drive;
 mod held;
+mod held_locks;
 mod options;
 mod order;
 mod parallel;
-mod taken;
 mod wait;
 
 use std::pin::pin;

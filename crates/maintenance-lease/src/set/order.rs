@@ -23,11 +23,11 @@ pub(crate) enum Manner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Obstacle {
     /// Another caller acquired it a moment ago and may release it soon.
-    Passing,
+    Conflict,
     /// The wait is too long to hold other locks meanwhile.
-    Lasting,
+    LongHold,
     /// Retrying does not help.
-    Final,
+    Permanent,
 }
 
 /// The result of an action.
@@ -37,7 +37,7 @@ pub(crate) enum Event {
     /// All that were tried were acquired. If partial: those that could be.
     Acquired,
     /// The first place that was refused. Some places after it may have been acquired.
-    Lacks(usize, Obstacle),
+    Refused(usize, Obstacle),
     /// The release is done.
     Released,
     /// The watched lock is free.
@@ -114,7 +114,7 @@ impl Order {
                 };
                 self.go_on()
             }
-            Event::Lacks(at, Obstacle::Passing) if at > 0 => {
+            Event::Refused(at, Obstacle::Conflict) if at > 0 => {
                 self.held = at;
                 self.next = Action::Await(at);
                 if bugs::active(Bug::SetOrderNotKept) {
@@ -122,10 +122,12 @@ impl Order {
                 }
                 Action::Release(at)
             }
-            Event::Lacks(at, Obstacle::Lasting) => self.release_all(Action::Watch(at)),
-            Event::Lacks(_, Obstacle::Final) if bugs::active(Bug::PartialSetKept) => Action::Failed,
+            Event::Refused(at, Obstacle::LongHold) => self.release_all(Action::Watch(at)),
+            Event::Refused(_, Obstacle::Permanent) if bugs::active(Bug::PartialSetKept) => {
+                Action::Failed
+            }
             // A caller that holds nothing blocks nobody, so no other caller will give up for it.
-            Event::Lacks(_, Obstacle::Passing | Obstacle::Final) | Event::Stopped => {
+            Event::Refused(_, Obstacle::Conflict | Obstacle::Permanent) | Event::Stopped => {
                 self.release_all(Action::Failed)
             }
             Event::Released => self.next,
@@ -175,7 +177,7 @@ mod tests {
         let mut order = Order::new(Manner::AtOnce, 500);
         order.step(Event::Begun);
         order.step(Event::Acquired);
-        let lacks = Event::Lacks(200, Obstacle::Passing);
+        let lacks = Event::Refused(200, Obstacle::Conflict);
         assert_eq!(order.step(lacks), Action::Release(200));
         assert_eq!(order.step(Event::Released), Action::Await(200));
         assert_eq!(order.step(Event::Acquired), Action::Acquire(201, 265));
@@ -186,7 +188,7 @@ mod tests {
     fn who_lacks_the_first_gives_up_at_once() {
         let mut order = Order::new(Manner::AtOnce, 2);
         order.step(Event::Begun);
-        let lacks = Event::Lacks(0, Obstacle::Passing);
+        let lacks = Event::Refused(0, Obstacle::Conflict);
         assert_eq!(order.step(lacks), Action::Release(0));
         assert_eq!(order.step(Event::Released), Action::Failed);
     }
@@ -196,7 +198,7 @@ mod tests {
         let mut order = Order::new(Manner::Waiting, 3);
         assert_eq!(order.step(Event::Begun), Action::Await(0));
         assert_eq!(order.step(Event::Acquired), Action::Await(1));
-        let lacks = Event::Lacks(1, Obstacle::Lasting);
+        let lacks = Event::Refused(1, Obstacle::LongHold);
         assert_eq!(order.step(lacks), Action::Release(0));
         assert_eq!(order.step(Event::Released), Action::Watch(1));
         assert_eq!(order.step(Event::Free), Action::Await(0));
@@ -242,7 +244,9 @@ mod tests {
             }
             if self.tried.is_empty() {
                 let lacks = self.lacks.take();
-                self.step(lacks.map_or(Event::Acquired, |at| Event::Lacks(at, Obstacle::Passing)));
+                self.step(
+                    lacks.map_or(Event::Acquired, |at| Event::Refused(at, Obstacle::Conflict)),
+                );
             }
         }
     }

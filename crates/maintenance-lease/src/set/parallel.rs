@@ -12,7 +12,7 @@ use futures::stream::FuturesUnordered;
 use crate::env::Env;
 
 /// How long to wait for an answer after an interrupt or a time limit.
-pub(super) const LAST_CHANCE: Duration = Duration::from_secs(2);
+pub(super) const GRACE_AFTER_INTERRUPT: Duration = Duration::from_secs(2);
 
 /// The caller's request to stop, which comes at most once.
 pub(super) struct Interrupt<'a, I> {
@@ -50,10 +50,10 @@ impl<'a, I: Future<Output = ()>> Interrupt<'a, I> {
 /// Runs `work` for each of `places`, up to `parallel` at a time. `report` gets each result and returns
 /// whether to start another.
 ///
-/// After an interrupt no other is started, unless `all`. If no result comes for [`LAST_CHANCE`] after an
+/// After an interrupt no other is started, unless `all`. If no result comes for [`GRACE_AFTER_INTERRUPT`] after an
 /// interrupt or the time limit,
 /// those that were started are reported as `None`; if `all`, so are the rest.
-pub(super) async fn side_by_side<T, I, F>(
+pub(super) async fn run_parallel<T, I, F>(
     places: impl IntoIterator<Item = usize>,
     parallel: usize,
     all: bool,
@@ -90,7 +90,7 @@ pub(super) async fn side_by_side<T, I, F>(
                 None => return,
             },
             () = interrupt.comes() => {}
-            () = env.sleep(LAST_CHANCE), if is_over => {
+            () = env.sleep(GRACE_AFTER_INTERRUPT), if is_over => {
                 begun.extend(places.filter(|_| all));
                 for place in begun {
                     report(place, None);

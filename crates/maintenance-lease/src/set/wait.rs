@@ -9,10 +9,10 @@ use futures::FutureExt as _;
 use futures::future::{Either, select};
 
 use super::drive::Driver;
+use super::held_locks::Lock;
 use super::options::{SetError, SetProgress};
 use super::order::{Event, Manner, Obstacle};
-use super::parallel::LAST_CHANCE;
-use super::taken::Lock;
+use super::parallel::GRACE_AFTER_INTERRUPT;
 use crate::cluster::error::ApiError;
 use crate::env::{Env, backoff};
 use crate::keeper::{Keep, Lost};
@@ -21,7 +21,7 @@ use crate::protocol::{BootInstant, Refusal};
 use crate::waiting::{Blocked, Progress};
 
 /// How long to wait for another caller that may release a lock soon.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const CONFLICT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The pause before a set is tried again, in the steps of [`backoff`]: half a second to a second.
 const JITTER: u32 = 6;
@@ -61,7 +61,7 @@ where
             false => Some(
                 *self
                     .patience_ends
-                    .get_or_insert(begun.plus(PATIENCE.into())),
+                    .get_or_insert(begun.plus(CONFLICT_TIMEOUT.into())),
             ),
         };
         let keeps_until =
@@ -124,14 +124,14 @@ where
             sleep_until(&*env, keeps_until).await;
             // Others wait for what it has only while something is in its way.
             while seen_blocked().is_none() {
-                env.sleep(LAST_CHANCE).await;
+                env.sleep(GRACE_AFTER_INTERRUPT).await;
             }
         };
         let time_limit = async {
             sleep_until(&*env, limit).await;
             // A limit of zero still tries once.
             if seen_blocked().is_none() {
-                sleep_until(&*env, Some(begun.plus(LAST_CHANCE.into()))).await;
+                sleep_until(&*env, Some(begun.plus(GRACE_AFTER_INTERRUPT.into()))).await;
             }
         };
         let stop = tokio::select! {
@@ -145,7 +145,7 @@ where
         let late = match &stop {
             // A write that is under way gets a moment to finish.
             stop if !matches!(stop, Stop::Over(_)) && locks.has_open_write(&node) => {
-                match select(work, env.sleep(LAST_CHANCE)).await {
+                match select(work, env.sleep(GRACE_AFTER_INTERRUPT)).await {
                     Either::Left((Ok(change), _)) => change,
                     _ => None,
                 }
@@ -191,15 +191,15 @@ where
                 return Event::Stopped;
             }
             (Stop::TimedOut | Stop::Yield, None) if may_land => self.unknown(at),
-            (Stop::Yield, None) if waits => return Event::Lacks(at, Obstacle::Lasting),
+            (Stop::Yield, None) if waits => return Event::Refused(at, Obstacle::LongHold),
             (Stop::TimedOut | Stop::Yield, None) if waits => SetError::TimedOut(refused),
             (Stop::TimedOut | Stop::Yield, None) => match refused {
                 Some(refused) => Error::Refused(refused).into(),
-                None => Error::Api(ApiError::TimedOut(PATIENCE)).into(),
+                None => Error::Api(ApiError::TimedOut(CONFLICT_TIMEOUT)).into(),
             },
         };
         self.failed.insert(at, error);
-        Event::Lacks(at, Obstacle::Final)
+        Event::Refused(at, Obstacle::Permanent)
     }
 
     /// Records an acquired lock, and renews it while others are waited for.
@@ -236,7 +236,7 @@ where
                 Err(error) => {
                     self.taken.insert(at, change);
                     self.failed.insert(at, error.into());
-                    return Event::Lacks(at, Obstacle::Final);
+                    return Event::Refused(at, Obstacle::Permanent);
                 }
             }
         }

@@ -32,7 +32,7 @@ async fn holders(follower: &mut Follower) -> Vec<String> {
 
 async fn blind(follower: &mut Follower) -> String {
     match follower.next().await {
-        Ok(Followed::Blind(error)) => error.to_string(),
+        Ok(Followed::Unwatched(error)) => error.to_string(),
         other => panic!("it can watch: {other:?}"),
     }
 }
@@ -117,7 +117,7 @@ fn who_may_not_watch_is_told_so_once_and_reads_until_the_right_is_granted() {
             assert_eq!(holders(&mut follower).await, [format!("{node}: nobody")]);
             assert!(cluster.now() < noon_and(15));
             let sighted = follower.next().await.unwrap();
-            assert!(matches!(sighted, Followed::Sighted), "{sighted:?}");
+            assert!(matches!(sighted, Followed::Watched), "{sighted:?}");
             assert!(cluster.now() >= granted);
             let requests = wire.requests().len();
             assert!(requests <= 2 * 13, "{requests} in 100 s");
@@ -207,7 +207,7 @@ fn a_server_that_was_away_is_told_once_and_nothing_is_missed() {
         blind(&mut follower).await;
         assert_eq!(holders(&mut follower).await, [format!("{node}: bob")]);
         let sighted = follower.next().await.unwrap();
-        assert!(matches!(sighted, Followed::Sighted), "{sighted:?}");
+        assert!(matches!(sighted, Followed::Watched), "{sighted:?}");
         assert!(cluster.now() >= back);
         assert!(wire.requests().len() < 2 * 300);
     });

@@ -103,7 +103,7 @@ async fn reads(alice: &Maintenance, node: &str) -> Vec<(&'static str, Result<(),
         (
             "follow_all",
             match watch.next().await {
-                Ok(Followed::Blind(error)) => Err(error),
+                Ok(Followed::Unwatched(error)) => Err(error),
                 followed => followed.map(drop),
             },
         ),
@@ -182,7 +182,7 @@ async fn a_watch_lists_again_after_a_list_that_was_cut_short(cluster: Cluster) {
     let alice = cluster.holder_on(&wire, "alice");
     let mut leases = alice.follow_all();
     let blind = leases.next().await.unwrap();
-    assert!(matches!(blind, Followed::Blind(_)), "{blind:?}");
+    assert!(matches!(blind, Followed::Unwatched(_)), "{blind:?}");
     loop {
         match leases.next().await.unwrap() {
             Followed::Changed(leases) if leases.contains_key(&node) => break,

@@ -92,13 +92,13 @@ async fn a_watch_that_meets_a_page_says_so_and_goes_on_later(cluster: Cluster) {
     let alice = cluster.holder_on(&wire, "alice");
     let mut follower = alice.follow([&node]);
     assert!(changed(&mut follower).await[&node].is_some());
-    let Followed::Blind(error) = follower.next().await.unwrap() else {
+    let Followed::Unwatched(error) = follower.next().await.unwrap() else {
         panic!("it meets a page");
     };
     let path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
     assert_eq!(asked(error), format!("GET {path}"));
     cluster.touch_lease(&node).await;
     let sighted = follower.next().await.unwrap();
-    assert!(matches!(sighted, Followed::Sighted), "{sighted:?}");
+    assert!(matches!(sighted, Followed::Watched), "{sighted:?}");
     assert!(changed(&mut follower).await[&node].is_some());
 }

@@ -43,7 +43,7 @@ on_both_servers! {
 #[derive(Debug)]
 enum Told {
     Blocked(Box<Blocked>),
-    Blind(String),
+    Unwatched(String),
 }
 
 /// A waiter at work.
@@ -83,7 +83,7 @@ impl Waiting {
     async fn blocked(&mut self) -> Blocked {
         match self.next().await {
             Told::Blocked(blocked) => *blocked,
-            Told::Blind(why) => panic!("it can't watch: {why}"),
+            Told::Unwatched(why) => panic!("it can't watch: {why}"),
         }
     }
 
@@ -101,9 +101,9 @@ impl Waiting {
 fn tell(told: &tokio::sync::mpsc::UnboundedSender<Told>, progress: Progress<'_>) {
     let progress = match progress {
         Progress::Blocked(blocked) => Told::Blocked(Box::new(blocked.clone())),
-        Progress::Blind(why) => Told::Blind(why.to_string()),
+        Progress::Unwatched(why) => Told::Unwatched(why.to_string()),
         // Whether the watch goes on before the Lease is taken is a matter of chance.
-        Progress::Sighted => return,
+        Progress::Watched => return,
         other => panic!("{other:?}"),
     };
     // A test that is over listens no more.

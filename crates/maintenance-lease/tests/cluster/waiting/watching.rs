@@ -109,7 +109,7 @@ async fn without_a_watch(node: &str, alice: &Maintenance, bob: &Maintenance) {
     let mut waiting = Waiting::to_acquire(alice, node, Acquire::new());
     waiting.blocked().await;
     match waiting.next().await {
-        Told::Blind(why) => assert!(why.contains("Forbidden"), "{why}"),
+        Told::Unwatched(why) => assert!(why.contains("Forbidden"), "{why}"),
         told => panic!("{told:?}"),
     }
     release(bob, node).await;
@@ -163,7 +163,7 @@ fn while_the_server_is_away_it_tries_again_and_says_so_once() {
         let alice = cluster.holder_on(&wire, "alice");
         let mut waiting = Waiting::to_acquire(&alice, &node, Acquire::new());
         waiting.blocked().await;
-        assert!(matches!(waiting.next().await, Told::Blind(_)));
+        assert!(matches!(waiting.next().await, Told::Unwatched(_)));
         release(&bob, &node).await;
         let change = waiting.task.await.unwrap().unwrap();
         assert!(waiting.told.recv().await.is_none(), "told once");

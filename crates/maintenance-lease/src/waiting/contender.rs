@@ -103,8 +103,8 @@ impl<'a> Contest<'a> {
                         progress(Progress::Blocked(&blocked));
                     }
                     match self.wait(until, clocks).await? {
-                        Some(Followed::Blind(cause)) => progress(Progress::Blind(&cause)),
-                        Some(Followed::Sighted) => progress(Progress::Sighted),
+                        Some(Followed::Unwatched(cause)) => progress(Progress::Unwatched(&cause)),
+                        Some(Followed::Watched) => progress(Progress::Watched),
                         Some(Followed::Changed(_)) | None => {}
                     }
                 }

@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, select, select_all};
 use futures::stream::{self, StreamExt as _};
 
-use super::parallel::LAST_CHANCE;
+use super::parallel::GRACE_AFTER_INTERRUPT;
 use crate::cluster::reads::Seen;
 use crate::keeper::{HeldLease, Lost};
 use crate::lease::NodeLease;
@@ -22,7 +22,7 @@ use crate::protocol::{BootInstant, Refusal, State, leaves_enough};
 const PARALLEL: usize = 32;
 
 /// The locks that are held, by place. Those that were acquired are released when this is dropped.
-pub(super) struct Taken {
+pub(super) struct HeldLocks {
     pub(super) locks: Maintenance,
     pub(super) places: BTreeMap<usize, Lock>,
 }
@@ -51,7 +51,7 @@ impl Lock {
     }
 }
 
-impl Taken {
+impl HeldLocks {
     pub(super) fn insert(&mut self, at: usize, change: Change) {
         self.places.insert(at, Lock { change, kept: None });
     }
@@ -82,7 +82,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for HeldLocks {
     fn drop(&mut self) {
         let locks = std::mem::take(&mut self.places).into_values();
         let changes: Vec<Change> = locks.map(Lock::into_change).collect();
@@ -96,13 +96,13 @@ impl Drop for Taken {
                 // If it fails, nobody is left to tell: the lease runs out.
                 let _ = locks.release_acquired(change).await;
             });
-            select(pin!(releases), machine.sleep(LAST_CHANCE)).await;
+            select(pin!(releases), machine.sleep(GRACE_AFTER_INTERRUPT)).await;
         }));
     }
 }
 
 /// Checks that `change` still stands: renews a lease, reads a hold.
-pub(super) async fn make_sure(locks: &Maintenance, change: &Change) -> Result<Change, Error> {
+pub(super) async fn verify_lock(locks: &Maintenance, change: &Change) -> Result<Change, Error> {
     let node = &change.node;
     if change.lease.as_ref().is_some_and(|lease| lease.admin) {
         let doubts = locks.server_time().doubts();

@@ -17,7 +17,7 @@ use crate::bugs::{self, Bug};
 const SHOWN: usize = 60;
 
 /// Where an answer comes from: what it is to, and what it says that it is.
-pub(crate) struct Origin<'c> {
+pub(crate) struct ResponseCheck<'c> {
     call: &'c Call,
     code: StatusCode,
     content_type: Option<HeaderValue>,
@@ -114,7 +114,7 @@ impl<'c> Target<'c> {
     }
 }
 
-impl<'c> Origin<'c> {
+impl<'c> ResponseCheck<'c> {
     pub(crate) fn of(call: &'c Call, answer: &Response<Body>) -> Self {
         let header = |name| answer.headers().get(name);
         Self {
@@ -263,7 +263,11 @@ pub(crate) fn one_line(body: &[u8], most: usize) -> String {
 mod tests {
     use super::*;
 
-    fn origin<'c>(call: &'c Call, code: u16, content_type: Option<&'static str>) -> Origin<'c> {
+    fn origin<'c>(
+        call: &'c Call,
+        code: u16,
+        content_type: Option<&'static str>,
+    ) -> ResponseCheck<'c> {
         let mut answer = Response::new(Body::empty());
         *answer.status_mut() = StatusCode::from_u16(code).expect("a code");
         if let Some(content_type) = content_type {
@@ -272,7 +276,7 @@ mod tests {
                 .headers_mut()
                 .insert(header::CONTENT_TYPE, content_type);
         }
-        Origin::of(call, &answer)
+        ResponseCheck::of(call, &answer)
     }
 
     /// What is said of an answer to the reading of a list.
