@@ -52,7 +52,7 @@ pub(crate) const MODULES: [Module; 3] = [
 impl Module {
     fn directory(&self) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../crates/control-plane")
+            .join("../testing/control-plane")
             .join(self.name)
     }
 
