@@ -32,7 +32,7 @@ impl Acquisitions {
             return Ok(None);
         };
         if value.is_empty() {
-            return Err(unusable(format!("{VARIABLE} is set and empty")));
+            return Err(unusable(format!("{VARIABLE} is set, but empty")));
         }
         let parsed = value.to_str().and_then(|value| match value.parse() {
             Ok(token) => Some(match environment.get(NODE) {
@@ -43,9 +43,7 @@ impl Acquisitions {
         });
         match parsed {
             Some(acquisitions) => Ok(Some(acquisitions)),
-            None => Err(unusable(format!(
-                "{VARIABLE} has no token of an acquisition"
-            ))),
+            None => Err(unusable(format!("{VARIABLE} is not the token of a lock"))),
         }
     }
 
@@ -76,12 +74,12 @@ impl Acquisitions {
 /// Says that `source` can't be demanded of several nodes.
 pub(crate) fn not_of_one(source: &str) -> Failure {
     Failure::usage(
-        format!("{source} names one acquisition of one node"),
+        format!("{source} is for one node only"),
         match source {
-            VARIABLE => format!(
-                "name that node and no other, or put `env -u {VARIABLE}` before the command"
-            ),
-            _ => format!("give that node and no other, or do without {source}"),
+            VARIABLE => {
+                format!("name that node only, or put `env -u {VARIABLE}` before the command")
+            }
+            _ => format!("name that node only, or remove {source}"),
         },
     )
 }
@@ -98,7 +96,7 @@ fn pairs(value: &str) -> Option<BTreeMap<String, Token>> {
 fn unusable(message: String) -> Failure {
     Failure::usage(
         message,
-        format!("unset {VARIABLE}, or take the second word of acquire -o token"),
+        format!("unset {VARIABLE}, or set it to the second word that `acquire -o token` prints"),
     )
 }
 
@@ -129,7 +127,7 @@ mod tests {
         assert_eq!(demanded(&[(VARIABLE, ONE)], &["a"]), Ok(Some(ONE.into())));
         assert_eq!(
             demanded(&[(VARIABLE, ONE)], &["a", "b"]),
-            Err("MAINT_TOKEN names one acquisition of one node".into())
+            Err("MAINT_TOKEN is for one node only".into())
         );
     }
 
@@ -150,10 +148,10 @@ mod tests {
     fn what_is_no_token_is_not_passed_over() {
         assert_eq!(acquisitions(&[]), Ok(None));
         for (value, why) in [
-            ("", "MAINT_TOKEN is set and empty"),
-            ("secret", "MAINT_TOKEN has no token of an acquisition"),
-            ("a=secret", "MAINT_TOKEN has no token of an acquisition"),
-            (" ", "MAINT_TOKEN has no token of an acquisition"),
+            ("", "MAINT_TOKEN is set, but empty"),
+            ("secret", "MAINT_TOKEN is not the token of a lock"),
+            ("a=secret", "MAINT_TOKEN is not the token of a lock"),
+            (" ", "MAINT_TOKEN is not the token of a lock"),
         ] {
             assert_eq!(
                 acquisitions(&[(VARIABLE, value)]),

@@ -39,8 +39,8 @@ impl ChangingArgs {
     ) -> Result<Selection, Failure> {
         if self.write.dry_run != DryRunMode::None && self.output.format() == Format::Token {
             return Err(Failure::usage(
-                "a dry run acquires nothing, so that there is no token for -o token",
-                "do without one of them",
+                "-o token cannot be combined with --dry-run: nothing is locked",
+                "use only one of them",
             ));
         }
         self.nodes.selection(mine, terminal.stdin())

@@ -44,8 +44,8 @@ impl OutputArgs {
     pub(crate) fn without_tokens(self) -> Result<(), Failure> {
         match self.format() {
             Format::Token => Err(Failure::usage(
-                "nothing is held afterwards, so that there is no token for -o token",
-                "-o name prints the nodes; status -o token prints the tokens of what is held",
+                "-o token is not available: no lock is left afterwards",
+                "use -o name to print the nodes",
             )),
             _ => Ok(()),
         }

@@ -56,12 +56,12 @@ impl TokenArgs {
     pub(crate) fn conflict(&self, other: &str) -> Failure {
         match self.acquisition {
             Some(_) => Failure::usage(
-                format!("{other}, and a token names your own"),
-                "do without one of them",
+                format!("{other}, but --token is for your own"),
+                "use only one of them",
             ),
             None => Failure::usage(
-                format!("{other}, and {VARIABLE} names your own"),
-                format!("do without one of them: put `env -u {VARIABLE}` before the command"),
+                format!("{other}, but {VARIABLE} is for your own"),
+                format!("put `env -u {VARIABLE}` before the command"),
             ),
         }
     }
@@ -81,22 +81,22 @@ impl TokenArgs {
         };
         let Some(named) = named else {
             return Err(Failure::usage(
-                "no acquisition is given",
-                "take the second word of acquire -o token for --token; `with` sets MAINT_TOKEN",
+                "missing --token",
+                "use the second word that `acquire -o token` prints; `with` sets MAINT_TOKEN",
             ));
         };
         match (node, named) {
             (Some(node), named) => match named.of_node(&node) {
                 Some(token) => Ok(BTreeMap::from([(node, token.clone())])),
                 None => Err(Failure::usage(
-                    format!("{VARIABLE} has no acquisition of node/{node}"),
-                    "it is of the nodes that `with` has locked",
+                    format!("{VARIABLE} has no token for node/{node}"),
+                    "name a node that `with` has locked",
                 )),
             },
             (None, Acquisitions::Of(tokens)) => Ok(tokens),
             (None, Acquisitions::OfAny(_)) => Err(Failure::usage(
-                "no node is given",
-                "name the node whose acquisition it is",
+                "no node given",
+                "name the node that the token is for",
             )),
         }
     }
@@ -108,25 +108,24 @@ impl TokenArgs {
         for (word, is_behind) in typed {
             match Form::of(word) {
                 Form::Mistyped => {
-                    return Err("it looks like the token of an acquisition and is none: \
-                                give the second word of acquire -o token");
+                    return Err("it looks like the token of a lock, but is incomplete: \
+                                use the second word that `acquire -o token` prints");
                 }
                 Form::Bearer if demanding && *is_behind => {
                     return Err(
-                        "it is not the token of an acquisition\nhint: that is the second \
-                                word of acquire -o token; a bearer token goes before the verb",
+                        "it is not the token of a lock\nhint: use the second word that \
+                                `acquire -o token` prints; put a bearer token before the verb",
                     );
                 }
                 Form::Empty if demanding => {
-                    return Err("it is empty: without a token this would be for whichever \
-                                acquisition stands there");
+                    return Err("it is empty, which would allow any lock of yours");
                 }
                 Form::Acquisition(_) if !demanding => {
-                    return Err("it is the token of an acquisition, which only renew, \
-                                release and verify take");
+                    return Err("it is the token of a lock, which only renew, release and \
+                                verify accept");
                 }
                 Form::Acquisition(_) if args.acquisition.is_some() => {
-                    return Err("several acquisitions are given, and each is of one node");
+                    return Err("more than one token of a lock given");
                 }
                 Form::Acquisition(token) => args.acquisition = Some(token),
                 Form::Bearer | Form::Empty => args.bearer = Some(word.clone()),
@@ -274,7 +273,7 @@ mod tests {
         for verb in DEMANDING {
             for word in ["garbage", "worker-1", "0f8fad5b", "7.k3v9"] {
                 let error = read(&[verb, "n", "--token", word]).expect_err(word);
-                assert!(error.contains("not the token of an acquisition"), "{error}");
+                assert!(error.contains("not the token of a lock"), "{error}");
                 assert!(!error.contains(word), "it may be a secret: {error}");
             }
             let error = read(&["--token", ACQUISITION, verb, "n", "--token", "secret"]);
@@ -350,7 +349,7 @@ mod tests {
             ),
             (
                 &["release", "n", "--token", ACQUISITION, "--token", OTHER],
-                "several",
+                "more than one token",
             ),
         ] {
             let error = read(line).expect_err("refused");
@@ -382,7 +381,7 @@ mod tests {
         assert_eq!(demanded(Some(OTHER), ACQUISITION, &one), token(OTHER));
         assert_eq!(
             demanded(None, "", &one),
-            Err("MAINT_TOKEN is set and empty".into())
+            Err("MAINT_TOKEN is set, but empty".into())
         );
         let unset = Environment::of_variables::<&str, &str>([]);
         assert_eq!(
@@ -393,15 +392,15 @@ mod tests {
         );
         assert_eq!(
             demanded(None, "secret", &one),
-            Err("MAINT_TOKEN has no token of an acquisition".into())
+            Err("MAINT_TOKEN is not the token of a lock".into())
         );
         assert_eq!(
             demanded(None, ACQUISITION, &two),
-            Err("MAINT_TOKEN names one acquisition of one node".into())
+            Err("MAINT_TOKEN is for one node only".into())
         );
         assert_eq!(
             demanded(Some(OTHER), "", &Selection::Mine),
-            Err("--token names one acquisition of one node".into())
+            Err("--token is for one node only".into())
         );
     }
 }

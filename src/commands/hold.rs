@@ -6,7 +6,7 @@ use maintenance_lease::{Hold, SetOptions};
 use super::confirm::Confirmed;
 use super::taking::Taking;
 use super::targets::Target;
-use super::work::{Report, Work};
+use super::work::{Got, Report, Work};
 use crate::cli::changing::ChangingArgs;
 use crate::cli::patience::PatienceArgs;
 use crate::cli::program::Program;
@@ -60,7 +60,7 @@ pub(crate) struct HoldArgs {
 
 fn given_reason(typed: &str) -> Result<String, String> {
     if typed.trim().is_empty() {
-        return Err("a hold needs a reason: it may stand for long".to_owned());
+        return Err("a hold needs a reason, because it may last long".to_owned());
     }
     reason(typed)
 }
@@ -102,10 +102,10 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
 }
 
 /// What ends it, to be copied.
-fn then(program: &Program, nodes: &str, count: usize) -> String {
-    let (does, ends) = match count {
-        1 => ("a hold does not end by itself", "ends it"),
-        _ => ("holds do not end by themselves", "ends them"),
+fn then(program: &Program, nodes: &str, got: &Got) -> String {
+    let (does, them) = match got.count {
+        1 => ("A hold does not expire", "it"),
+        _ => ("Holds do not expire", "them"),
     };
-    format!("{does}: {program} unhold {nodes} {ends}")
+    format!("{does}. To end {them}: {program} unhold {nodes}")
 }

@@ -1,4 +1,4 @@
-//! `wait`: until nodes are free, held, expired or on hold.
+//! `wait`: until nodes are free, locked, expired or on hold.
 
 mod until;
 
@@ -21,7 +21,7 @@ use crate::report::print;
 use crate::report::verb::Verb;
 use crate::session::Start;
 
-/// Wait until nodes are free, held, expired or on hold
+/// Wait until nodes are free, locked, expired or on hold
 ///
 /// Each node is told as it gets there; exit code 4 where one does not in time. A node is free where
 /// acquire would succeed, so also where its lease expired.
@@ -31,7 +31,7 @@ use crate::session::Start;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint wait worker-1
-  kubectl maint wait worker-1 --for=held --timeout=5m
+  kubectl maint wait worker-1 --for=locked --timeout=5m
   kubectl maint wait -l pool=gpu --for=free --timeout=-1s
   kubectl maint acquire worker-1 --wait    # where you mean to act")]
 pub(crate) struct WaitArgs {
@@ -61,12 +61,14 @@ pub(crate) struct WaitArgs {
 pub(crate) enum Condition {
     /// acquire would succeed
     Free,
-    /// somebody has a lease on it
-    Held,
-    /// somebody had one, and did not give it back
+    /// somebody has locked it
+    #[value(alias = "held")]
+    Locked,
+    /// a lock on it has expired
     Expired,
-    /// an administrator holds it
-    Hold,
+    /// somebody has it on hold
+    #[value(alias = "hold")]
+    OnHold,
 }
 
 impl Condition {
@@ -74,9 +76,9 @@ impl Condition {
     fn state(self) -> &'static str {
         match self {
             Self::Free => "free",
-            Self::Held => "held",
+            Self::Locked => "locked",
             Self::Expired => "expired",
-            Self::Hold => "on hold",
+            Self::OnHold => "on hold",
         }
     }
 
@@ -88,9 +90,9 @@ impl Condition {
             .map_or(State::Free, |lease| lease.state(now));
         match self {
             Self::Free => locks.check_acquire(seen, &Acquire::new()).is_ok(),
-            Self::Held => matches!(state, State::Held { .. }),
+            Self::Locked => matches!(state, State::Held { .. }),
             Self::Expired => matches!(state, State::Expired { .. }),
-            Self::Hold => state == State::AdminHold,
+            Self::OnHold => state == State::AdminHold,
         }
     }
 }

@@ -13,7 +13,7 @@ use super::status::last_reason;
 use super::time::rfc3339;
 
 /// The version of the shapes below. Fields are added under it; none is removed or changes meaning.
-pub(crate) const API_VERSION: &str = "kubectl-maint.dev/v1";
+pub(crate) const API_VERSION: &str = "kubectl-maint.dev/v2";
 
 /// What of a node and its lock is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,7 +23,7 @@ pub(crate) struct Item {
     kind: &'static str,
     /// The node's name.
     pub(crate) node: String,
-    /// Free, Held, Expired or Hold.
+    /// Free, Locked, Expired or OnHold.
     pub(crate) state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) holder: Option<String>,
@@ -206,9 +206,9 @@ impl List {
 pub(super) fn state_word(state: State) -> &'static str {
     match state {
         State::Free => "Free",
-        State::Held { .. } => "Held",
+        State::Held { .. } => "Locked",
         State::Expired { .. } => "Expired",
-        State::AdminHold => "Hold",
+        State::AdminHold => "OnHold",
     }
 }
 

@@ -51,7 +51,7 @@ fn one_that_is_over_does_not() {
         $ kubectl maint verify worker-1 --token [token]
         -- stderr
         error: node/worker-1 is free: your lease was released at [time]
-        hint: yours is over: stop what relied on it
+        hint: stop the work that relied on this lock
         -- exit code 3
         ");
         // The same holder, but another acquisition.
@@ -60,7 +60,7 @@ fn one_that_is_over_does_not() {
         $ kubectl maint verify worker-1 --token [token]
         -- stderr
         error: node/worker-1 changed hands: alice@bastion has another acquisition of it: "new kernel" (since [time], until [time], [length] left)
-        hint: yours is over: stop what relied on it
+        hint: stop the work that relied on this lock
         -- exit code 3
         "#);
     });
@@ -103,8 +103,8 @@ fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
         assert_snapshot!(cluster.maint(["verify", &node, "--token", &token]).run(), @r#"
         $ kubectl maint verify worker-1 --token [token]
         -- stderr
-        error: node/worker-1 has an expired lease of alice@bastion: "new kernel" (since [time], expired at [time], [length] ago)
-        hint: yours is over: stop what relied on it
+        error: lost the lock on node/worker-1: the lock of alice@bastion has expired: "new kernel" (since [time], expired at [time], [length] ago)
+        hint: stop the work that relied on this lock
         -- exit code 3
         "#);
     });
@@ -124,7 +124,7 @@ fn one_whose_lease_is_being_deleted_does_not() {
         $ kubectl maint verify worker-1 --token [token]
         -- stderr
         error: node/worker-1 has a Lease that is being deleted
-        hint: yours is over: stop what relied on it
+        hint: stop the work that relied on this lock
         -- exit code 3
         ");
         cluster.patch(&path, &keep(json!([])));
