@@ -49,8 +49,10 @@ pub(crate) struct Cli {
 /// The verbs, in the order in which a maintenance meets them.
 #[derive(Subcommand, Debug)]
 pub(crate) enum VerbArgs {
+    #[command(visible_alias = "lock")]
     Acquire(commands::acquire::AcquireArgs),
     Renew(commands::renew::RenewArgs),
+    #[command(visible_alias = "unlock")]
     Release(commands::release::ReleaseArgs),
     Hold(commands::hold::HoldArgs),
     Unhold(commands::unhold::UnholdArgs),

@@ -322,12 +322,15 @@ mod tests {
         assert!(!verbs.contains(&"reference".to_owned()), "{verbs:?}");
         assert!(!verbs.iter().any(|word| word.starts_with('-')), "{verbs:?}");
         assert_eq!(candidates(&["acq"]), ["acquire"]);
+        assert_eq!(candidates(&["loc"]), ["lock"]);
+        assert_eq!(candidates(&["unl"]), ["unlock"]);
         assert_eq!(candidates(&["nonsense"]), [""; 0]);
     }
 
     #[test]
     fn flags_are_completed_once_begun_or_where_nothing_else_can_come() {
         assert_eq!(candidates(&["acquire", "--free"]), ["--free-only"]);
+        assert_eq!(candidates(&["lock", "--free"]), ["--free-only"]);
         assert_eq!(candidates(&["acquire", "--conte"]), ["--context"]);
         assert!(candidates(&["version", ""]).contains(&"--client".to_owned()));
     }

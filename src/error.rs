@@ -131,7 +131,7 @@ pub(crate) enum Obstacle {
     Stands {
         /// How.
         how: String,
-        /// What it was waited to be, such as `held`.
+        /// What it was waited to be, such as `locked`.
         awaited: &'static str,
         /// How to find out why, where there is more to see.
         hint: Option<String>,
@@ -225,11 +225,11 @@ impl fmt::Display for Failure {
             Self::Interrupted => f.write_str("interrupted"),
             Self::InterruptedWrite { node } => write!(
                 f,
-                "interrupted: the write for node/{node} was under way and may still take effect"
+                "interrupted: the write for node/{node} was in progress and may still take effect"
             ),
             Self::NodeGone { node } => write!(
                 f,
-                "node/{node} was deleted meanwhile: its lock goes with it, and what was recorded there"
+                "node/{node} was deleted, along with its lock and records"
             ),
             Self::TimedOut { node, .. } => write!(f, "timed out waiting for node/{node}"),
             Self::TooSlow { node } => write!(
@@ -241,18 +241,18 @@ impl fmt::Display for Failure {
                 has_one: true,
             } => write!(
                 f,
-                "the lock id is not of node/{node}'s Lease, but of another node's, or of one that was \
-                 deleted"
+                "the lock id does not match the Lease of node/{node}: it is for another node or for a \
+                 deleted Lease"
             ),
             Self::OtherLease {
                 node,
                 has_one: false,
             } => write!(
                 f,
-                "node/{node} has no Lease: the lock id is of another node's, or the Lease was deleted"
+                "node/{node} has no Lease: the lock id is for another node, or the Lease was deleted"
             ),
             Self::NotGivenBack { node, cause, .. } => {
-                write!(f, "node/{node} could not be given back: {cause}")
+                write!(f, "could not release node/{node}: {cause}")
             }
             Self::Reported(_) => Ok(()),
         }

@@ -168,7 +168,7 @@ impl Terminal {
         }
         if !(Self::is_stdin_one() && Self::is_stderr_one()) {
             return Err(Failure::Unconfirmed(
-                "not confirmed: there is no terminal to ask on".to_owned(),
+                "not confirmed: there is no terminal for a prompt".to_owned(),
             ));
         }
         // What was typed before the question was seen answers something else.
@@ -191,7 +191,7 @@ impl Terminal {
                 Err(Failure::Declined)
             }
             Err(error) => Err(Failure::Unconfirmed(format!(
-                "nobody could be asked: {error}"
+                "could not ask for confirmation: {error}"
             ))),
         }
     }

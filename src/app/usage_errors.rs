@@ -13,21 +13,19 @@ use crate::text::shown;
 use crate::words::program::NAME;
 use crate::words::suggestions::wait_for;
 
-/// Verbs that people try first, what those are here, and how that is typed.
-const OTHER_VERBS: [(&str, &str, &str); 13] = [
-    ("lock", "acquire", "acquire NODE"),
-    ("take", "acquire", "acquire NODE"),
-    ("unlock", "release", "release NODE"),
-    ("break", "release --force", "release NODE --force -m WHY"),
-    ("steal", "release --force", "release NODE --force -m WHY"),
-    ("extend", "renew", "renew NODE"),
-    ("list", "status", "status"),
-    ("ls", "status", "status"),
-    ("get", "status", "status"),
-    ("show", "status", "status"),
-    ("describe", "status", "status"),
-    ("who", "status", "status"),
-    ("watch", "status -w", "status -w"),
+/// Verbs that people try first, and what to type instead.
+const OTHER_VERBS: [(&str, &str); 11] = [
+    ("take", "acquire NODE"),
+    ("break", "release NODE --force -m WHY"),
+    ("steal", "release NODE --force -m WHY"),
+    ("extend", "renew NODE"),
+    ("list", "status"),
+    ("ls", "status"),
+    ("get", "status"),
+    ("show", "status"),
+    ("describe", "status"),
+    ("who", "status"),
+    ("watch", "status -w"),
 ];
 
 /// Says in our words why `line`, one of `with`, can't be read; `None` where the parser says it well.
@@ -43,40 +41,39 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure>
     let (message, hint) = match (error.kind(), invalid) {
         (ErrorKind::UnknownArgument, [flag]) => match flag.as_str() {
             "-l" | "--selector" | "--all" | "--nodes-from" => (
-                format!("with takes NODE arguments only, not {flag}"),
-                format!("name the nodes: {usage}"),
+                format!("unknown flag {flag} for `with`, which takes node names only"),
+                format!("use `{usage}`"),
             ),
             "-o" | "--output" => (
-                format!("with has no {flag}: what it prints is its command's"),
-                "its command learns of the lock by MAINT_LOCK_ID, MAINT_NODE and others".to_owned(),
+                format!("unknown flag {flag} for `with`, which prints only what COMMAND prints"),
+                "in COMMAND, read MAINT_LOCK_ID, MAINT_NODE and the other variables".to_owned(),
             ),
             "--duration" if has_dashes => (
-                format!("with has no {flag}: the lock lasts as long as the command"),
-                "leave it away; --lease-duration is how soon others can have the node after a crash"
+                format!("unknown flag {flag} for `with`, which locks until COMMAND ends"),
+                "remove it; --lease-duration sets how soon the lock expires after a crash"
                     .to_owned(),
             ),
             "-y" | "--yes" if has_dashes => (
-                format!("with has no {flag}: it asks nothing"),
-                "leave it away".to_owned(),
+                format!("unknown flag {flag} for `with`, which has no prompts"),
+                "remove it".to_owned(),
             ),
             _ if has_dashes => return None,
             flag => (
-                format!("with has no {flag}"),
-                format!("if it is the command's, put `--` before the command: {usage}"),
+                format!("unknown flag {flag} for `with`"),
+                format!("if it belongs to COMMAND, put `--` before COMMAND: `{usage}`"),
             ),
         },
         (ErrorKind::MissingRequiredArgument, _) if is_missing("NODE") => (
             "no nodes given".to_owned(),
-            format!("name them before the `--`: {usage}"),
+            format!("name nodes before `--`: `{usage}`"),
         ),
         (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") && has_dashes => (
-            "there is no command behind the `--`".to_owned(),
-            format!("say what to run on this machine: {usage}"),
+            "missing COMMAND after `--`".to_owned(),
+            format!("use `{usage}`"),
         ),
-        (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") => (
-            "there is no `--` with a command behind it".to_owned(),
-            format!("put `--` before the command: {usage}"),
-        ),
+        (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") => {
+            ("missing `-- COMMAND`".to_owned(), format!("use `{usage}`"))
+        }
         _ => return None,
     };
     Some(Failure::usage(message, hint))
@@ -92,23 +89,23 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
         ErrorKind::InvalidSubcommand => {
             let typed = word(ContextKind::InvalidSubcommand)?;
             let mut known = OTHER_VERBS.iter();
-            let (_, verb, line) = known.find(|(other, ..)| *other == typed)?;
+            let (_, line) = known.find(|(other, _)| *other == typed)?;
             (
-                format!("there is no verb {typed}"),
-                format!("it is {verb}: {NAME} {line}"),
+                format!("unknown command {typed}"),
+                format!("use `{NAME} {line}`"),
             )
         }
         ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
-            "--wait has no value".to_owned(),
+            "--wait takes no value".to_owned(),
             match word(ContextKind::InvalidValue) {
                 Some(limit) if length(limit).is_ok() => wait_for(limit),
-                _ => "leave it away; --timeout is how long to wait at most".to_owned(),
+                _ => "remove it; set a limit with --timeout".to_owned(),
             },
         ),
         ErrorKind::UnknownArgument => {
             let (verb, flag) = (verb(line)?, word(ContextKind::InvalidArg)?);
             let hint = instead_of(&verb, flag)?;
-            (format!("{verb} has no {flag}"), hint)
+            (format!("unknown flag {flag} for `{verb}`"), hint)
         }
         _ => return None,
     };
@@ -117,21 +114,24 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
 
 /// What to do instead of giving `flag` to `verb`, which other verbs take.
 fn instead_of(verb: &str, flag: &str) -> Option<String> {
-    let by_force = format!("to break the lease of another: {NAME} release NODE --force -m WHY");
-    let take_over = format!("to take over what another has: {NAME} hold NODE --take-over -m WHY");
+    let by_force =
+        format!("to release the lock of somebody else, use `{NAME} release NODE --force -m WHY`");
+    let take_over = format!("to take over a node, use `{NAME} hold NODE --take-over -m WHY`");
     Some(match (verb, flag) {
         ("verify", "-o" | "--output") => {
-            format!("its exit code is the answer; as data: {NAME} status NODE -o json")
+            format!("check its exit code, or use `{NAME} status NODE -o json`")
         }
         ("verify", "--mine") => format!(
-            "it is about one acquisition, by --lock-id; all that you hold: {NAME} status --mine"
+            "verify checks one lock by its --lock-id; show all your locks with `{NAME} status --mine`"
         ),
         ("acquire" | "with", "--force" | "--take-over") => format!("{by_force}; {take_over}"),
         ("hold", "--force") | ("release", "--take-over") => take_over,
         ("renew", "--force") => by_force,
-        ("unhold", "--force") => "leave it away: it asks where the hold is another's".to_owned(),
+        ("unhold", "--force") => {
+            "remove it: unhold asks before it ends the hold of somebody else".to_owned()
+        }
         ("unhold", "-m" | "--message" | "--reason") => {
-            "leave it away: who ended it is noted in an Event of the node".to_owned()
+            "remove it: an Event on the node records who ended the hold".to_owned()
         }
         _ => return None,
     })

@@ -40,8 +40,8 @@ impl ChangingArgs {
     ) -> Result<Selection, Failure> {
         if self.write.dry_run != DryRun::None && self.output.format() == Format::LockId {
             return Err(Failure::usage(
-                "a dry run acquires nothing, so there is no lock id for -o lock-id",
-                "omit one of them",
+                "-o lock-id cannot be combined with --dry-run: nothing is locked",
+                "use only one of them",
             ));
         }
         self.nodes.selection(mine, terminal.stdin())

@@ -14,7 +14,7 @@ pub(crate) fn length(typed: &str) -> Result<Duration, String> {
         return Ok(Duration::ZERO);
     }
     if !typed.is_empty() && typed.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(format!("needs a unit, such as {typed}s or {typed}m"));
+        return Err(format!("add a unit, e.g. {typed}s or {typed}m"));
     }
     if let Some((whole, rest)) = typed.split_once('.')
         && rest.ends_with('s')
@@ -23,7 +23,7 @@ pub(crate) fn length(typed: &str) -> Result<Duration, String> {
         return Err("must be a whole number of seconds".to_owned());
     }
     let length = humantime::parse_duration(typed)
-        .map_err(|_| "is not a length of time, such as 90s, 30m or 1h".to_owned())?;
+        .map_err(|_| "not a duration, e.g. 90s, 30m or 1h".to_owned())?;
     if length > LONGEST {
         return Err("must not be longer than 3650d".to_owned());
     }
@@ -34,7 +34,7 @@ pub(crate) fn length(typed: &str) -> Result<Duration, String> {
 pub(crate) fn lease(typed: &str) -> Result<Duration, String> {
     let length = length(typed)?;
     if length > maintenance_lease::LONGEST_DURATION {
-        return Err("must not be longer than 1h; for longer: with, or hold".to_owned());
+        return Err("must not be longer than 1h; use `with` or `hold` for longer".to_owned());
     }
     maintenance_lease::check_duration(length)
         .map(|_| length)
@@ -44,9 +44,9 @@ pub(crate) fn lease(typed: &str) -> Result<Duration, String> {
 /// Reads for how long each renewal of `with` holds.
 pub(crate) fn renewal(typed: &str) -> Result<Duration, String> {
     match length(typed) {
-        Ok(length) if length > maintenance_lease::LONGEST_DURATION => Err(
-            "must not be longer than 1h; the lock lasts as long as the command anyway".to_owned(),
-        ),
+        Ok(length) if length > maintenance_lease::LONGEST_DURATION => {
+            Err("must not be longer than 1h; the lock is renewed until the command ends".to_owned())
+        }
         _ => lease(typed),
     }
 }
@@ -95,12 +95,9 @@ mod tests {
             ("90s", Ok(Duration::from_secs(90))),
             ("-1", Ok(WEEK)),
             ("-1s", Ok(WEEK)),
-            (
-                "-",
-                Err("is not a length of time, such as 90s, 30m or 1h".to_owned()),
-            ),
+            ("-", Err("not a duration, e.g. 90s, 30m or 1h".to_owned())),
             ("--1", Err("must not be negative".to_owned())),
-            ("30", Err("needs a unit, such as 30s or 30m".to_owned())),
+            ("30", Err("add a unit, e.g. 30s or 30m".to_owned())),
         ] {
             assert_eq!(timeout(typed), limit, "{typed:?}");
         }
@@ -109,18 +106,18 @@ mod tests {
     #[test]
     fn what_cannot_be_is_said_precisely() {
         for (typed, why) in [
-            ("", "is not a length of time, such as 90s, 30m or 1h"),
+            ("", "not a duration, e.g. 90s, 30m or 1h"),
             ("0s", "must be a whole number of seconds from 1s to 1h"),
-            ("30", "needs a unit, such as 30s or 30m"),
+            ("30", "add a unit, e.g. 30s or 30m"),
             ("0", "must be a whole number of seconds from 1s to 1h"),
             ("0.5s", "must be a whole number of seconds"),
             ("500ms", "must be a whole number of seconds from 1s to 1h"),
             ("-5m", "must not be negative"),
             (
                 "61m",
-                "must not be longer than 1h; for longer: with, or hold",
+                "must not be longer than 1h; use `with` or `hold` for longer",
             ),
-            ("soon", "is not a length of time, such as 90s, 30m or 1h"),
+            ("soon", "not a duration, e.g. 90s, 30m or 1h"),
         ] {
             assert_eq!(lease(typed), Err(why.to_owned()), "{typed:?}");
         }

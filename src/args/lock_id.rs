@@ -54,12 +54,12 @@ impl LockIdArgs {
     pub(crate) fn conflict(&self, token: &TokenArgs, other: &str) -> Failure {
         match self.typed(token) {
             Some(_) => Failure::usage(
-                format!("{other}, but --lock-id names your own lock"),
-                "omit one of them",
+                format!("{other}, but --lock-id is for your own"),
+                "use only one of them",
             ),
             None => Failure::usage(
-                format!("{other}, but {VARIABLE} names your own lock"),
-                format!("omit one of them: put `env -u {VARIABLE}` before the command"),
+                format!("{other}, but {VARIABLE} is for your own"),
+                format!("put `env -u {VARIABLE}` before the command"),
             ),
         }
     }
@@ -80,24 +80,22 @@ impl LockIdArgs {
         };
         let Some(named) = named else {
             return Err(Failure::usage(
-                "no lock id given",
-                format!(
-                    "use --lock-id with the output of acquire -o lock-id; `with` sets {VARIABLE}"
-                ),
+                "missing --lock-id",
+                format!("use the output of `acquire -o lock-id`; `with` sets {VARIABLE}"),
             ));
         };
         match (node, named) {
             (Some(node), named) => match named.of_node(&node) {
                 Some(id) => Ok(BTreeMap::from([(node, id.clone())])),
                 None => Err(Failure::usage(
-                    format!("{VARIABLE} has no lock id of node/{node}"),
-                    "it has those of the nodes that `with` locked",
+                    format!("{VARIABLE} has no lock id for node/{node}"),
+                    "name a node that `with` has locked",
                 )),
             },
             (None, LockIds::Of(ids)) => Ok(ids),
             (None, LockIds::OfAny(_)) => Err(Failure::usage(
                 "no node given",
-                "name the node of the lock id",
+                "name the node that the lock id is for",
             )),
         }
     }
@@ -151,7 +149,7 @@ impl TokenArgs {
                     return Err("it is a lock id, which only renew, release and verify take");
                 }
                 Form::LockId(_) if args.lock_id.is_some() => {
-                    return Err("several lock ids are given, and each is of one node");
+                    return Err("more than one lock id given");
                 }
                 Form::LockId(id) => args.lock_id = Some(id),
                 Form::Bearer | Form::Empty => args.bearer = Some(word.clone()),
@@ -358,7 +356,7 @@ mod tests {
             ),
             (
                 &["release", "n", "--token", LOCK_ID, "--token", OTHER],
-                "several",
+                "more than one",
             ),
         ] {
             let error = read(line).expect_err("refused");
@@ -389,15 +387,15 @@ mod tests {
         assert_eq!(demanded(Some(OTHER), LOCK_ID, &one), id(OTHER));
         assert_eq!(
             demanded(None, "", &one),
-            Err("MAINT_LOCK_ID is set and empty".into())
+            Err("MAINT_LOCK_ID is set, but empty".into())
         );
         assert_eq!(
             demanded(None, LOCK_ID, &two),
-            Err("MAINT_LOCK_ID is the lock id of one node".into())
+            Err("MAINT_LOCK_ID is for one node only".into())
         );
         assert_eq!(
             demanded(Some(OTHER), "", &Selection::Mine),
-            Err("--lock-id is the lock id of one node".into())
+            Err("--lock-id is for one node only".into())
         );
     }
 }

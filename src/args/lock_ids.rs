@@ -35,7 +35,7 @@ impl LockIds {
             return Ok(None);
         };
         if value.is_empty() {
-            return Err(unusable(format!("{VARIABLE} is set and empty")));
+            return Err(unusable(format!("{VARIABLE} is set, but empty")));
         }
         let parsed = value.to_str().and_then(|value| match value.parse() {
             Ok(id) => Some(match environment.get(NODE) {
@@ -45,7 +45,7 @@ impl LockIds {
             Err(_) => pairs(value).map(Self::Of),
         });
         match parsed {
-            Some(lock_ids) => Ok(Some(lock_ids)),
+            Some(acquisitions) => Ok(Some(acquisitions)),
             None => Err(unusable(format!("{VARIABLE} is not a lock id"))),
         }
     }
@@ -77,12 +77,12 @@ impl LockIds {
 /// Says that `source` can't be demanded of several nodes.
 pub(crate) fn not_of_one(source: &str) -> Failure {
     Failure::usage(
-        format!("{source} is the lock id of one node"),
+        format!("{source} is for one node only"),
         match source {
             VARIABLE => {
                 format!("name that node only, or put `env -u {VARIABLE}` before the command")
             }
-            _ => format!("name that node only, or omit {source}"),
+            _ => format!("name that node only, or remove {source}"),
         },
     )
 }
@@ -99,7 +99,7 @@ fn pairs(value: &str) -> Option<BTreeMap<String, LockId>> {
 fn unusable(message: String) -> Failure {
     Failure::usage(
         message,
-        format!("unset {VARIABLE}, or set it to the output of acquire -o lock-id"),
+        format!("unset {VARIABLE}, or set it to the second word that `acquire -o token` prints"),
     )
 }
 
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(demanded(&[(VARIABLE, ONE)], &["a"]), Ok(Some(ONE.into())));
         assert_eq!(
             demanded(&[(VARIABLE, ONE)], &["a", "b"]),
-            Err("MAINT_LOCK_ID is the lock id of one node".into())
+            Err("MAINT_LOCK_ID is for one node only".into())
         );
     }
 
@@ -158,7 +158,7 @@ mod tests {
     fn what_is_no_lock_id_is_not_passed_over() {
         assert_eq!(lock_ids(&[]), Ok(None));
         for (value, why) in [
-            ("", "MAINT_LOCK_ID is set and empty"),
+            ("", "MAINT_LOCK_ID is set, but empty"),
             ("secret", "MAINT_LOCK_ID is not a lock id"),
             ("a=secret", "MAINT_LOCK_ID is not a lock id"),
             (" ", "MAINT_LOCK_ID is not a lock id"),

@@ -85,22 +85,22 @@ impl NodeArgs {
                 let mine = if mine.is_some() { "--mine, " } else { "" };
                 return Err(Failure::usage(
                     "no nodes given",
-                    format!("name them, or use {mine}-l SELECTOR, --all or --nodes-from FILE"),
+                    format!("name nodes, or use {mine}-l SELECTOR, --all or --nodes-from FILE"),
                 ));
             }
             [_] => {}
             _ => {
                 return Err(Failure::usage(
-                    format!("{} can't be mixed", used.join(" and ")),
-                    "name nodes in one way only",
+                    format!("{} cannot be combined", used.join(" and ")),
+                    "use only one of them",
                 ));
             }
         }
         if let Some(selector) = &self.selector {
             if selector.trim().is_empty() {
                 return Err(Failure::usage(
-                    "the selector of -l is empty, which would be all nodes",
-                    "if all are meant, say --all",
+                    "the selector of -l is empty",
+                    "to select all nodes, use --all",
                 ));
             }
             if selector.len() > LONGEST_SELECTOR {
@@ -109,7 +109,7 @@ impl NodeArgs {
                         "the selector of -l is longer than {} KiB",
                         LONGEST_SELECTOR >> 10
                     ),
-                    "to name that many nodes, use --nodes-from FILE",
+                    "to select that many nodes, use --nodes-from FILE",
                 ));
             }
             return Ok(Selection::Labelled(selector.clone()));
@@ -170,15 +170,19 @@ fn listed(path: &Path, stdin: impl Read) -> Result<Vec<String>, Failure> {
         let place = || format!("--nodes-from {shown}, line {}", index + 1);
         if line.contains(char::is_whitespace) {
             return Err(Failure::usage(
-                format!("{}: \"{}\" is several words", place(), text::shown(line)),
-                "one node a line",
+                format!(
+                    "{}: \"{}\" is more than one word",
+                    place(),
+                    text::shown(line)
+                ),
+                "put one node on each line",
             ));
         }
         names.push(node_name(line).map_err(|failure| failure.within(place()))?);
     }
     if names.is_empty() {
         return Err(Failure::nothing_found(format!(
-            "--nodes-from {shown} names no node"
+            "--nodes-from {shown} names no nodes"
         )));
     }
     Ok(names)
@@ -192,7 +196,7 @@ pub(crate) fn node_name(typed: &str) -> Result<String, Failure> {
             return Err(Failure::usage(
                 format!("\"{}\" is not a node", shown(typed)),
                 format!(
-                    "only nodes have a maintenance lock, not \"{}\"",
+                    "only nodes have a maintenance lock; use node/NAME, not {}/NAME",
                     shown(kind)
                 ),
             ));
@@ -206,17 +210,17 @@ pub(crate) fn node_name(typed: &str) -> Result<String, Failure> {
         && is_name(first)
     {
         return Err(Failure::usage(
-            format!("\"{}\" can't be the name of a node", shown(name)),
-            "separate nodes with spaces, each a word of its own",
+            format!("\"{}\" is not a valid node name", shown(name)),
+            "separate node names with spaces",
         ));
     }
     Err(Failure::usage(
         if name.is_empty() {
-            "the name of a node must not be empty".to_owned()
+            "a node name must not be empty".to_owned()
         } else {
-            format!("\"{}\" can't be the name of a node", shown(name))
+            format!("\"{}\" is not a valid node name", shown(name))
         },
-        "names have lower-case letters, digits, - and . only, at most 253 characters",
+        "node names have only lower-case letters, digits, - and ., at most 253 characters",
     ))
 }
 
@@ -272,15 +276,15 @@ mod tests {
         );
         assert_eq!(
             listed_in("a\nB!\n"),
-            Err("--nodes-from -, line 2: \"B!\" can't be the name of a node".into())
+            Err("--nodes-from -, line 2: \"B!\" is not a valid node name".into())
         );
         assert_eq!(
             listed_in(""),
-            Err("no matching resources found: --nodes-from - names no node".into())
+            Err("no matching resources found: --nodes-from - names no nodes".into())
         );
         assert_eq!(
             listed_in("a b"),
-            Err("--nodes-from -, line 1: \"a b\" is several words".into())
+            Err("--nodes-from -, line 1: \"a b\" is more than one word".into())
         );
     }
 
@@ -290,7 +294,7 @@ mod tests {
         args.all = true;
         assert_eq!(
             select(&args, ""),
-            Err("NODE arguments and --all can't be mixed".into())
+            Err("NODE arguments and --all cannot be combined".into())
         );
         assert_eq!(
             select(&NodeArgs::default(), ""),
@@ -304,21 +308,18 @@ mod tests {
             selector: Some(" ".into()),
             ..NodeArgs::default()
         };
-        assert_eq!(
-            select(&args, ""),
-            Err("the selector of -l is empty, which would be all nodes".into())
-        );
+        assert_eq!(select(&args, ""), Err("the selector of -l is empty".into()));
     }
 
     #[test]
     fn what_cannot_be_a_node_is_refused() {
         for (typed, why) in [
-            ("", "the name of a node must not be empty"),
-            ("node/", "the name of a node must not be empty"),
+            ("", "a node name must not be empty"),
+            ("node/", "a node name must not be empty"),
             ("pod/web-0", "\"pod/web-0\" is not a node"),
-            ("Worker", "\"Worker\" can't be the name of a node"),
-            ("a..b", "\"a..b\" can't be the name of a node"),
-            ("-a", "\"-a\" can't be the name of a node"),
+            ("Worker", "\"Worker\" is not a valid node name"),
+            ("a..b", "\"a..b\" is not a valid node name"),
+            ("-a", "\"-a\" is not a valid node name"),
         ] {
             assert_eq!(select(&named(&[typed]), ""), Err(why.into()), "{typed:?}");
         }

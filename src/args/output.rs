@@ -26,8 +26,8 @@ impl OutputArgs {
     pub(crate) fn without_lock_ids(self) -> Result<(), Failure> {
         match self.format() {
             Format::LockId => Err(Failure::usage(
-                "nothing is locked afterwards, so there is no lock id for -o lock-id",
-                "-o name prints the nodes; status -o lock-id prints the ids of current locks",
+                "-o lock-id is not available: no lock is left afterwards",
+                "use -o name to print the nodes",
             )),
             _ => Ok(()),
         }

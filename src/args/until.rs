@@ -25,8 +25,8 @@ pub(crate) fn until(typed: &str) -> Result<Until, String> {
     }
     if is_local(typed) {
         return Err(
-            "needs a zone, since people elsewhere read it: such as 2026-05-31T18:00:00Z, \
-             2026-05-31T18:00:00+02:00, or a length such as 2d or 90m"
+            "add a time zone, e.g. 2026-11-22T18:00Z or 2026-11-22T18:00+02:00; or give a duration, \
+             e.g. 2d or 90m"
                 .to_owned(),
         );
     }
@@ -34,8 +34,7 @@ pub(crate) fn until(typed: &str) -> Result<Until, String> {
         return duration::length(typed).map(Until::In);
     }
     Err(
-        "is neither a time with a zone, such as 2026-05-31T18:00:00Z, nor a length, such as 2d \
-         or 90m"
+        "not a time with a time zone, e.g. 2026-11-22T18:00Z, or a duration, e.g. 2d or 90m"
             .to_owned(),
     )
 }
@@ -74,13 +73,13 @@ impl Until {
         };
         match time {
             Some(time) if Some(time) <= now => Err(Failure::usage(
-                "--until has passed already, by the API server's clock",
-                "give a time to come, or a length such as 2d",
+                "--until is in the past, by the API server's clock",
+                "use a time in the future, or a duration, e.g. 2d",
             )),
             Some(time) if time.timestamp() <= LAST => Ok(time),
             _ => Err(Failure::usage(
-                "--until lies beyond the year 9999",
-                "leave it away: a hold lasts until unhold in any case",
+                "--until is after the year 9999",
+                "remove --until: a hold does not expire",
             )),
         }
     }
@@ -114,18 +113,15 @@ mod tests {
             "12:00",
         ] {
             let error = until(typed).expect_err(typed);
-            assert!(error.starts_with("needs a zone"), "{typed}: {error}");
+            assert!(error.starts_with("add a time zone"), "{typed}: {error}");
         }
         assert!(
             until("tomorrow")
                 .expect_err("no time")
-                .starts_with("is neither")
+                .starts_with("not a time")
         );
         assert_eq!(until("-2d"), Err("must not be negative".to_owned()));
-        assert_eq!(
-            until("90"),
-            Err("needs a unit, such as 90s or 90m".to_owned())
-        );
+        assert_eq!(until("90"), Err("add a unit, e.g. 90s or 90m".to_owned()));
     }
 
     #[test]

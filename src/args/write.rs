@@ -49,9 +49,7 @@ fn dry_run() -> impl TypedValueParser<Value = DryRun> {
 /// command has to give one of their own.
 pub(crate) fn reason(typed: &str) -> Result<String, String> {
     if typed.trim() == NO_REASON {
-        return Err(format!(
-            "{NO_REASON} stands for your reason: give it instead"
-        ));
+        return Err(format!("replace {NO_REASON} with your reason"));
     }
     maintenance_lease::check_reason(typed)
         .map(|()| typed.to_owned())
@@ -68,7 +66,7 @@ mod tests {
         assert_eq!(reason("WHY not"), Ok("WHY not".to_owned()));
         for placeholder in ["WHY", " WHY"] {
             let error = reason(placeholder).expect_err(placeholder);
-            assert!(error.contains("stands for your reason"), "{error}");
+            assert!(error.contains("with your reason"), "{error}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::args::wait::PatienceArgs;
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::run::change::{Report, Work};
+use crate::run::change::{Got, Report, Work};
 use crate::run::lock_set::Taking;
 use crate::run::session::Start;
 use crate::words::program::Program;
@@ -102,19 +102,21 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     taking.tell(report, nodes, single).await
 }
 
-/// What comes after it, and how to hold `nodes` for longer: a line each, to be copied.
-fn then(program: &Program, nodes: &str, count: usize) -> String {
-    let them = if count == 1 { "it" } else { "them" };
+/// When the lock of `nodes` expires, and how to extend it: a line each, to be copied.
+fn then(program: &Program, nodes: &str, got: &Got) -> String {
     let why = program.asked().why();
     let with = match nodes.starts_with('-') {
         // It takes names only.
         true => "NODE...",
         false => nodes,
     };
+    let expires = got.expires.as_deref();
+    let expires = expires.map(|expires| format!("Expires {expires}. "));
     format!(
-        "after that anyone may take {them}; for longer, one of these:\n  \
+        "{}To extend:\n  \
          {program} renew {nodes}\n  \
          {program} hold {nodes} -m {why}\n  \
-         {program} with {with} --reentry -- COMMAND"
+         {program} with {with} --reentry -- COMMAND",
+        expires.unwrap_or_default()
     )
 }

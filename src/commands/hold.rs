@@ -9,7 +9,7 @@ use crate::args::wait::PatienceArgs;
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::run::change::{Report, Work};
+use crate::run::change::{Got, Report, Work};
 use crate::run::confirm::Confirmed;
 use crate::run::lock_set::Taking;
 use crate::run::session::Start;
@@ -59,7 +59,7 @@ pub(crate) struct HoldArgs {
 
 fn given_reason(typed: &str) -> Result<String, String> {
     if typed.trim().is_empty() {
-        return Err("a hold needs a reason: it may stand for long".to_owned());
+        return Err("a hold needs a reason, because it may last long".to_owned());
     }
     reason(typed)
 }
@@ -101,10 +101,10 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
 }
 
 /// What ends it, to be copied.
-fn then(program: &Program, nodes: &str, count: usize) -> String {
-    let (does, ends) = match count {
-        1 => ("a hold does not end by itself", "ends it"),
-        _ => ("holds do not end by themselves", "ends them"),
+fn then(program: &Program, nodes: &str, got: &Got) -> String {
+    let (does, them) = match got.count {
+        1 => ("A hold does not expire", "it"),
+        _ => ("Holds do not expire", "them"),
     };
-    format!("{does}: {program} unhold {nodes} {ends}")
+    format!("{does}. To end {them}: {program} unhold {nodes}")
 }

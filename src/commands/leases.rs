@@ -52,8 +52,11 @@ pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Fa
     let format = args.output.format();
     if format == Format::LockId {
         return Err(Failure::usage(
-            "-o lock-id is for maintenance locks",
-            "status -o lock-id prints theirs",
+            "-o lock-id is for maintenance locks only",
+            format!(
+                "print their lock ids with `{} status -o lock-id`",
+                start.program
+            ),
         ));
     }
     let session = start.reading().await?;
@@ -105,9 +108,9 @@ async fn read(args: &LeasesArgs, session: &Session<'_>) -> Result<Vec<Entry>, Fa
         // Most servers have none, and say so to nobody who may not ask.
         Err(Error::MissingRight { .. }) => {
             if leases.iter().any(|any| any.strategy.is_some()) {
-                session.terminal.remark(
-                    "candidates of coordinated leader elections can't be listed with your rights",
-                );
+                session
+                    .terminal
+                    .remark("no permission to list candidates of coordinated leader elections");
             }
             Vec::new()
         }
@@ -127,8 +130,8 @@ fn nothing_found(args: &LeasesArgs, session: &Session<'_>) -> String {
     match args.all_namespaces {
         true => "No resources found".to_owned(),
         false if namespace == HEARTBEATS => {
-            "heartbeats are shown with --heartbeats only".to_owned()
+            "No resources found: add --heartbeats to show heartbeats".to_owned()
         }
-        false => format!("No resources found in {namespace} namespace: -A looks in all"),
+        false => format!("No resources found in {namespace} namespace: add -A for all namespaces"),
     }
 }

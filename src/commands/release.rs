@@ -1,7 +1,9 @@
-//! `release`: give a lock back, or break another's.
+//! `release`: end a lock of one's own, or another's by force.
 
 use clap::Args;
-use maintenance_lease::{Change, Done, Release};
+use maintenance_lease::protocol::Refusal;
+use maintenance_lease::{Change, Done, Error, Refused, Release, Seen, Sight};
+use pod_safety::fencing::is_of_fencing;
 
 use crate::args::change::ChangingArgs;
 use crate::args::lock_id::LockIdArgs;
@@ -13,6 +15,7 @@ use crate::run::change::{Report, Work, must_exist};
 use crate::run::confirm::Confirmed;
 use crate::run::session::{Session, Start};
 use crate::run::targets::Target;
+use crate::words::fencing::hold_of_fencing;
 
 /// Give the maintenance lock of nodes back
 ///
@@ -61,7 +64,7 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
     if demanded.is_some() && args.force {
         return Err(args.lock_id.conflict(
             &start.connection.token,
-            "--force breaks the lease of another",
+            "--force takes over the lock of somebody else",
         ));
     }
     let mut options = Release::new();
@@ -103,10 +106,34 @@ async fn release(
 ) -> Result<Change, Failure> {
     let Target { node, seen } = target;
     let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
-    let change = session.locks.release_seen(&node, options, seen).await?;
+    let change = match session.locks.release_seen(&node, options, seen).await {
+        Err(Error::Refused(refused)) if refused.refusal == Refusal::OwnHold => {
+            return end_own_hold(session, *refused).await;
+        }
+        change => change?,
+    };
     let never_locked = change.done == Done::AlreadyFree && change.lease.is_none();
     if never_locked && !exists && !args.ignore_not_found {
         must_exist(session, &node).await?;
     }
     Ok(change)
+}
+
+/// Ends the very hold that a release was refused for, as unhold does.
+async fn end_own_hold(session: &Session<'_>, refused: Refused) -> Result<Change, Failure> {
+    let Refused { node, lease, .. } = &refused;
+    let Some(lease) = lease else {
+        return Err(Error::Refused(Box::new(refused)).into());
+    };
+    let now = session.locks.server_time().now();
+    if is_of_fencing(lease, now) {
+        return Err(hold_of_fencing(lease, now, session.program));
+    }
+    let seen = Seen {
+        node: node.clone(),
+        row: Sight::Unread,
+        lease: Some(lease.clone()),
+    };
+    let ending = session.locks.unhold_seen(node, Some(lease), Some(seen));
+    Ok(ending.await?)
 }

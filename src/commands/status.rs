@@ -250,9 +250,9 @@ impl Report<'_> {
     /// Says that there may be more nodes than are shown.
     fn tell_what_is_missing(&self, picture: &Picture) {
         if self.wanted.selection == Selection::All && picture.other_rows == Sight::Forbidden {
-            self.session.terminal.remark(
-                "nodes can't be listed with your rights: only those with a Lease are shown",
-            );
+            self.session
+                .terminal
+                .remark("no permission to list nodes: only nodes with a Lease are shown");
         }
     }
 }

@@ -62,7 +62,7 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
             Ok(lease) => {
                 let about = refusal::about(&lease, lease.state(now()), now());
                 let (node, person) = (lease.node(), person(&lease));
-                let line = format!("node/{node} is still held by {person}{about}");
+                let line = format!("node/{node} is still locked by {person}{about}");
                 session.terminal.result(line);
             }
             Err(failure) => problems.tell(&failure),

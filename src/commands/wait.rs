@@ -1,4 +1,4 @@
-//! `wait`: until nodes are free, held, expired or on hold.
+//! `wait`: until nodes are free, locked, expired or on hold.
 
 mod until;
 
@@ -19,7 +19,7 @@ use crate::run::problems::Problems;
 use crate::run::session::Start;
 use crate::run::{parallel, targets};
 
-/// Wait until nodes are free, held, expired or on hold
+/// Wait until nodes are free, locked, expired or on hold
 ///
 /// Each node is told as it gets there; exit code 4 where one does not in time. A node is free where
 /// acquire would succeed, so also where its lease expired.
@@ -29,7 +29,7 @@ use crate::run::{parallel, targets};
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint wait worker-1
-  kubectl maint wait worker-1 --for=held --timeout=5m
+  kubectl maint wait worker-1 --for=locked --timeout=5m
   kubectl maint wait -l pool=gpu --for=free --timeout=-1s
   kubectl maint acquire worker-1 --wait    # where you mean to act")]
 pub(crate) struct WaitArgs {
@@ -59,12 +59,14 @@ pub(crate) struct WaitArgs {
 pub(crate) enum Condition {
     /// acquire would succeed
     Free,
-    /// somebody has a lease on it
-    Held,
-    /// somebody had one, and did not give it back
+    /// somebody has locked it
+    #[value(alias = "held")]
+    Locked,
+    /// a lock on it has expired
     Expired,
-    /// an administrator holds it
-    Hold,
+    /// somebody has it on hold
+    #[value(alias = "hold")]
+    OnHold,
 }
 
 impl Condition {
@@ -72,9 +74,9 @@ impl Condition {
     fn state(self) -> &'static str {
         match self {
             Self::Free => "free",
-            Self::Held => "held",
+            Self::Locked => "locked",
             Self::Expired => "expired",
-            Self::Hold => "on hold",
+            Self::OnHold => "on hold",
         }
     }
 
@@ -86,9 +88,9 @@ impl Condition {
             .map_or(State::Free, |lease| lease.state(now));
         match self {
             Self::Free => locks.check_acquire(seen, &Acquire::new()).is_ok(),
-            Self::Held => matches!(state, State::Held { .. }),
+            Self::Locked => matches!(state, State::Held { .. }),
             Self::Expired => matches!(state, State::Expired { .. }),
-            Self::Hold => state == State::AdminHold,
+            Self::OnHold => state == State::AdminHold,
         }
     }
 }

@@ -177,14 +177,13 @@ impl WithArgs {
         let shown = |time: Duration| length(Span::from(time));
         Err(Failure::usage(
             format!(
-                "--lease-duration {} is too short: with --request-timeout {} and --grace {} it \
-                 takes at least {}",
+                "--lease-duration {} is too short: --request-timeout {} and --grace {} need at least {}",
                 shown(self.lease_duration),
                 shown(request),
                 shown(self.grace),
                 length(Span::seconds(shortest)),
             ),
-            "the shortest is 3/2 × (--request-timeout + --grace + 1s)",
+            "use at least 3/2 × (--request-timeout + --grace + 1s)",
         ))
     }
 }
@@ -206,7 +205,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let own = work.session.locks.clone();
     work.session.locks = own
         .as_holder(Running::With.holder(own.identity()))
-        .map_err(|error| Failure::usage(error.to_string(), "give another --holder"))?;
+        .map_err(|error| Failure::usage(error.to_string(), "choose another name with --holder"))?;
     supervisor::check().map_err(|error| Failure::input(error.to_string()))?;
     let locking = Locking {
         args,
@@ -249,7 +248,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let mut teller = Teller::new(session);
     let running = async {
         let signals = Signals::new()
-            .map_err(|error| Failure::input(format!("no signals can be heard: {error}")))?;
+            .map_err(|error| Failure::input(format!("could not listen for signals: {error}")))?;
         let tell = |news: News<'_>| teller.tell(news);
         let outcome = under_lease::run(&held, command, args.grace, signals, tell).await;
         outcome.map_err(|error| Failure::input(error.to_string()))

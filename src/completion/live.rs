@@ -207,7 +207,7 @@ impl Line {
         )
     }
 
-    /// The nodes whose lock the verb can give back or extend.
+    /// The nodes whose lock the verb can end or extend.
     fn wanted<'a>(
         &self,
         locks: &Maintenance,
@@ -219,6 +219,7 @@ impl Line {
             ("unfence", _) => lease.is_fenced() || is_of_fencing(lease, now),
             ("unhold", state) => state == State::AdminHold && !is_of_fencing(lease, now),
             (_, State::Held { .. } | State::Expired { .. }) => self.force || locks.is_own(lease),
+            ("release", State::AdminHold) => locks.is_own(lease) && !is_of_fencing(lease, now),
             (_, State::Free | State::AdminHold) => false,
         };
         let mut named: Vec<Named> = leases
@@ -289,6 +290,7 @@ mod tests {
 
     #[test]
     fn an_unfinished_line_is_read_up_to_where_it_breaks() {
+        assert_eq!(read(&["unlock", "a", ""]).verb, "release");
         let line = read(&["acquire", "--kubeconfig", "/k", "node/a", "-m", ""]);
         assert_eq!(
             line.connection.flags().kubeconfig.as_deref(),

@@ -15,7 +15,7 @@ use crate::words::health;
 use crate::words::time::rfc3339;
 
 /// The version of the shapes below. Fields are added under it; none is removed or changes meaning.
-pub(crate) const API_VERSION: &str = "kubectl-maint.dev/v1";
+pub(crate) const API_VERSION: &str = "kubectl-maint.dev/v2";
 
 /// What of a node and its lock is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,7 +25,7 @@ pub(crate) struct Item {
     kind: &'static str,
     /// The node's name.
     pub(crate) node: String,
-    /// Free, Held, Expired or Hold.
+    /// Free, Locked, Expired or OnHold.
     pub(crate) state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) holder: Option<String>,

@@ -45,10 +45,10 @@ pub(crate) enum Heartbeat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Label {
     Free,
-    Held,
+    Locked,
     Expired,
-    Hold,
-    HoldOverdue,
+    OnHold,
+    OnHoldOverdue,
 }
 
 impl Label {
@@ -58,11 +58,11 @@ impl Label {
         };
         match lease.state(now) {
             State::Free => Self::Free,
-            State::Held { .. } => Self::Held,
+            State::Held { .. } => Self::Locked,
             State::Expired { .. } => Self::Expired,
             State::AdminHold => match lease.hold_until() {
-                Some(until) if now.earliest > Instant::from(until) => Self::HoldOverdue,
-                _ => Self::Hold,
+                Some(until) if now.earliest > Instant::from(until) => Self::OnHoldOverdue,
+                _ => Self::OnHold,
             },
         }
     }
@@ -70,16 +70,16 @@ impl Label {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Free => "Free",
-            Self::Held => "Held",
+            Self::Locked => "Locked",
             Self::Expired => "Expired",
-            Self::Hold => "Hold",
-            Self::HoldOverdue => "Hold overdue",
+            Self::OnHold => "OnHold",
+            Self::OnHoldOverdue => "OnHold overdue",
         }
     }
 
     /// Its time is over.
     pub(crate) fn is_over(self) -> bool {
-        matches!(self, Self::Expired | Self::HoldOverdue)
+        matches!(self, Self::Expired | Self::OnHoldOverdue)
     }
 }
 
@@ -236,7 +236,7 @@ fn left(lease: &NodeLease, now: Now) -> String {
     words
 }
 
-/// How many nodes are in which state, such as `12 nodes: 9 free, 2 held, 1 on hold`.
+/// How many nodes are in which state, such as `12 nodes: 9 free, 2 locked, 1 on hold`.
 pub(crate) fn summary(views: &[View<'_>], now: Now) -> String {
     let count = |label: Label| {
         views
@@ -244,16 +244,16 @@ pub(crate) fn summary(views: &[View<'_>], now: Now) -> String {
             .filter(|view| Label::of(view.lease, now) == label)
             .count()
     };
-    let overdue = count(Label::HoldOverdue);
+    let overdue = count(Label::OnHoldOverdue);
     let on_hold = match overdue {
         0 => "on hold".to_owned(),
         _ => format!("on hold ({overdue} overdue)"),
     };
     let parts: Vec<String> = [
         (count(Label::Free), "free"),
-        (count(Label::Held), "held"),
+        (count(Label::Locked), "locked"),
         (count(Label::Expired), "expired"),
-        (count(Label::Hold) + overdue, &on_hold),
+        (count(Label::OnHold) + overdue, &on_hold),
     ]
     .into_iter()
     .filter(|&(count, _)| count > 0)

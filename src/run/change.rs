@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use maintenance_lease::protocol::{Instant, Span};
 use maintenance_lease::{Change, Done, Error, NodeEvent, NodeLease, Sight};
 
 use super::confirm::{self, Confirmed};
@@ -21,6 +22,7 @@ use crate::output::print;
 use crate::run::session::{Session, Start};
 use crate::words::change::{self, Telling, dry_run_suffix};
 use crate::words::program::Program;
+use crate::words::time::{clock, length};
 use crate::words::verb::Outcomes;
 use maintenance_lease::DryRun;
 
@@ -140,7 +142,16 @@ pub(crate) async fn must_exist(session: &Session<'_>, node: &str) -> Result<(), 
 }
 
 /// What comes next for nodes, so many and as a command names them, where the program did what it was asked to.
-pub(crate) type Then = fn(&Program, nodes: &str, count: usize) -> String;
+pub(crate) type Then = fn(&Program, nodes: &str, got: &Got) -> String;
+
+/// What the program got.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Got {
+    /// So many nodes.
+    pub(crate) count: usize,
+    /// When the first of them expires, and for how long it was locked, in words.
+    pub(crate) expires: Option<String>,
+}
 
 /// What became of the nodes, told as it comes.
 pub(crate) struct Report<'a> {
@@ -157,6 +168,8 @@ pub(crate) struct Report<'a> {
     /// The length that was asked for.
     duration: Option<Duration>,
     goes_on: bool,
+    /// When the first of the locks expires, and for how many seconds it was locked.
+    expires: Option<(Instant, u32)>,
     outcomes: Outcomes,
     items: Vec<Item>,
     asides: Asides,
@@ -174,6 +187,7 @@ impl<'a> Report<'a> {
             unnamed: false,
             duration: None,
             goes_on: false,
+            expires: None,
             outcomes: Outcomes::default(),
             items: Vec::new(),
             asides: Asides::default(),
@@ -243,6 +257,10 @@ impl<'a> Report<'a> {
         let now = session.locks.server_time().now();
         self.outcomes.done.push(change.node.clone());
         self.goes_on |= matches!(change.done, Done::Acquired | Done::Renewed);
+        if let Some((end, lease)) = change.until().zip(change.lease.as_ref()) {
+            let first = (end, lease.duration_seconds());
+            self.expires = Some(self.expires.map_or(first, |known| known.min(first)));
+        }
         self.asides.note(change);
         let broken = self.is_broken(change);
         if let Some(expired) = change::expired(change, now) {
@@ -258,7 +276,7 @@ impl<'a> Report<'a> {
             };
             terminal.result(change::line(change, telling));
         }
-        if let Some(stays) = change::stays(change, self.duration, session.program) {
+        if let Some(stays) = change::stays(change, self.duration, now, session.program) {
             terminal.remark(stays);
         }
         self.items.push(Item::of_change(change, now));
@@ -318,7 +336,15 @@ impl<'a> Report<'a> {
             .then
             .filter(|_| self.goes_on && !dry_run && is_for_people)
         {
-            terminal.remark(next(then, session.program, &self.outcomes));
+            let got = Got {
+                count: self.outcomes.done.len(),
+                expires: self.expires.map(|(end, duration)| {
+                    let now = session.locks.server_time().now().latest;
+                    let duration = length(Span::seconds(duration));
+                    format!("{} (in {duration})", clock(end, now))
+                }),
+            };
+            terminal.remark(next(then, session.program, &self.outcomes, &got));
         }
         if let Some(summary) = verb.summary(&self.outcomes, dry_run) {
             terminal.remark(format!("{summary}{}", dry_run_suffix(args.write.dry_run)));
@@ -330,17 +356,16 @@ impl<'a> Report<'a> {
 }
 
 /// What comes next for the nodes that the program was asked to work on, or for those of them that it got.
-fn next(then: Then, program: &Program, outcomes: &Outcomes) -> String {
-    let got = &outcomes.done;
-    let node = match &got[..] {
+fn next(then: Then, program: &Program, outcomes: &Outcomes, got: &Got) -> String {
+    let node = match &outcomes.done[..] {
         [node] => node,
         _ => "NODE...",
     };
     if outcomes.left.is_empty() && outcomes.open.is_empty() {
-        then(program, program.asked().nodes(node), got.len())
+        then(program, program.asked().nodes(node), got)
     } else {
-        let some = program.narrowed(got);
-        then(program, some.asked().nodes(node), got.len())
+        let some = program.narrowed(&outcomes.done);
+        then(program, some.asked().nodes(node), got)
     }
 }
 

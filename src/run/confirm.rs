@@ -138,8 +138,8 @@ fn fact(lease: &NodeLease, now: Now) -> String {
     let has = match state {
         State::AdminHold if is_of_fencing => fenced::stands(lease),
         State::AdminHold => "is on hold by",
-        State::Expired { .. } => "has an expired lease of",
-        State::Held { .. } | State::Free => "is held by",
+        State::Expired { .. } => "has an expired lock of",
+        State::Held { .. } | State::Free => "is locked by",
     };
     let since = lease
         .acquired()
@@ -151,7 +151,7 @@ fn fact(lease: &NodeLease, now: Now) -> String {
         State::AdminHold if is_of_fencing => format!(" {}", fenced::UNTIL),
         State::AdminHold => lease
             .hold_until()
-            .map(|until| format!(", meant until {}", at(until.into())))
+            .map(|until| format!(", expected until {}", at(until.into())))
             .unwrap_or_default(),
         State::Expired { since: None } | State::Free => String::new(),
     };
@@ -175,7 +175,7 @@ async fn ask(
         if !yes {
             session
                 .terminal
-                .remark(format!("without --dry-run it asks first: {question}"));
+                .remark(format!("without --dry-run, this asks first: {question}"));
         }
         return Ok(());
     }
@@ -184,7 +184,7 @@ async fn ask(
             session.terminal.raw_stderr(fact);
         }
         return Err(Failure::Unconfirmed(
-            "not confirmed: --nodes-from - leaves nothing to ask on".to_owned(),
+            "not confirmed: --nodes-from - reads standard input, which leaves no prompt".to_owned(),
         ));
     }
     session.terminal.confirm(facts, question, yes).await

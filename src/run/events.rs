@@ -28,7 +28,7 @@ pub(crate) async fn post(session: &Session<'_>, events: Vec<NodeEvent>) {
     let failed = tokio::time::timeout(LIMIT, posting).await;
     if let Some(error) = failed.unwrap_or(Some(ApiError::TimedOut(LIMIT))) {
         session.terminal.warn(format!(
-            "no Event was left on the node, for who looks there later: {}",
+            "could not post an Event on the node: {}",
             escape(&error.to_string())
         ));
     }
@@ -60,7 +60,7 @@ async fn on_their_nodes(session: &Session<'_>, mut events: Vec<NodeEvent>) -> Ve
     events
 }
 
-/// The Events of a change by `caller`; `broken` where it took another's lock away, and the caller's
+/// The Events of a change by `caller`; `broken` if it ended another's lock, and the caller's
 /// words about that. A plain acquisition, renewal or release leaves none.
 pub(crate) fn of(
     change: &Change,
@@ -73,7 +73,11 @@ pub(crate) fn of(
     let before = change.before.as_ref().map(person).unwrap_or_default();
     let lock = match change.state_before {
         State::AdminHold => "hold",
-        _ => "lease",
+        _ => "lock",
+    };
+    let took = match verb {
+        Verb::Release => "released",
+        _ => "took over",
     };
     let because = because
         .filter(|because| !because.is_empty())
@@ -85,14 +89,14 @@ pub(crate) fn of(
     if broken && (verb, change.done) != (Verb::Unhold, Done::Released) {
         events.push(event(
             "MaintenanceLockBroken",
-            format!("{caller} broke the maintenance {lock} of {before}{because}"),
+            format!("{caller} {took} the maintenance {lock} of {before}{because}"),
             true,
         ));
     } else if change.done == Done::Acquired && matches!(change.state_before, State::Expired { .. })
     {
         events.push(event(
             "MaintenanceTakeover",
-            format!("{caller} took the maintenance lock over the expired lease of {before}"),
+            format!("{caller} took over the expired maintenance lock of {before}"),
             true,
         ));
     }
@@ -102,11 +106,11 @@ pub(crate) fn of(
             let reason = lease.map(why).unwrap_or_default();
             let until = lease
                 .and_then(NodeLease::hold_until)
-                .map(|until| format!(", meant until {}", until.format("%F %T UTC")))
+                .map(|until| format!(", expected until {}", until.format("%F %T UTC")))
                 .unwrap_or_default();
             events.push(event(
                 "MaintenanceHold",
-                format!("{caller} holds the node for maintenance{until}{reason}"),
+                format!("{caller} put the node on hold for maintenance{until}{reason}"),
                 false,
             ));
         }
@@ -115,11 +119,15 @@ pub(crate) fn of(
             format!("{caller} ended the maintenance hold of {before}"),
             true,
         )),
-        (Verb::Unhold, Done::Released) => events.push(event(
-            "MaintenanceUnhold",
-            format!("{caller} ended their maintenance hold"),
-            false,
-        )),
+        (Verb::Unhold | Verb::Release, Done::Released)
+            if change.state_before == State::AdminHold =>
+        {
+            events.push(event(
+                "MaintenanceUnhold",
+                format!("{caller} ended their maintenance hold{because}"),
+                false,
+            ));
+        }
         _ => {}
     }
     events

@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Change, Error, SetError, SetOptions, SetProgress};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
@@ -122,7 +123,7 @@ impl Taking {
         self.course == Course::Complete && self.results.values().all(Result::is_ok)
     }
 
-    /// Gives back what was acquired, as something else failed. After Ctrl-C there is a moment for it.
+    /// Releases what was acquired, as something else failed. After Ctrl-C there is a moment for it.
     pub(crate) async fn give_back(&mut self, work: &Work<'_>) {
         let locks = &work.session.locks;
         let is_interrupted = self.course == Course::Interrupted;
@@ -169,8 +170,8 @@ impl Taking {
         nodes: Vec<String>,
         single: bool,
     ) -> Result<Code, Failure> {
-        if let Some(refused) = self.refused_beside_others() {
-            report.again_for(&refused);
+        if let Some(rest) = self.rest(&nodes) {
+            report.again_for(&rest);
         }
         for node in nodes {
             match self.results.remove(&node) {
@@ -184,14 +185,25 @@ impl Taking {
         report.end(single).await
     }
 
-    /// What was refused, by name, where other nodes of the command were got.
-    fn refused_beside_others(&self) -> Option<Vec<String>> {
-        let is_any_got = self.results.values().any(Result::is_ok);
-        let refused = self
-            .results
+    /// What of `nodes` the caller does not have yet, if they have others: a hint must not make them wait
+    /// for their own locks.
+    fn rest(&self, nodes: &[String]) -> Option<Vec<String>> {
+        let has = |node: &&String| match self.results.get(*node) {
+            Some(Err(Failure::Lock(Error::Refused(refused)))) => {
+                matches!(refused.refusal, Refusal::HeldByCaller | Refusal::OwnHold)
+            }
+            Some(result) => result.is_ok(),
+            None => false,
+        };
+        let is_refused = |node: &&String| {
+            let result = self.results.get(*node);
+            result.is_none_or(|result| matches!(result, Err(Failure::Lock(Error::Refused(_)))))
+        };
+        let rest = nodes.iter().filter(|node| !has(node) && is_refused(node));
+        nodes
             .iter()
-            .filter(|(_, result)| matches!(result, Err(Failure::Lock(Error::Refused(_)))));
-        is_any_got.then(|| refused.map(|(node, _)| node.clone()).collect())
+            .any(|node| has(&node))
+            .then(|| rest.cloned().collect())
     }
 }
 

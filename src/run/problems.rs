@@ -1,10 +1,10 @@
 //! Tells problems: what went wrong, in kubectl's words, and what to do about it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use maintenance_lease::{ApiError, Error, Refused, RowDetail};
+use maintenance_lease::{ApiError, Error, RowDetail};
 
 use crate::args::duration;
 use crate::error::{Failure, Obstacle, Verb};
@@ -22,6 +22,9 @@ use connect::ConnectError;
 /// How many unknown nodes are told one by one: of a wrong list, all would be too many.
 const MOST_UNKNOWN: usize = 20;
 
+/// For how many nodes the same hint is given.
+const MOST_HINTS: usize = 3;
+
 /// Tells the problems of a command's nodes as they come, and keeps the worst code.
 pub(crate) struct Problems<'a> {
     session: &'a Session<'a>,
@@ -33,6 +36,8 @@ pub(crate) struct Problems<'a> {
     unknown: RefCell<Vec<String>>,
     /// Messages and hints.
     told: RefCell<HashSet<String>>,
+    /// How often each hint was given, whatever the node.
+    hints: RefCell<HashMap<String, usize>>,
 }
 
 impl<'a> Problems<'a> {
@@ -54,6 +59,7 @@ impl<'a> Problems<'a> {
             worst: Cell::new(Code::DONE),
             unknown: RefCell::default(),
             told: RefCell::default(),
+            hints: RefCell::default(),
         }
     }
 
@@ -93,9 +99,25 @@ impl<'a> Problems<'a> {
         told.insert(message);
         if let Some(hint) = hint
             && told.insert(hint.clone())
+            && !self.is_one_of_many(failure, &hint)
         {
             terminal.hint(hint);
         }
+    }
+
+    /// Whether `hint` was given for enough other nodes already.
+    fn is_one_of_many(&self, failure: &Failure, hint: &str) -> bool {
+        let node = match failure {
+            Failure::Lock(Error::Refused(refused)) => &refused.node,
+            Failure::TimedOut { node, .. } => node,
+            _ => return false,
+        };
+        let mut hints = self.hints.borrow_mut();
+        let count = hints
+            .entry(hint.replace(node.as_str(), "NODE"))
+            .or_default();
+        *count += 1;
+        *count > MOST_HINTS
     }
 
     /// Notes that the command did not fully succeed, for reasons told elsewhere.
@@ -145,7 +167,7 @@ impl<'a> Problems<'a> {
                 let program = self.session.program;
                 self.session
                     .terminal
-                    .hint(format!("all there are: {program} status"));
+                    .hint(format!("list all nodes with `{program} status`"));
             }
         }
         self.session.warn_of_clocks();
@@ -174,9 +196,9 @@ fn words(
 ) -> (String, Option<String>) {
     // A line to copy: whatever needs one has a session.
     let with_line = |text: &str, line: String| {
-        session.map(|session| format!("{text}: {} {line}", session.program))
+        session.map(|session| format!("{text} `{} {line}`", session.program))
     };
-    let to_see = |node: &str| with_line("to see", format!("status {node}"));
+    let to_see = |node: &str| with_line("check with", format!("status {node}"));
     let connect = match failure {
         Failure::Connect(error) => Some((error.to_string(), error.hint())),
         _ => failure
@@ -202,7 +224,7 @@ fn words(
         (Failure::NothingFound { hint, .. }, None) => (failure.to_string(), hint.clone()),
         (Failure::Unconfirmed(_), None) => (
             escape(&failure.to_string()),
-            Some("--yes answers it".to_owned()),
+            Some("add --yes to confirm".to_owned()),
         ),
         (
             Failure::Usage { message, hint }
@@ -216,50 +238,78 @@ fn words(
             Some("use a longer --duration".to_owned()),
         ),
         (Failure::Lock(Error::Refused(refused)), None) => {
-            refusal_words(refused, session, verb, false)
+            let Some(asked) = session
+                .zip(verb)
+                .map(|(session, verb)| asked(session, verb))
+            else {
+                return (refused.to_string(), None);
+            };
+            let (message, hint) = refusal::lines(refused, asked);
+            (message, Some(hint))
         }
         (
             Failure::TimedOut {
-                waited, obstacle, ..
+                node,
+                waited,
+                obstacle,
             },
             None,
         ) => {
-            let (message, hint, awaited) = match obstacle {
+            let timed_out = format!(
+                "timed out after {} waiting for node/{node}",
+                length(*waited)
+            );
+            match obstacle {
                 Some(Obstacle::Refused(refused)) => {
-                    let (message, hint) = refusal_words(refused, session, verb, true);
-                    (message, hint, None)
+                    let Some((session, verb)) = session.zip(verb) else {
+                        return (format!("{timed_out}: {refused}"), None);
+                    };
+                    let asked = Asked {
+                        waited: true,
+                        ..asked(session, verb)
+                    };
+                    let (message, hint) = refusal::lines(refused, asked);
+                    let message = match (*waited, verb) {
+                        (Duration::ZERO, _) => message,
+                        (_, Verb::Wait) => {
+                            let cause = refusal::cause(refused, asked);
+                            format!("{timed_out} to be free: {cause}")
+                        }
+                        _ => format!("{timed_out}: {}", refusal::cause(refused, asked)),
+                    };
+                    (message, Some(hint))
                 }
                 Some(Obstacle::Stands { how, awaited, hint }) => {
-                    (how.clone(), hint.clone(), Some(*awaited))
+                    let message = match *waited {
+                        Duration::ZERO => format!("node/{node} is not {awaited}: {how}"),
+                        _ => format!("{timed_out} to be {awaited}: {how}"),
+                    };
+                    (message, hint.clone())
                 }
-                None => (failure.to_string(), None, None),
-            };
-            (
-                format!("{message}; {}", waited_words(*waited, awaited)),
-                hint,
-            )
+                None => (timed_out, None),
+            }
         }
         (Failure::Lock(Error::MissingRight { right, source }), None) => (
             escape(&source.to_string()),
             Some(format!(
-                "it takes the right to {right}: {}",
+                "you need permission to {right}: {}",
                 rights::granted(right, typed.map_or("", Again::verb))
             )),
         ),
         (Failure::Lock(Error::NamespaceTerminating(_)), None) => (
             failure.to_string(),
-            Some("wait until it is gone; the next acquire makes it anew".to_owned()),
+            Some("retry when the namespace is gone; acquire creates it again".to_owned()),
         ),
         (Failure::Lock(Error::Contended { node, .. }), None) => (
             failure.to_string(),
-            with_line("nothing was written; to see", format!("status {node}")),
+            with_line("nothing was changed; check with", format!("status {node}")),
         ),
         (Failure::InterruptedWrite { node }, None) => (failure.to_string(), to_see(node)),
         (Failure::OtherLease { .. }, None) => (
             failure.to_string(),
             with_line(
-                "if another was meant",
-                "status --mine -o lock-id; else yours is over: stop what relied on it".to_owned(),
+                "stop the work that relied on this lock; show your locks with",
+                "status --mine -o lock-id".to_owned(),
             ),
         ),
         (
@@ -280,30 +330,13 @@ fn words(
                 _ => ("acquired", format!("release {node}{lock_id}")),
             };
             (
-                format!("node/{node} was {was} and could not be given back: {cause}"),
-                with_line("to give it back", line),
+                format!("node/{node} was {was} but could not be released: {cause}"),
+                with_line("release it with", line),
             )
         }
         (Failure::Reported(_), None) => (String::new(), None),
         (other, None) => (escape(&other.to_string()), None),
     }
-}
-
-fn refusal_words(
-    refused: &Refused,
-    session: Option<&Session<'_>>,
-    verb: Option<Verb>,
-    waited: bool,
-) -> (String, Option<String>) {
-    let Some((session, verb)) = session.zip(verb) else {
-        return (refused.to_string(), None);
-    };
-    let asked = Asked {
-        waited,
-        ..asked(session, verb)
-    };
-    let (message, hint) = refusal::lines(refused, asked);
-    (message, Some(hint))
 }
 
 /// Who asked for what, without having waited for it.
@@ -317,18 +350,8 @@ fn asked<'a>(session: &'a Session<'_>, verb: Verb) -> Asked<'a> {
     }
 }
 
-/// How long it was waited for, and for what state.
-fn waited_words(waited: Duration, awaited: Option<&str>) -> String {
-    let what = awaited.map(|awaited| format!(" for it to be {awaited}"));
-    match (waited, what) {
-        (Duration::ZERO, None) => "it was not waited for".to_owned(),
-        (Duration::ZERO, Some(what)) => format!("did not wait{what}"),
-        (waited, what) => format!(
-            "waited {}{}",
-            time::length(waited.into()),
-            what.unwrap_or_default()
-        ),
-    }
+fn length(waited: Duration) -> String {
+    time::length(waited.into())
 }
 
 /// The trouble with the connection or the credentials behind an API error, if that is what it is.

@@ -94,9 +94,9 @@ impl<'a> Start<'a> {
                 .field_manager(write.field_manager.clone())
                 .dry_run(write.dry_run);
         }
-        let locks = builder
-            .build()
-            .map_err(|error| Failure::usage(error.to_string(), "give another --holder"))?;
+        let locks = builder.build().map_err(|error| {
+            Failure::usage(error.to_string(), "choose another name with --holder")
+        })?;
         Ok(Session {
             terminal: self.terminal,
             connection,
@@ -133,16 +133,16 @@ impl Session<'_> {
         }
         self.terminal.warn(match warning {
             ClockWarning::LocalClock { ahead } if ahead.as_micros() > 0 => format!(
-                "the local clock is {} ahead of the API server's; the server's counts",
+                "the local clock is {} ahead of the API server's; server time is used",
                 time::span(ahead)
             ),
             ClockWarning::LocalClock { ahead } => format!(
-                "the local clock is {} behind the API server's; the server's counts",
+                "the local clock is {} behind the API server's; server time is used",
                 time::span(maintenance_lease::protocol::Span::micros(-ahead.as_micros()))
             ),
             ClockWarning::ServersDisagree { by } => format!(
-                "answers of the API server differ in their Date by {}: several servers, or a proxy, \
-                 with clocks that disagree; expiry is judged by the earliest",
+                "the API server's Date headers differ by {}: several servers or a proxy disagree about \
+                 the time. The earliest decides what has expired",
                 time::span(by)
             ),
         });

@@ -76,12 +76,12 @@ pub(crate) async fn find(
         }
         Selection::All => (
             listed(session, None, with_nodes).await?,
-            Failure::nothing_found("there is no node"),
+            Failure::nothing_found("the cluster has no nodes"),
         ),
         Selection::Labelled(selector) => (
             listed(session, Some(&selector), with_nodes).await?,
             Failure::nothing_found(format!(
-                "no node has labels that match -l {}",
+                "no node matches the labels of -l {}",
                 shown(&selector)
             )),
         ),
@@ -102,14 +102,14 @@ fn none_mine<'a>(
     leases: impl IntoIterator<Item = &'a NodeLease>,
 ) -> Failure {
     let caller = escape(session.locks.identity());
-    let (nothing, (has, verb)) = match verb {
-        Verb::Unhold => ("have no node on hold", ("you hold leases", "release")),
-        _ => ("hold no lease", ("you have nodes on hold", "unhold")),
+    let (nothing, (other, verb)) = match verb {
+        Verb::Unhold => ("have no node on hold", ("release your locks", "release")),
+        _ => ("have no lock", ("end your holds", "unhold")),
     };
     let has_other = leases.into_iter().any(|lease| session.locks.is_own(lease));
     Failure::NothingFound {
         what: format!("you ({caller}) {nothing}"),
-        hint: has_other.then(|| format!("{has}: {} {verb} --mine", session.program)),
+        hint: has_other.then(|| format!("{other} with `{} {verb} --mine`", session.program)),
     }
 }
 

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use maintenance_lease::protocol::{Instant, Now, Span, State};
-use maintenance_lease::{Aside, Change, Done, NodeLease};
+use maintenance_lease::{Aside, Change, Done, DryRun, LONGEST_DURATION, NodeLease};
 
 use super::holder::person;
 use super::refusal::{about, why};
 use super::time::{clock, length};
+use crate::words::command_line::NO_REASON;
 use crate::words::program::Program;
-use maintenance_lease::DryRun;
 
 /// What stands behind a message that a dry run makes not quite true.
 pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {
@@ -27,7 +27,7 @@ pub(crate) struct Telling {
     pub(crate) dry_run: DryRun,
     /// It was another's lock.
     pub(crate) broken: bool,
-    /// The node was not named: what was given back has to be said.
+    /// The node was not named: what was released has to be said.
     pub(crate) unnamed: bool,
     /// The length that was asked for.
     pub(crate) duration: Option<Duration>,
@@ -69,7 +69,7 @@ fn what(change: &Change, telling: Telling) -> String {
         }
         Done::Renewed if is_shorter(change, telling.duration) => {
             format!(
-                "stays held by {}{}",
+                "unchanged, locked by {}{}",
                 holder(&change.lease),
                 until(change, now)
             )
@@ -80,20 +80,20 @@ fn what(change: &Change, telling: Telling) -> String {
             until(change, now)
         ),
         Done::Renewed => format!("renewed by {}{}", holder(&change.lease), until(change, now)),
-        Done::AlreadyHeld => "is on your own hold already".to_owned(),
+        Done::AlreadyHeld => "already on hold by you".to_owned(),
         Done::Released if change.state_before == State::AdminHold && broken => {
             format!("hold of {} ended", holder(&change.before))
         }
         Done::Released if change.state_before == State::AdminHold => {
             format!("hold ended{}", had(change, telling))
         }
-        Done::Released if broken => format!("released, lease of {} broken", holder(&change.before)),
+        Done::Released if broken => format!("lock of {} released", holder(&change.before)),
         Done::Released => format!("released{}", had(change, telling)),
         Done::AlreadyFree => "already free".to_owned(),
     }
 }
 
-/// What was given back, where the node was not named.
+/// What was released, where the node was not named.
 fn had(change: &Change, telling: Telling) -> String {
     let Some(before) = change.before.as_ref().filter(|_| telling.unnamed) else {
         return String::new();
@@ -102,19 +102,19 @@ fn had(change: &Change, telling: Telling) -> String {
         .acquired()
         .map(|acquired| format!(" since {}", clock(acquired.into(), telling.now.latest)))
         .unwrap_or_default();
-    let held = match change.state_before {
+    let locked = match change.state_before {
         State::AdminHold => "on hold",
-        _ => "held",
+        _ => "locked",
     };
-    format!(" ({held}{since}{})", why(before))
+    format!(" ({locked}{since}{})", why(before))
 }
 
 /// What a hold took the place of: another's lock, or the caller's own lease.
 fn instead_of(change: &Change, broken: bool, now: Now) -> String {
     match (&change.before, change.state_before) {
-        (Some(before), _) if broken => format!(", taken from {}", person(before)),
+        (Some(before), _) if broken => format!(", taken over from {}", person(before)),
         (_, State::Held { until }) => {
-            format!(", instead of your lease until {}", clock(until, now.latest))
+            format!(", replacing your lock until {}", clock(until, now.latest))
         }
         _ => String::new(),
     }
@@ -126,7 +126,7 @@ fn date_before(change: &Change, now: Now) -> String {
     match (date(&change.before), date(&change.lease)) {
         (Some(before), after) if after != Some(before) => {
             let no_date = if after.is_none() {
-                ", without a date"
+                ", no expected end"
             } else {
                 ""
             };
@@ -144,16 +144,30 @@ fn is_shorter(change: &Change, asked: Option<Duration>) -> bool {
         .is_some_and(|(asked, written)| asked.as_secs() < written.into())
 }
 
-/// Why a renewal did not do what was asked, and how to get it.
-pub(crate) fn stays(change: &Change, asked: Option<Duration>, program: &Program) -> Option<String> {
+/// Why a renewal did not do what was asked, and how to add that time to what is left.
+pub(crate) fn stays(
+    change: &Change,
+    asked: Option<Duration>,
+    now: Now,
+    program: &Program,
+) -> Option<String> {
     let asked =
         asked.filter(|&asked| change.done == Done::Renewed && is_shorter(change, Some(asked)))?;
     let node = &change.node;
+    let wanted = change.until()? + Span::from(asked) - now.latest;
+    let minutes = u64::try_from(wanted.ceil_seconds())
+        .unwrap_or_default()
+        .div_ceil(60);
+    let to_extend = match minutes * 60 <= LONGEST_DURATION.as_secs() {
+        true => format!(
+            "To add {0}: {program} renew {node} --duration {minutes}m",
+            length(asked.into())
+        ),
+        false => format!("For more than 1h: {program} hold {node} -m {NO_REASON}"),
+    };
     Some(format!(
-        "node/{node}: {} from now would be earlier; to end it now: {program} release {node}",
-        length(Span::seconds(
-            u32::try_from(asked.as_secs()).unwrap_or(u32::MAX)
-        ))
+        "node/{node} is already locked for longer than {}. {to_extend}",
+        length(asked.into())
     ))
 }
 
@@ -165,7 +179,7 @@ fn until(change: &Change, now: Now) -> String {
     };
     let is_hold = lease.state(now) == State::AdminHold;
     match (is_hold, lease.hold_until(), change.until()) {
-        (true, Some(until), _) => format!(", meant until {}", clock(until.into(), now.latest)),
+        (true, Some(until), _) => format!(", expected until {}", clock(until.into(), now.latest)),
         (false, _, Some(until)) => format!(
             " until {} ({})",
             clock(until, now.latest),
@@ -175,7 +189,7 @@ fn until(change: &Change, now: Now) -> String {
     }
 }
 
-/// Who did not finish: whose expired lease was taken, or one's own that was renewed late. `None`
+/// Who did not finish: whose expired lock was taken, or one's own that was renewed late. `None`
 /// where nothing had expired.
 pub(crate) fn expired(change: &Change, now: Now) -> Option<String> {
     let before = change.before.as_ref()?;
@@ -185,13 +199,13 @@ pub(crate) fn expired(change: &Change, now: Now) -> Option<String> {
     let about = about(before, change.state_before, now);
     match change.done {
         Done::Acquired => Some(format!(
-            "node/{} was left unfinished by {}{about}{}",
+            "node/{} had an expired lock of {}, whose work may be unfinished{about}{}",
             change.node,
             person(before),
             node_words(change)
         )),
         Done::Renewed => Some(format!(
-            "node/{} had expired while you held it{about}; nobody took it meanwhile",
+            "your lock on node/{} had expired{about}; nobody else acquired it",
             change.node
         )),
         Done::AlreadyHeld | Done::Released | Done::AlreadyFree => None,
@@ -211,7 +225,7 @@ fn node_words(change: &Change) -> String {
     }
 }
 
-/// Until when somebody whose lock was broken may still act; `None` where it was over anyway.
+/// Until when somebody whose lock was taken over may still act; `None` if it was over anyway.
 pub(crate) fn still_acting(change: &Change, now: Now) -> Option<String> {
     let who = person(change.before.as_ref()?);
     let until = match change.state_before {
@@ -222,18 +236,15 @@ pub(crate) fn still_acting(change: &Change, now: Now) -> Option<String> {
     Some(may_still_act(&who, &change.node, until, now))
 }
 
-/// Until when `who` may still act, whose lock of `node` was broken: a lease of `until`, or a hold (`None`).
+/// Until when `who` may still act, whose lock of `node` was taken over: one until `until`, or a hold (`None`).
 pub(crate) fn may_still_act(who: &str, node: &str, until: Option<Instant>, now: Now) -> String {
     let may = format!("{who} may still act on node/{node}");
     match until {
         Some(Instant::UNREADABLE) => {
-            format!("{may} until they notice: their lease has no readable end")
+            format!("{may} until they notice: the end of their lock cannot be read")
         }
-        Some(until) => format!(
-            "{may} until {}, or until they notice",
-            clock(until, now.latest)
-        ),
-        None => format!("{may} until they notice: a hold has no end"),
+        Some(until) => format!("{may} until {} at the latest", clock(until, now.latest)),
+        None => format!("{may} until they notice: a hold does not expire"),
     }
 }
 
@@ -248,11 +259,12 @@ pub(crate) fn aside(aside: Aside, nodes: &[String]) -> String {
         Aside::NamespaceCreated => format!("namespace/{} created", maintenance_lease::NAMESPACE),
         Aside::LeaseCreated => format!("lease/{node}{more} created"),
         Aside::NodeUnreadable => format!(
-            "node/{node}{more} can't be read with your rights: it may not exist, and then its \
-             Lease stays behind"
+            "could not check that node/{node}{more} exists: no permission to read Nodes. The Lease \
+             of a node that does not exist is never deleted"
         ),
         Aside::AnswerLost => format!(
-            "node/{node}{more}: the server's answer was lost; another read shows that it was done"
+            "node/{node}{more}: the API server's answer was lost, but a second read shows that the \
+             write succeeded"
         ),
     }
 }

@@ -22,14 +22,16 @@ pub(crate) fn lines(
     let command = match (&lost.by, stage) {
         (_, Stage::NotBegun) => "the command was not run",
         // It has its limit from before, and may have heard of it before this process did.
-        (LostBy::Expiry, _) => "the command is ended before its lease runs out",
+        (LostBy::Expiry, _) => "the command is ended before the lock expires",
         (_, Stage::AtWork) => "the command is being ended",
         (_, Stage::Over) => "the command has ended",
     };
-    (
-        message(lost, before, now),
-        format!("{command}; {}", to_see(lost, program)),
-    )
+    let message = format!(
+        "lost the lock on node/{}, {command}: {}",
+        lost.node,
+        cause(lost, before, now)
+    );
+    (message, to_see(lost, program))
 }
 
 /// The two lines of a lock under which something was deleted.
@@ -39,57 +41,56 @@ pub(crate) fn of_deletion(
     now: Now,
     program: &Program,
 ) -> (String, String) {
-    (message(lost, Some(before), now), to_see(lost, program))
+    let message = format!(
+        "lost the lock on node/{}: {}",
+        lost.node,
+        cause(lost, Some(before), now)
+    );
+    (message, to_see(lost, program))
 }
 
-fn message(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
-    let node = &lost.node;
+fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
     let lease = lost.lease.as_ref();
     let holder =
         || lease.map(|lease| format!("{}{}", person(lease), about(lease, lease.state(now), now)));
     match &lost.by {
         LostBy::Expiry => match &lost.problem {
-            Some(problem) => format!(
-                "node/{node} could not be renewed in time ({})",
-                escape(problem)
-            ),
+            Some(problem) => format!("it could not be renewed in time ({})", escape(problem)),
             // No request failed: the Lease was to end sooner than it was asked for, or time passed
             // in which nothing here ran.
             None => format!(
-                "node/{node} was not renewed in time{}; was it edited, or this process or its \
-                 machine stopped?",
+                "it was not renewed in time{}. Either its Lease was edited, or this process or machine \
+                 was paused",
                 lease.map_or_else(String::new, |lease| format!(": {}", own_end(lease, now)))
             ),
         },
         LostBy::TakeOver(by) => match ran_out(lost, before) {
             Some(end) => format!(
-                "the lease of node/{node} ran out at {}, and was taken by {}",
+                "it expired at {} and was then acquired by {}",
                 clock(end, now.latest),
                 holder().unwrap_or_else(|| of_node(by))
             ),
             None if before.and_then(NodeLease::holder) == Some(by) => format!(
-                "node/{node} has another acquisition in the same name, {}: its Lease was edited, or \
-                 released and acquired again",
+                "it was acquired again as {}. Its Lease was edited, or released and acquired again",
                 of_node(by)
             ),
-            None => format!(
-                "node/{node} was taken over by {}",
-                holder().unwrap_or_else(|| of_node(by))
-            ),
+            None => format!("taken over by {}", holder().unwrap_or_else(|| of_node(by))),
         },
         LostBy::Replacement(Some(by)) => format!(
-            "the Lease of node/{node} was deleted and made again, for {}",
+            "its Lease was deleted and created again for {}",
             holder().unwrap_or_else(|| of_node(by))
         ),
         LostBy::Release => match lease.and_then(|lease| Some((lease, lease.released_by()?))) {
             Some((lease, by)) => format!(
-                "node/{node} was released by {} while the command had it{}",
+                "released by {} while the command had it{}",
                 named(by),
                 why(lease)
             ),
-            None => format!("node/{node} was released while the command had it"),
+            None => "released while the command had it".to_owned(),
         },
-        LostBy::Deletion | LostBy::Replacement(None) | LostBy::Election => lost.to_string(),
+        LostBy::Deletion => "its Lease was deleted".to_owned(),
+        LostBy::Replacement(None) => "its Lease was deleted and created again".to_owned(),
+        LostBy::Election => "coordinated leader election took over its Lease".to_owned(),
     }
 }
 
@@ -109,11 +110,11 @@ fn end(lease: &NodeLease) -> Option<Instant> {
 fn own_end(lease: &NodeLease, now: Now) -> String {
     match end(lease) {
         Some(end) => format!(
-            "its Lease was to end at {}, {} after its last renewal",
+            "its Lease ended at {}, {} after the last renewal",
             clock(end, now.latest),
             length(Span::seconds(lease.duration_seconds()))
         ),
-        None => "its Lease has no readable renewal".to_owned(),
+        None => "its Lease has no readable renewal time".to_owned(),
     }
 }
 
@@ -123,18 +124,18 @@ fn to_see(lost: &Lost, program: &Program) -> String {
         // The command may well have released it by itself.
         LostBy::Release | LostBy::TakeOver(_) => {
             format!(
-                "if somebody broke it, an Event says who and why: {} describe node {node}",
+                "an Event may say who ended it and why; see `{} describe node {node}`",
                 program.kubectl()
             )
         }
-        _ => format!("to see: {program} status {node}"),
+        _ => format!("check with `{program} status {node}`"),
     }
 }
 
 /// That a node could not be renewed, while there is time: the command is ended at `end`.
 pub(crate) fn warning(node: &str, problem: &str, end: Instant, now: Now) -> String {
     format!(
-        "node/{node} could not be renewed ({}); unless that is done by {}, the command is ended",
+        "could not renew node/{node}, retrying ({}). The command is ended at {} unless it is renewed",
         escape(problem),
         clock(end, now.latest)
     )
@@ -143,7 +144,7 @@ pub(crate) fn warning(node: &str, problem: &str, end: Instant, now: Now) -> Stri
 /// That the command was stopped, and has until `end`.
 pub(crate) fn stopped(end: Instant, now: Now) -> String {
     format!(
-        "stopped: the lock is not renewed meanwhile, and the command is ended at {}",
+        "stopped: the lock is not renewed now, and the command is ended at {}",
         clock(end, now.latest)
     )
 }
@@ -151,8 +152,8 @@ pub(crate) fn stopped(end: Instant, now: Now) -> String {
 /// What a command left running behind it.
 pub(crate) fn left(processes: usize) -> String {
     match processes {
-        1 => "the command left a process behind, which is being ended".to_owned(),
-        _ => format!("the command left {processes} processes behind, which are being ended"),
+        1 => "the command left 1 process running; ending it".to_owned(),
+        _ => format!("the command left {processes} processes running; ending them"),
     }
 }
 
@@ -198,27 +199,23 @@ mod tests {
         };
         // 2026-03-01T12:00:00Z
         let noon = Now::at(Instant::from_micros(1_772_366_400_000_000));
-        message(&lost, Some(before), noon)
+        cause(&lost, Some(before), noon)
     }
 
     #[tokio::test]
-    async fn a_lease_that_ran_out_before_it_was_taken_was_not_taken_over() {
+    async fn a_lease_that_expired_before_it_was_acquired_was_not_taken_over() {
         let own = lease("bob@vm/with-7-c0ffee", "11:50:00", "11:55:00").await;
         let later = said(&own, "bob@vm", "11:56:30").await;
-        let ran_out = "the lease of node/worker-1 ran out at ";
-        assert!(later.starts_with(ran_out), "{later}");
+        assert!(later.starts_with("it expired at "), "{later}");
         assert!(
-            later.contains(r#" and was taken by bob@vm: "disk" (since "#),
+            later.contains(r#" and was then acquired by bob@vm: "disk" (since "#),
             "{later}"
         );
         let sooner = said(&own, "bob@vm", "11:55:30").await;
-        assert!(
-            sooner.starts_with("node/worker-1 was taken over by bob@vm: "),
-            "{sooner}"
-        );
+        assert!(sooner.starts_with("taken over by bob@vm: "), "{sooner}");
         let namesake = said(&own, "bob@vm/with-7-c0ffee", "11:55:30").await;
         assert!(
-            namesake.contains("another acquisition in the same name"),
+            namesake.contains("it was acquired again as bob@vm"),
             "{namesake}"
         );
     }

@@ -13,23 +13,24 @@ const MOST: usize = 10;
 
 /// How a node stands: free, or who has it, why, since when and until when.
 pub(crate) fn stands(node: &str, lease: Option<&NodeLease>, now: Now) -> String {
+    format!("node/{node} {}", state(lease, now))
+}
+
+/// The same without the node.
+pub(crate) fn state(lease: Option<&NodeLease>, now: Now) -> String {
     let (lease, state) = match lease.map(|lease| (lease, lease.state(now))) {
         Some((lease, State::Free)) if lease.is_deleting() => {
-            return format!("node/{node} has a Lease that is being deleted");
+            return "has a Lease that is being deleted".to_owned();
         }
-        None | Some((_, State::Free)) => return format!("node/{node} is free"),
-        Some(held) => held,
+        None | Some((_, State::Free)) => return "is free".to_owned(),
+        Some(locked) => locked,
     };
     let how = match state {
-        State::Expired { .. } => "has an expired lease of",
+        State::Expired { .. } => "has an expired lock of",
         State::AdminHold => "is on hold by",
-        State::Free | State::Held { .. } => "is held by",
+        State::Free | State::Held { .. } => "is locked by",
     };
-    format!(
-        "node/{node} {how} {}{}",
-        person(lease),
-        about(lease, state, now)
-    )
+    format!("{how} {}{}", person(lease), about(lease, state, now))
 }
 
 /// What has to be said of a node once: its state, and whose it is; not how long for.
@@ -75,9 +76,9 @@ impl Unmet<'_> {
     /// A line with all there is to say of one of them.
     pub(crate) fn line_of(&self, node: &str, lease: Option<&NodeLease>, now: Now) -> String {
         format!(
-            "waiting for it to be {}: {}",
+            "waiting for node/{node} to be {}: it {}",
             self.awaited,
-            stands(node, lease, now)
+            state(lease, now)
         )
     }
 

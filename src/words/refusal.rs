@@ -1,11 +1,11 @@
-//! A refusal in two lines: who, since when, until when and why; and the exact next command.
+//! A refusal in two lines: who, since when, until when and why; and the next command.
 
 pub(crate) mod fenced;
 
-use maintenance_lease::protocol::{Instant, Now, Refusal, SKEW_BUDGET, State, identity};
+use maintenance_lease::protocol::{Instant, Now, Refusal, State, identity};
 use maintenance_lease::{NodeLease, Refused};
 
-use super::holder::person;
+use super::holder::{named, person};
 use super::time::{clock, remaining, span};
 use crate::error::Verb;
 use crate::text::{escape, for_shell};
@@ -31,12 +31,17 @@ pub(crate) fn lines(refused: &Refused, asked: Asked<'_>) -> (String, String) {
     (message(refused, asked), hint(refused, asked))
 }
 
-/// The first of them.
+/// The first of them: what failed, and why.
 pub(crate) fn message(refused: &Refused, asked: Asked<'_>) -> String {
+    let failed = asked.verb.failed(&refused.node);
+    format!("{failed}: {}", cause(refused, asked))
+}
+
+/// Why it is refused: who has the lock, since when, until when and why.
+pub(crate) fn cause(refused: &Refused, asked: Asked<'_>) -> String {
     if let Some(lease) = fenced::hold(refused, asked) {
-        return fenced::message(lease, asked.now);
+        return fenced::cause(lease, asked.now);
     }
-    let node = &refused.node;
     let holder = refused
         .lease
         .as_ref()
@@ -48,46 +53,39 @@ pub(crate) fn message(refused: &Refused, asked: Asked<'_>) -> String {
         .unwrap_or_default();
     let caller = escape(asked.caller);
     match refused.refusal {
-        Refusal::Held => format!("node/{node} is held by {holder}{about}"),
-        Refusal::HeldByCaller => {
-            format!("node/{node} is held already by {holder}, you or your namesake{about}")
-        }
-        Refusal::Expired => format!("node/{node} has an expired lease of {holder}{about}"),
-        Refusal::AdminHold => format!("node/{node} is on hold by {holder}{about}"),
-        Refusal::OwnHold => format!("node/{node} is on your own hold{about}"),
+        Refusal::Held => format!("locked by {holder}{about}"),
+        Refusal::HeldByCaller => format!("you already hold this lock ({holder}){about}"),
+        Refusal::Expired if asked.verb == Verb::Verify => format!("it has expired{about}"),
+        Refusal::Expired => format!("the lock of {holder} has expired{about}"),
+        Refusal::AdminHold => format!("on hold by {holder}{about}"),
+        Refusal::OwnHold => format!("on hold by you ({holder}){about}"),
         Refusal::NotHolder => match refused.state {
-            State::AdminHold => format!("node/{node} is on hold by {holder}{about}"),
+            State::AdminHold => format!("on hold by {holder}{about}"),
             State::Expired { .. } => {
-                format!("node/{node} has an expired lease of {holder}{about}; you are {caller}")
+                format!("the lock of {holder} has expired{about}; you are {caller}")
             }
-            _ => format!("node/{node} is held by {holder}{about}; you are {caller}"),
+            _ => format!("locked by {holder}{about}; you are {caller}"),
         },
         Refusal::NotHeld => match &refused.lease {
-            None => format!(
-                "node/{node} has no Lease: nobody held it, or your lease was deleted with its node"
-            ),
+            None => "it is free: never locked, or its Lease was deleted with its node".to_owned(),
             Some(lease) if lease.last_holder() == Some(asked.caller) => {
                 let released = lease.released_at().map(Instant::from);
                 let at = released.map(|at| format!(" at {}", clock(at, asked.now.latest)));
                 format!(
-                    "node/{node} is free: your lease was released{}",
+                    "it is free: your lock was released{}",
                     at.unwrap_or_default()
                 )
             }
-            Some(_) => format!("node/{node} is free: there is nothing to renew"),
+            Some(_) => "it is free".to_owned(),
         },
-        Refusal::NotAHold => {
-            format!("node/{node} is not on hold: {holder} has a lease on it{about}")
+        Refusal::NotAHold => format!("not on hold, but locked by {holder}{about}"),
+        Refusal::ChangedHands => format!("replaced by a newer lock of {holder}{about}"),
+        Refusal::Elected => {
+            "its Lease has a strategy and belongs to coordinated leader election".to_owned()
         }
-        Refusal::ChangedHands => {
-            format!("node/{node} changed hands: {holder} has another acquisition of it{about}")
-        }
-        Refusal::Elected => format!(
-            "node/{node} has a Lease whose strategy is set: coordinated leader election owns it"
-        ),
-        Refusal::Deleting => format!("node/{node} has a Lease that is being deleted"),
+        Refusal::Deleting => "its Lease is being deleted".to_owned(),
         Refusal::Foreign => {
-            format!("node/{node} has a Lease that is another application's: it lacks labels")
+            "its Lease lacks our labels and belongs to another application".to_owned()
         }
     }
 }
@@ -100,25 +98,25 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     let node = &refused.node;
     let Asked { verb, program, .. } = asked;
     let holder = refused.lease.as_ref().and_then(NodeLease::holder);
+    let whom = refused
+        .lease
+        .as_ref()
+        .map_or_else(|| "the holder".to_owned(), person);
     let why = match verb {
         Verb::Release | Verb::Renew => program.asked().why(),
         _ => NO_REASON,
     };
-    let by_force = format!("{program} release {node} --force -m {why}");
+    let by_force = format!("`{program} release {node} --force -m {why}`");
     let waits = asked.waited || program.asked().waits();
     // A reason to acquire with, where one was given.
     let reason = match program.asked().why() {
         NO_REASON => String::new(),
         why => format!(" -m {why}"),
     };
-    // Nobody waits for a lease that lasts longer than maintenance may take.
+    // Nobody waits for a lock that lasts longer than maintenance may take.
     let overlong = is_overlong(refused, asked.now);
-    let or_wait = if waits || overlong {
-        ""
-    } else {
-        ", wait for it (--wait)"
-    };
-    let if_nobody = format!("if nobody is at work there: {by_force}");
+    let can_wait = !waits && !overlong;
+    let if_nobody = format!("if nobody works there, release it with {by_force}");
     let or_by_force = match overlong {
         true => format!("; {if_nobody}"),
         false => String::new(),
@@ -135,72 +133,71 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         .and_then(|holder| at_work(holder, asked.caller))
     {
         return match running {
-            Running::With => format!("{words}; to break it: {by_force}"),
+            Running::With => format!("{words}; take it over with {by_force}"),
             Running::ForceDelete => format!("{words}; {}", once_it_is_free(asked, node, waits)),
         };
     }
     if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, asked.caller)) {
-        if verb == Verb::Hold {
-            return format!(
-                "if that is you on another host: {}{or_by_force}",
-                program.as_holder(identity::person(holder)).again(node, "")
-            );
-        }
-        if matches!(verb, Verb::Fence | Verb::Unfence) {
-            let person = for_shell(identity::person(holder));
-            return format!(
-                "if that is you on another host, say so: --holder {person}{or_by_force}"
-            );
-        }
-        if verb == Verb::With {
-            return format!(
-                "if that is you on another host: {}{or_by_force}",
-                reentry(&program.as_holder(identity::person(holder)), node)
-            );
-        }
-        return format!(
-            "if that is you on another host: {} {} {node}{or_by_force}",
-            program.as_holder(identity::person(holder)),
-            as_that_holder(verb, refused.state),
-        );
+        let person = identity::person(holder);
+        let as_holder = program.as_holder(person);
+        let line = match verb {
+            Verb::Hold => as_holder.again(node, ""),
+            Verb::With => reentry(&as_holder, node),
+            Verb::Fence | Verb::Unfence => {
+                let flag = format!("--holder {}", for_shell(person));
+                return format!("if you are {whom}, add `{flag}`{or_by_force}");
+            }
+            _ => format!("{as_holder} {} {node}", as_that_holder(verb, refused.state)),
+        };
+        return format!("if you are {whom}, run `{line}`{or_by_force}");
     }
     match (refused.refusal, verb) {
-        (_, Verb::Verify) => "yours is over: stop what relied on it".to_owned(),
-        (Refusal::Held | Refusal::AdminHold, Verb::Hold) => format!(
-            "ask them{or_wait}, or take it over: {}{or_by_force}",
-            program.again(node, "--take-over")
-        ),
+        (_, Verb::Verify) => STOP.to_owned(),
+        (Refusal::Held | Refusal::AdminHold, Verb::Hold) => {
+            let take_over = program.again(node, "--take-over");
+            match can_wait {
+                true => format!(
+                    "wait for it with `{}`, or take it over with `{take_over}`",
+                    program.again(node, "--wait")
+                ),
+                false => format!("take it over with `{take_over}`{or_by_force}"),
+            }
+        }
         (Refusal::Held | Refusal::AdminHold, Verb::Fence | Verb::Unfence) => {
             format!(
-                "ask them, or take it over first: {program} hold {node} --take-over -m {why}{or_by_force}"
+                "take it over first with `{program} hold {node} --take-over -m {why}`{or_by_force}"
             )
         }
-        (Refusal::AdminHold, Verb::Acquire | Verb::With) => {
-            format!("ask them{or_wait}, or end it after a confirmation: {program} unhold {node}")
-        }
-        (Refusal::AdminHold, _) => by_unhold(asked, node),
-        (Refusal::NotHolder, _) if refused.state == State::AdminHold => by_unhold(asked, node),
-        (Refusal::NotHolder, Verb::Release) => {
-            format!("ask them, or break it after a confirmation: {by_force}")
-        }
-        (Refusal::Held | Refusal::NotHolder, _) if overlong => format!("ask them; {if_nobody}"),
-        (Refusal::Held, Verb::Acquire | Verb::With) if !waits => format!(
-            "ask them, or wait for it: {}",
+        (Refusal::AdminHold, Verb::Acquire | Verb::With) if can_wait => format!(
+            "wait for it with `{}`, or end the hold with `{program} unhold {node}`",
             program.again(node, "--wait")
         ),
+        (Refusal::AdminHold, _) => by_unhold(asked, &whom, node),
+        (Refusal::NotHolder, _) if refused.state == State::AdminHold => {
+            by_unhold(asked, &whom, node)
+        }
+        (Refusal::NotHolder, Verb::Release) => {
+            format!("ask {whom} to release it, or take it over with {by_force}")
+        }
+        (Refusal::Held | Refusal::NotHolder, _) if overlong => {
+            format!("ask {whom}; {if_nobody}")
+        }
         (Refusal::HeldByCaller, Verb::Wait) => {
-            format!("it is for you to give it back: {program} release {node}")
+            format!("this is your own lock; release it with `{program} release {node}`")
         }
         (Refusal::OwnHold, Verb::Wait) => {
-            format!("it is for you to end it: {program} unhold {node}")
+            format!("this is your own hold; end it with `{program} unhold {node}`")
         }
         (Refusal::Held | Refusal::NotHolder, _) => match refused.state {
-            State::Held { until } => format!(
-                "ask them, or from {} on: {}",
-                clock(until + SKEW_BUDGET, asked.now.latest),
-                take(asked, node)
+            State::Held { .. } if verb == Verb::Wait => {
+                format!("wait longer with `{program} wait {node} --timeout 1h`")
+            }
+            State::Held { .. } if asked.waited => format!(
+                "wait without a limit with `{}`",
+                take(asked, node, "--wait")
             ),
-            _ => format!("anyone may take it: {}", take(asked, node)),
+            State::Held { .. } => format!("wait for it with `{}`", take(asked, node, "--wait")),
+            _ => format!("acquire it with `{}`", take(asked, node, "")),
         },
         (Refusal::HeldByCaller | Refusal::OwnHold, Verb::With) => {
             let whose = identity::person(holder.unwrap_or_default());
@@ -208,38 +205,45 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
                 true => program.clone(),
                 false => program.as_holder(whose),
             };
-            format!("to work under it: {}", reentry(&program, node))
+            format!("work under it with `{}`", reentry(&program, node))
         }
-        (Refusal::HeldByCaller, _) => {
-            format!("to extend it: {program} renew {node}; --reentry goes on under it")
-        }
-        (Refusal::Expired, _) => {
-            format!("find out what is unfinished, then: {program} acquire {node}{reason}")
-        }
-        (Refusal::OwnHold, Verb::Acquire) => {
-            format!("to end it: {program} unhold {node}; --reentry goes on under it")
-        }
-        (Refusal::OwnHold, Verb::Renew) => format!(
-            "a hold has no end; to say until when it is meant: {program} hold {node} -m {why} --until TIME"
+        (Refusal::HeldByCaller, _) => format!(
+            "extend it with `{program} renew {node}`, or add --reentry to keep working under it"
         ),
-        (Refusal::OwnHold, _) => format!("this is a hold: {program} unhold {node}"),
-        (Refusal::ChangedHands, Verb::Renew) => "yours is over: stop what relied on it".to_owned(),
+        (Refusal::Expired, _) => format!(
+            "check what {whom} left unfinished, then run `{program} acquire {node}{reason}`"
+        ),
+        (Refusal::OwnHold, Verb::Acquire) => format!(
+            "end it with `{program} unhold {node}`, or add --reentry to keep working under it"
+        ),
+        (Refusal::OwnHold, Verb::Renew) => format!(
+            "a hold does not expire; set its expected end with `{program} hold {node} -m {why} --until TIME`"
+        ),
+        (Refusal::OwnHold, _) => format!("end the hold with `{program} unhold {node}`"),
+        (Refusal::ChangedHands, Verb::Renew) => STOP.to_owned(),
         (Refusal::ChangedHands, _) => {
-            format!("the one you named or confirmed is over; to see: {program} status {node}")
+            format!("show the current lock with `{program} status {node}`")
         }
-        (Refusal::NotHeld, _) => format!("to take it: {program} acquire {node}{reason}"),
+        (Refusal::NotHeld, _) => format!("acquire it with `{program} acquire {node}{reason}`"),
         (Refusal::NotAHold, _) if holder == Some(asked.caller) => {
-            format!("this is a lease: {program} release {node}")
+            format!("release your lock with `{program} release {node}`")
         }
-        (Refusal::NotAHold, _) => format!("this is a lease; to break it: {by_force}"),
+        (Refusal::NotAHold, _) => {
+            format!("ask {whom} to release it, or take it over with {by_force}")
+        }
         (Refusal::Elected | Refusal::Foreign, _) => format!(
-            "{} get lease -n {} {node} -o yaml",
+            "inspect it with `{} get lease -n {} {node} -o yaml`",
             program.kubectl(),
             maintenance_lease::NAMESPACE
         ),
-        (Refusal::Deleting, _) => format!("until it is gone: {program} status {node}"),
+        (Refusal::Deleting, _) => {
+            format!("retry when the Lease is gone; check with `{program} status {node}`")
+        }
     }
 }
+
+/// What to do without the lock that one relied on.
+const STOP: &str = "stop the work that relied on this lock";
 
 /// What to do under the lock of the `with` that this runs under.
 fn under(holder: &str, asked: Asked<'_>, node: &str) -> String {
@@ -247,26 +251,24 @@ fn under(holder: &str, asked: Asked<'_>, node: &str) -> String {
     let flag = match asked.verb {
         Verb::Hold => {
             return format!(
-                "this runs under that lock of `with`, and would end with it: leave the command first, \
-                 then: {}",
+                "this runs inside `with`, which has the lock; exit it, then run `{}`",
                 program.again(node, "")
             );
         }
         Verb::Release => {
-            return "this runs under that lock of `with`, which is released when the command ends: \
-                    leave it"
+            return "this runs inside `with`, which releases the lock when its command ends; exit it"
                 .to_owned();
         }
         Verb::Wait => {
-            return "this runs under that lock of `with`, which lasts until the command ends: nothing \
-                    to wait for"
+            return "this runs inside `with`, which has the lock until its command ends; do not wait \
+                    for it here"
                 .to_owned();
         }
         Verb::Acquire | Verb::With => "--reentry",
         _ => "",
     };
     format!(
-        "this runs under that lock of `with`; to act as its holder: {}",
+        "this runs inside `with`, which has the lock; act as its holder with `{}`",
         program
             .as_holder(identity::person(holder))
             .again(node, flag)
@@ -277,13 +279,9 @@ fn under(holder: &str, asked: Asked<'_>, node: &str) -> String {
 /// it runs, in words.
 pub(crate) fn at_work(holder: &str, caller: &str) -> Option<(Running, String)> {
     let (running, whose) = Running::of(holder)?;
-    let until = match running {
-        Running::With => "until its command ends",
-        Running::ForceDelete => "until it has ended",
-    };
     let name = running.name();
     (whose == caller || is_same_user(holder, caller)).then(|| {
-        let words = format!("a `{name}` of yours or of your namesake has it, {until}");
+        let words = format!("a running `{name}` of {} has the lock", named(whose));
         (running, words)
     })
 }
@@ -293,17 +291,18 @@ fn once_it_is_free(asked: Asked<'_>, node: &str, waits: bool) -> String {
     let program = asked.program;
     match asked.verb {
         Verb::Acquire | Verb::With | Verb::Hold if !waits => {
-            format!("wait for it: {}", program.again(node, "--wait"))
+            format!("wait for it with `{}`", program.again(node, "--wait"))
         }
-        _ => format!("wait for it: {program} wait {node}"),
+        _ => format!("wait for it with `{program} wait {node}`"),
     }
 }
 
 /// How to take a node once it is free.
-fn take(asked: Asked<'_>, node: &str) -> String {
-    match asked.verb {
-        Verb::Acquire | Verb::With | Verb::Hold => asked.program.again(node, ""),
-        _ => format!("{} acquire {node}", asked.program),
+fn take(asked: Asked<'_>, node: &str, flag: &str) -> String {
+    match (asked.verb, flag) {
+        (Verb::Acquire | Verb::With | Verb::Hold, flag) => asked.program.again(node, flag),
+        (_, "") => format!("{} acquire {node}", asked.program),
+        (_, flag) => format!("{} acquire {node} {flag}", asked.program),
     }
 }
 
@@ -312,14 +311,11 @@ fn reentry(program: &Program, node: &str) -> String {
     program.again(node, "--reentry")
 }
 
-fn by_unhold(asked: Asked<'_>, node: &str) -> String {
-    let unhold = format!("{} unhold {node}", asked.program);
-    match asked.verb {
-        Verb::Release => {
-            format!("ask them, or end it as a hold, since release is for leases: {unhold}")
-        }
-        _ => format!("ask them, or end it after a confirmation: {unhold}"),
-    }
+fn by_unhold(asked: Asked<'_>, whom: &str, node: &str) -> String {
+    format!(
+        "ask {whom} to end the hold, or end it with `{} unhold {node}`",
+        asked.program
+    )
 }
 
 /// What to do as the holder that one is on another host.
@@ -344,7 +340,7 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
         .map(|acquired| format!("since {}", at(acquired.into())));
     let until = match state {
         State::Held { until } if until == Instant::UNREADABLE => {
-            Some("until a time that can't be read".to_owned())
+            Some("until an unreadable time".to_owned())
         }
         State::Held { until } => Some(format!(
             "until {}, {} left",
@@ -356,19 +352,26 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
             at(since),
             span(now.latest - since)
         )),
-        State::Expired { since: None } => Some("without any times".to_owned()),
+        State::Expired { since: None } => Some("no times recorded".to_owned()),
         State::AdminHold => lease.hold_until().map(Instant::from).map(|until| {
             if until < now.earliest {
                 let overdue = span(now.earliest - until);
-                format!("meant until {}, overdue by {overdue}", at(until))
+                format!("expected until {}, overdue by {overdue}", at(until))
             } else {
-                format!("meant until {}", at(until))
+                format!("expected until {}", at(until))
             }
         }),
         State::Free => None,
     };
     let flags = super::state::flag_words(lease, now);
-    let flags = flags.into_iter().map(ToOwned::to_owned);
+    let is_unreadable = state
+        == State::Held {
+            until: Instant::UNREADABLE,
+        };
+    let flags = flags
+        .into_iter()
+        .filter(|flag| !is_unreadable || *flag != "unreadable time")
+        .map(ToOwned::to_owned);
     let parts: Vec<String> = since.into_iter().chain(until).chain(flags).collect();
     match &parts[..] {
         [] => String::new(),
@@ -385,7 +388,7 @@ pub(crate) fn why(lease: &NodeLease) -> String {
         .unwrap_or_default()
 }
 
-/// It is held for longer than maintenance may take.
+/// It is locked for longer than maintenance may take.
 fn is_overlong(refused: &Refused, now: Now) -> bool {
     let lease = refused.lease.as_ref();
     lease.is_some_and(|lease| lease.flags(now).overlong)

@@ -7,9 +7,9 @@ use maintenance_lease::protocol::{Now, State};
 pub(crate) fn state_word(state: State) -> &'static str {
     match state {
         State::Free => "Free",
-        State::Held { .. } => "Held",
+        State::Held { .. } => "Locked",
         State::Expired { .. } => "Expired",
-        State::AdminHold => "Hold",
+        State::AdminHold => "OnHold",
     }
 }
 

@@ -73,7 +73,7 @@ where
     Z::Offset: std::fmt::Display,
 {
     let Some(time) = instant.to_chrono() else {
-        return "a time that can't be read".to_owned();
+        return "an unreadable time".to_owned();
     };
     let local = time.with_timezone(zone);
     let today = now
@@ -178,7 +178,7 @@ mod tests {
         );
         assert_eq!(
             in_zone(Instant::UNREADABLE, now, &Utc),
-            "a time that can't be read"
+            "an unreadable time"
         );
     }
 }

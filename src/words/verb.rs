@@ -33,6 +33,17 @@ impl Verb {
         }
     }
 
+    /// That it failed for `node`, before the cause.
+    pub(crate) fn failed(self, node: &str) -> String {
+        match self {
+            Self::With => format!("cannot lock node/{node}"),
+            Self::Hold => format!("cannot put node/{node} on hold"),
+            Self::Verify => format!("lost the lock on node/{node}"),
+            Self::Wait => format!("node/{node} is not free"),
+            _ => format!("cannot {} node/{node}", self.name()),
+        }
+    }
+
     /// What it does to a node, as a participle.
     pub(crate) fn participle(self) -> &'static str {
         match self {
@@ -51,51 +62,44 @@ impl Verb {
     /// What nodes are where it succeeded.
     fn state(self) -> &'static str {
         match self {
-            Self::Acquire | Self::Renew | Self::With | Self::Verify => "held",
+            Self::Acquire | Self::Renew | Self::With | Self::Verify => "locked",
             Self::Hold | Self::Fence => "on hold",
             Self::Release | Self::Unhold | Self::Unfence | Self::Wait => "free",
         }
     }
 
-    /// The question before it breaks the lock that `person` has on `node`.
+    /// The question before it ends the lock that `person` has on `node`.
     pub(crate) fn breaks_one(self, node: &str, person: &str) -> String {
         match self {
-            Self::Hold => format!("Take node/{node} from {person}?"),
+            Self::Hold => format!("Take over node/{node} from {person}?"),
             Self::Unhold => format!("End the hold of {person} on node/{node}?"),
-            _ => {
-                format!("Break the lease of {person} on node/{node}?")
-            }
+            _ => format!("Release the lock of {person} on node/{node}?"),
         }
     }
 
-    /// The question before it breaks the locks of so many nodes.
+    /// The question before it ends the locks of so many nodes.
     pub(crate) fn breaks_many(self, nodes: usize) -> String {
         match self {
-            Self::Hold => format!("Take these {nodes} nodes from their holders?"),
+            Self::Hold => format!("Take over these {nodes} nodes from their holders?"),
             Self::Unhold => format!("End these {nodes} holds?"),
-            _ => {
-                format!("Break these {nodes} leases?")
-            }
+            _ => format!("Release these {nodes} locks?"),
         }
     }
 
-    /// What is held now, or would be in a `dry_run`; `None` where the result of a single node said
-    /// it.
+    /// What is locked, or would be in a `dry_run`; `None` where the result of a single node said it.
     pub(crate) fn summary(self, outcomes: &Outcomes, dry_run: bool) -> Option<String> {
         let Outcomes { done, left, open } = outcomes;
         let all = done.len() + left.len() + open.len();
         if all < 2 {
             return None;
         }
-        let state = match dry_run {
-            true => format!("would be {}", self.state()),
-            false => format!("{} now", self.state()),
+        let (are, state, be) = match dry_run {
+            true => ("", format!("would be {}", self.state()), "would be"),
+            false => ("are ", self.state().to_owned(), "was"),
         };
-        let be = if dry_run { "would be" } else { "was" };
         let participle = self.participle();
         let known = match (self, &done[..], &left[..], &open[..]) {
-            (_, _, [], []) if dry_run => format!("all {all} nodes {state}"),
-            (_, _, [], []) => format!("all {all} nodes are {state}"),
+            (_, _, [], []) => format!("all {all} nodes {are}{state}"),
             (_, [], _, []) => format!("none of the {all} nodes {be} {participle}"),
             (_, [], [], _) => {
                 return Some(format!(
@@ -103,16 +107,16 @@ impl Verb {
                 ));
             }
             (_, [], ..) => format!(
-                "not {participle}, {} of {all} nodes: {}",
+                "{} of {all} nodes not {participle}: {}",
                 left.len(),
                 list(left)
             ),
             (Self::Release | Self::Unhold, _, [_, ..], _) => format!(
-                "{state}, {} of {all} nodes; not {participle}: {}",
+                "{} of {all} nodes {state}; not {participle}: {}",
                 done.len(),
                 list(left)
             ),
-            _ => format!("{state}, {} of {all} nodes: {}", done.len(), list(done)),
+            _ => format!("{} of {all} nodes {state}: {}", done.len(), list(done)),
         };
         Some(match &open[..] {
             [] => known,
@@ -145,19 +149,19 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_says_what_is_held() {
+    fn the_last_line_says_what_is_locked() {
         assert_eq!(summary(Verb::Release, &["a"], &[], &[]), "");
         assert_eq!(
             summary(Verb::Acquire, &["a", "b"], &[], &[]),
-            "all 2 nodes are held now"
+            "all 2 nodes are locked"
         );
         assert_eq!(
             summary(Verb::Renew, &["a"], &["b", "c"], &[]),
-            "held now, 1 of 3 nodes: a"
+            "1 of 3 nodes locked: a"
         );
         assert_eq!(
             summary(Verb::Release, &["a", "b"], &["c"], &[]),
-            "free now, 2 of 3 nodes; not released: c"
+            "2 of 3 nodes free; not released: c"
         );
         assert_eq!(
             summary(Verb::Hold, &[], &["a", "b"], &[]),
@@ -167,19 +171,19 @@ mod tests {
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(
             summary(Verb::Acquire, &many, &["x"], &[]),
-            "held now, 12 of 13 nodes: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
+            "12 of 13 nodes locked: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
         );
     }
 
     #[test]
-    fn a_dry_run_says_what_would_be_held() {
+    fn a_dry_run_says_what_would_be_locked() {
         let outcomes = Outcomes {
             done: vec!["a".to_owned(), "b".to_owned()],
             ..Outcomes::default()
         };
         assert_eq!(
             Verb::Acquire.summary(&outcomes, true).as_deref(),
-            Some("all 2 nodes would be held")
+            Some("all 2 nodes would be locked")
         );
     }
 
@@ -187,11 +191,11 @@ mod tests {
     fn what_is_not_known_is_not_denied() {
         assert_eq!(
             summary(Verb::Acquire, &[], &["a"], &["b"]),
-            "not acquired, 1 of 2 nodes: a; unknown: b"
+            "1 of 2 nodes not acquired: a; unknown: b"
         );
         assert_eq!(
             summary(Verb::Acquire, &["a"], &["b"], &["c"]),
-            "held now, 1 of 3 nodes: a; unknown: c"
+            "1 of 3 nodes locked: a; unknown: c"
         );
         assert_eq!(
             summary(Verb::Acquire, &[], &[], &["a", "b"]),
@@ -199,11 +203,11 @@ mod tests {
         );
         assert_eq!(
             summary(Verb::Release, &["a"], &["b"], &["c"]),
-            "free now, 1 of 3 nodes; not released: b; unknown: c"
+            "1 of 3 nodes free; not released: b; unknown: c"
         );
         assert_eq!(
             summary(Verb::Unhold, &["a"], &[], &["b"]),
-            "free now, 1 of 2 nodes: a; unknown: b"
+            "1 of 2 nodes free: a; unknown: b"
         );
     }
 }

@@ -3,6 +3,7 @@
 use maintenance_lease::Blocked;
 use maintenance_lease::protocol::{Instant, Now, Refusal};
 
+use super::holder::person;
 use super::refusal::{self, Asked};
 use super::time::clock;
 use crate::error::Verb;
@@ -20,20 +21,21 @@ pub(crate) struct Queue {
 
 /// A line with all there is to say.
 pub(crate) fn line(blocked: &Blocked, queue: Queue, asked: Asked<'_>) -> String {
-    let what = refusal::message(&blocked.refused, asked);
+    let what = refusal::cause(&blocked.refused, asked);
     let when = match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
         _ if is_deleting(blocked) => "free when its Lease is gone".to_owned(),
         Some(at) if at > asked.now.earliest => format!(
-            "free when it is released, or from {} on at the earliest",
+            "free when released, or at {} unless renewed",
             clock(at, asked.now.latest)
         ),
         Some(_) => "free at any moment".to_owned(),
-        None => "free when it is released".to_owned(),
+        None => "free when released".to_owned(),
     };
     let way_on = way_on(blocked, asked.program).map(|way_on| format!("; {way_on}"));
     format!(
-        "waiting{}: {what}; {when}{}",
+        "waiting for node/{}{}: {what}; {when}{}",
+        blocked.refused.node,
         so_far(queue),
         way_on.unwrap_or_default()
     )
@@ -42,7 +44,8 @@ pub(crate) fn line(blocked: &Blocked, queue: Queue, asked: Asked<'_>) -> String 
 /// How to go on under a lease of the caller's own, instead of waiting for it.
 fn way_on(blocked: &Blocked, program: &Program) -> Option<String> {
     let node = &blocked.refused.node;
-    is_own(blocked).then(|| format!("--reentry goes on under it, {program} release {node} ends it"))
+    is_own(blocked)
+        .then(|| format!("release it with `{program} release {node}`, or use --reentry instead"))
 }
 
 /// How long it still takes, with a countdown to `now`, in `width` columns: what stands below the line.
@@ -51,16 +54,18 @@ pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now, width: usize) -> 
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
         _ if is_deleting(blocked) => "free when its Lease is gone".to_owned(),
         Some(at) if at > now.earliest => {
-            format!("free in {} at the earliest", countdown(at, now.earliest))
+            format!("free in {} unless renewed", countdown(at, now.earliest))
         }
         Some(_) => "free at any moment".to_owned(),
-        None => "free on release".to_owned(),
+        None => "free when released".to_owned(),
     };
-    let yours = match is_own(blocked) {
-        true => "; it is yours: --reentry, or release it",
-        false => "",
+    let whom = match (&blocked.refused.lease, is_own(blocked)) {
+        (_, true) => " for your own lock".to_owned(),
+        (Some(lease), _) if lease.holder().is_some() => format!(" for {}", person(lease)),
+        _ => String::new(),
     };
-    cut(&format!("waiting{}: {when}{yours}", so_far(queue)), width)
+    let line = format!("waiting{whom}{}: {when}", so_far(queue));
+    cut(&line, width)
 }
 
 /// How many of many nodes there are by now, in `width` columns.
@@ -77,7 +82,7 @@ pub(crate) fn count(verb: Verb, queue: Queue, refused: usize, width: usize) -> S
 /// That changes can't be seen as they happen.
 pub(crate) fn blind(why: &str) -> String {
     format!(
-        "changes can't be watched, but are looked for: {}",
+        "could not watch for changes, polling instead: {}",
         escape(why)
     )
 }
@@ -100,7 +105,7 @@ fn is_deleting(blocked: &Blocked) -> bool {
 fn so_far(queue: Queue) -> String {
     match queue {
         Queue { all: 0 | 1, .. } => String::new(),
-        Queue { taken, all } => format!(", {taken} of {all} taken"),
+        Queue { taken, all } => format!(" ({taken} of {all} nodes locked)"),
     }
 }
 

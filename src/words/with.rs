@@ -23,7 +23,7 @@ impl With<'_> {
     pub(crate) fn begins(self) -> String {
         format!(
             "{}; running on this machine: {}",
-            self.nodes(&format!("locked until released{}", self.by())),
+            self.nodes(&format!("locked until the command ends{}", self.by())),
             command_line(self.command)
         )
     }
@@ -61,9 +61,9 @@ impl With<'_> {
         let (taken, found) = (names(false), names(true));
         match (&taken[..], &found[..]) {
             (taken, "") => format!("{taken} {locked}"),
-            ("", found) => format!("{found} locked already, to be left as found"),
+            ("", found) => format!("{found} already locked, left as it is"),
             (taken, found) => {
-                format!("{taken} {locked}, {found} locked already, to be left as found")
+                format!("{taken} {locked}; {found} already locked, left as it is")
             }
         }
     }

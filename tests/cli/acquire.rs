@@ -20,7 +20,7 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m 'new kernel'
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -32,8 +32,8 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
             @r#"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: node/worker-1 is held by alice@bastion: "new kernel" (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-1 --wait
+        error: cannot acquire node/worker-1: locked by alice@bastion: "new kernel" (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 3
         "#
         );
@@ -78,7 +78,7 @@ fn who_has_it_already_is_told_how_to_go_on() {
         assert_snapshot!(cluster.maint(["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
         hint: to extend it: kubectl maint renew worker-1; --reentry goes on under it
         -- exit code 3
         ");
@@ -87,7 +87,7 @@ fn who_has_it_already_is_told_how_to_go_on() {
             @"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: node/worker-1 is held by alice@bastion (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: locked by alice@bastion (since [time], until [time], [length] left)
         hint: if that is you on another host: kubectl maint --holder alice@bastion renew worker-1
         -- exit code 3
         "
@@ -118,7 +118,7 @@ fn a_line_of_a_hint_goes_where_this_one_went() {
         $ kubectl maint acquire worker-1 --reason "new kernel" --context [context] --holder "our ops"
         node/worker-1 acquired by our ops until [time] (30m)
         -- stderr
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint --context [context] --holder 'our ops' renew worker-1
           kubectl maint --context [context] --holder 'our ops' hold worker-1 -m 'new kernel'
           kubectl maint --context [context] --holder 'our ops' with worker-1 --reentry -- COMMAND
@@ -134,8 +134,8 @@ fn a_line_of_a_hint_goes_where_this_one_went() {
         assert_snapshot!(maint(&["renew", &node], "ops@laptop"), @r#"
         $ kubectl maint renew worker-1 --context [context] --holder ops@laptop
         -- stderr
-        error: node/worker-1 is held by our ops: "new kernel" (since [time], until [time], [length] left); you are ops@laptop
-        hint: ask them, or from [time] on: kubectl maint --context [context] --holder ops@laptop acquire worker-1
+        error: cannot renew node/worker-1: locked by our ops: "new kernel" (since [time], until [time], [length] left); you are ops@laptop
+        hint: wait for it with `kubectl maint --context [context] --holder ops@laptop acquire worker-1 --wait`
         -- exit code 3
         "#);
     });
@@ -150,7 +150,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
         assert_snapshot!(cluster.maint(["acquire", &node]).run(), @r#"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: node/worker-1 is on your own hold: "disk" (since [time])
+        error: cannot acquire node/worker-1: on hold by you (alice@bastion): "disk" (since [time])
         hint: to end it: kubectl maint unhold worker-1; --reentry goes on under it
         -- exit code 3
         "#);
@@ -164,7 +164,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
             @r#"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: node/worker-1 is on hold by alice@bastion: "disk" (since [time])
+        error: cannot acquire node/worker-1: on hold by alice@bastion: "disk" (since [time])
         hint: ask them, wait for it (--wait), or end it after a confirmation: kubectl maint unhold worker-1
         -- exit code 3
         "#
@@ -180,7 +180,7 @@ fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
         assert_snapshot!(cluster.maint(["acquire", &node, "--free-only"]).run(), @"
         $ kubectl maint acquire worker-1 --free-only
         -- stderr
-        error: node/worker-1 has an expired lease of bob@laptop (since [time], expired at [time], [length] ago)
+        error: cannot acquire node/worker-1: the lock of bob@laptop has expired (since [time], expired at [time], [length] ago)
         hint: find out what is unfinished, then: kubectl maint acquire worker-1
         -- exit code 3
         ");
@@ -189,7 +189,7 @@ fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/worker-1 was left unfinished by bob@laptop (since [time], expired at [time], [length] ago); the node is still cordoned
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -240,7 +240,7 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
         assert_snapshot!(acquire("--dry-run=server"), @r#"
         $ kubectl maint acquire worker-1 -m disk -o json --dry-run=server
         {
-          "apiVersion": "kubectl-maint.dev/v1",
+          "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenance",
           "node": "worker-1",
           "state": "Held",
@@ -257,7 +257,7 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
         assert_snapshot!(acquire("--dry-run=client"), @r#"
         $ kubectl maint acquire worker-1 -m disk -o json --dry-run=client
         {
-          "apiVersion": "kubectl-maint.dev/v1",
+          "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenance",
           "node": "worker-1",
           "state": "Held",
@@ -274,7 +274,7 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
         assert_snapshot!(acquire("--dry-run=none"), @r#"
         $ kubectl maint acquire worker-1 -m disk -o json --dry-run=none
         {
-          "apiVersion": "kubectl-maint.dev/v1",
+          "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenance",
           "node": "worker-1",
           "state": "Held",
@@ -295,7 +295,7 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
         assert_snapshot!(maint.args(["-o", "json"]).run(), @r#"
         $ kubectl maint acquire worker-1 --reentry --dry-run=server -o json
         {
-          "apiVersion": "kubectl-maint.dev/v1",
+          "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenance",
           "node": "worker-1",
           "state": "Held",
@@ -352,8 +352,8 @@ fn of_several_nodes_all_are_taken_or_none() {
         assert_snapshot!(cluster.maint(["acquire", three, one, two]).run(), @"
         $ kubectl maint acquire worker-3 worker-1 worker-2
         -- stderr
-        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-3 worker-1 worker-2 --wait
+        error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-3 worker-1 worker-2 --wait`
         none of the 3 nodes was acquired
         -- exit code 3
         ");
@@ -371,13 +371,13 @@ fn of_several_nodes_all_are_taken_or_none() {
         node/worker-3 acquired by alice@bastion until [time] (30m)
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-2 --wait
-        after that anyone may take them; for longer, one of these:
+        error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-2 --wait`
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-3 worker-1
           kubectl maint hold worker-3 worker-1 -m WHY
           kubectl maint with worker-3 worker-1 --reentry -- COMMAND
-        held now, 2 of 3 nodes: worker-3, worker-1
+        2 of 3 nodes locked: worker-3, worker-1
         -- exit code 3
         "
         );
@@ -393,11 +393,11 @@ fn of_several_nodes_all_are_taken_or_none() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take them; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-3 worker-1 worker-2
           kubectl maint hold worker-3 worker-1 worker-2 -m WHY
           kubectl maint with worker-3 worker-1 worker-2 --reentry -- COMMAND
-        all 3 nodes are held now
+        all 3 nodes are locked
         -- exit code 0
         ");
     });
@@ -433,8 +433,8 @@ fn all_or_none_holds_for_who_may_not_list() {
                 assert_snapshot!(acquire(&[&free, &held]), @"
                 $ kubectl maint acquire worker-1 worker-2
                 -- stderr
-                error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-                hint: ask them, or wait for it: kubectl maint acquire worker-1 worker-2 --wait
+                error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
+                hint: wait for it with `kubectl maint acquire worker-1 worker-2 --wait`
                 none of the 2 nodes was acquired
                 -- exit code 3
                 ");
@@ -579,8 +579,8 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         assert_snapshot!(cluster.maint(asked).run(), @r#"
         $ kubectl maint acquire worker-1 worker-2 -m "new kernel" --duration 1h
         -- stderr
-        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-1 worker-2 -m 'new kernel' --duration 1h --wait
+        error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-1 worker-2 -m 'new kernel' --duration 1h --wait`
         none of the 2 nodes was acquired
         -- exit code 3
         "#);
@@ -589,8 +589,8 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         assert_snapshot!(cluster.maint(waits).run(), @"
         $ kubectl maint acquire worker-2 --wait --dry-run
         -- stderr
-        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint acquire worker-2
+        error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-2 --wait`
         -- exit code 3
         ");
         let hold = ["hold", one, two, "-m", "rack moves"];
@@ -598,28 +598,51 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint hold worker-1 worker-2 -m "rack moves"
         node/worker-1 on hold by alice@bastion
         -- stderr
-        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
+        error: cannot put node/worker-2 on hold: locked by bob@laptop (since [time], until [time], [length] left)
         hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-2 -m 'rack moves' --take-over
         lease/worker-1 created
-        a hold does not end by itself: kubectl maint unhold worker-1 ends it
-        on hold now, 1 of 2 nodes: worker-1
+        A hold does not expire. To end it: kubectl maint unhold worker-1
+        1 of 2 nodes on hold: worker-1
         -- exit code 3
         "#);
         let with = ["with", two, "-m", "disk", "--", "bash"];
         assert_snapshot!(cluster.maint(with).run(), @"
         $ kubectl maint with worker-2 -m disk -- bash
         -- stderr
-        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint with worker-2 -m disk --wait -- bash
+        error: cannot lock node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint with worker-2 -m disk --wait -- bash`
         -- exit code 3
         ");
         let released = ["release", two, "-m", "he is away"];
         assert_snapshot!(cluster.maint(released).run(), @r#"
         $ kubectl maint release worker-2 -m "he is away"
         -- stderr
-        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
+        error: cannot release node/worker-2: locked by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
         hint: ask them, or break it after a confirmation: kubectl maint release worker-2 --force -m 'he is away'
         -- exit code 3
         "#);
+    });
+}
+
+/// To wait for one's own lock would be to wait for oneself.
+#[test]
+fn beside_an_own_lock_the_next_command_is_for_the_others() {
+    on_both("acquire-own-other", |cluster| {
+        cluster.namespace();
+        let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
+        let [own, other, free] = &nodes;
+        cluster.maint(["acquire", own]).succeeds();
+        let bob = cluster.maint(["acquire", other]).holder("bob@laptop");
+        bob.succeeds();
+        assert_snapshot!(cluster.maint(["acquire", own, other, free]).run(), @"
+        $ kubectl maint acquire worker-1 worker-2 worker-3
+        -- stderr
+        error: cannot acquire node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
+        hint: extend it with `kubectl maint renew worker-1`, or add --reentry to keep working under it
+        error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-2 worker-3 --wait`
+        none of the 3 nodes was acquired
+        -- exit code 3
+        ");
     });
 }

@@ -54,7 +54,7 @@ fn yes_breaks_the_lease() {
         let terminal = asked(cluster, &["release", &node, "--force"]);
         let (said, code) = answered(terminal, "yes\r");
         assert_eq!(code, 0, "{said}");
-        assert!(said.contains("lease of bob@laptop broken"), "{said}");
+        assert!(said.contains("lock of bob@laptop released"), "{said}");
         assert_eq!(holder_of(cluster, &node), None);
     });
 }
@@ -137,7 +137,10 @@ fn a_lease_that_changed_hands_before_the_answer_is_not_broken() {
                 .succeeds();
             let (said, code) = answered(terminal, "yes\r");
             assert_eq!(code, 3, "{said}");
-            assert!(said.contains("changed hands: carol@desk"), "{said}");
+            assert!(
+                said.contains("replaced by a newer lock of carol@desk"),
+                "{said}"
+            );
             assert_eq!(holder_of(cluster, &node).as_deref(), Some("carol@desk"));
             cluster
                 .maint(["release", &node])

@@ -14,10 +14,10 @@ fn a_node_is_held_until_further_notice() {
             cluster.maint(["hold", &node, "-m", "disk", "--until", "2d"]).run(),
             @"
         $ kubectl maint hold worker-1 -m disk --until 2d
-        node/worker-1 on hold by alice@bastion, meant until [time]
+        node/worker-1 on hold by alice@bastion, expected until [time]
         -- stderr
         lease/worker-1 created
-        a hold does not end by itself: kubectl maint unhold worker-1 ends it
+        A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
         "
         );
@@ -28,7 +28,7 @@ fn a_node_is_held_until_further_notice() {
         $ kubectl maint hold worker-1 -m "two disks"
         node/worker-1 hold updated by alice@bastion, without a date (was [time])
         -- stderr
-        a hold does not end by itself: kubectl maint unhold worker-1 ends it
+        A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
         "#);
         assert_snapshot!(events_of(cluster, &node), @r#"
@@ -48,7 +48,7 @@ fn ones_own_lease_becomes_a_hold() {
         $ kubectl maint hold worker-1 -m "takes longer"
         node/worker-1 on hold by alice@bastion, instead of your lease until [time]
         -- stderr
-        a hold does not end by itself: kubectl maint unhold worker-1 ends it
+        A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
         "#);
     });
@@ -73,11 +73,11 @@ fn of_several_nodes_each_is_held_on_its_own() {
         node/worker-4 on hold by alice@bastion
         node/worker-1 on hold by alice@bastion
         -- stderr
-        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
+        error: cannot put node/worker-2 on hold: locked by bob@laptop (since [time], until [time], [length] left)
         hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-2 worker-3 -m rack --take-over
-        error: node/worker-3 is held by bob@laptop (since [time], until [time], [length] left)
+        error: cannot put node/worker-3 on hold: locked by bob@laptop (since [time], until [time], [length] left)
         holds do not end by themselves: kubectl maint unhold worker-4 worker-1 ends them
-        on hold now, 2 of 4 nodes: worker-4, worker-1
+        2 of 4 nodes on hold: worker-4, worker-1
         -- exit code 3
         ");
         assert_eq!(
@@ -100,7 +100,7 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "fire"]).run(), @r#"
         $ kubectl maint hold worker-1 -m fire
         -- stderr
-        error: node/worker-1 is held by bob@laptop: "kernel" (since [time], until [time], [length] left)
+        error: cannot put node/worker-1 on hold: locked by bob@laptop: "kernel" (since [time], until [time], [length] left)
         hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-1 -m fire --take-over
         -- exit code 3
         "#);
@@ -109,8 +109,8 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         -- stderr
         context [context], server [server], user [user]: 1 node
           node/worker-1 is held by bob@laptop since [time] until [time]: "kernel"
-        error: not confirmed: there is no terminal to ask on
-        hint: --yes answers it
+        error: not confirmed: there is no terminal for a prompt
+        hint: add --yes to confirm
         -- exit code 6
         "#);
         assert_snapshot!(
@@ -131,7 +131,7 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         node/worker-1 on hold by alice@bastion, taken from bob@laptop
         -- stderr
         Warning: bob@laptop may still act on node/worker-1 until [time], or until they notice
-        a hold does not end by itself: kubectl maint unhold worker-1 ends it
+        A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
         "
         );
@@ -144,7 +144,7 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
             @r#"
         $ kubectl maint hold worker-1 -m flood
         -- stderr
-        error: node/worker-1 is on hold by alice@bastion: "fire" (since [time])
+        error: cannot put node/worker-1 on hold: on hold by alice@bastion: "fire" (since [time])
         hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-1 -m flood --take-over
         -- exit code 3
         "#
@@ -159,7 +159,7 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         node/worker-1 on hold by carol@desk, taken from alice@bastion
         -- stderr
         Warning: alice@bastion may still act on node/worker-1 until they notice: a hold has no end
-        a hold does not end by itself: kubectl maint unhold worker-1 ends it
+        A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
         "
         );
@@ -238,15 +238,12 @@ fn more_than_ten_by_selector_take_a_confirmation() {
         $ kubectl maint hold -l rack=rack -m "rack moves"
         -- stderr
         context [context], server [server], user [user]: hold 11 nodes
-        error: not confirmed: there is no terminal to ask on
-        hint: --yes answers it
+        error: not confirmed: there is no terminal for a prompt
+        hint: add --yes to confirm
         -- exit code 6
         "#);
         let run = hold().args(["--yes"]).succeeds();
         assert_eq!(run.stdout.lines().count(), 11, "{run}");
-        assert!(
-            run.stderr.ends_with("all 11 nodes are on hold now\n"),
-            "{run}"
-        );
+        assert!(run.stderr.ends_with("all 11 nodes are on hold\n"), "{run}");
     });
 }

@@ -169,7 +169,7 @@ fn what_is_ignored_from_the_start_interrupts_nothing() {
             let run = cluster
                 .maint(["acquire", &node, "--wait"])
                 .ignoring("INT TERM")
-                .until_it_says("waiting: ");
+                .until_it_says("waiting for node/");
             run.is_sent(signal);
             bob("release").succeeds();
             let run = run.ends();

@@ -26,7 +26,7 @@ fn a_local_clock_that_is_off() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -74,7 +74,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/worker-1 can't be read with your rights: it may not exist, and then its Lease stays behind
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -86,11 +86,11 @@ fn nodes_that_may_not_be_read() {
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/worker-1 and 1 more can't be read with your rights: it may not exist, and then its Lease stays behind
-        after that anyone may take them; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
           kubectl maint with worker-1 worker-2 --reentry -- COMMAND
-        all 2 nodes are held now
+        all 2 nodes are locked
         -- exit code 0
         ");
         assert_snapshot!(run(&["hold", one, two, "-m", "rack moves"]), @r#"
@@ -100,13 +100,13 @@ fn nodes_that_may_not_be_read() {
         -- stderr
         Warning: node/worker-1 and 1 more can't be read with your rights: it may not exist, and then its Lease stays behind
         holds do not end by themselves: kubectl maint unhold worker-1 worker-2 ends them
-        all 2 nodes are on hold now
+        all 2 nodes are on hold
         -- exit code 0
         "#);
         assert_snapshot!(run(&["status", one, "-o", "json"]), @r#"
         $ kubectl maint status worker-1 -o json
         {
-          "apiVersion": "kubectl-maint.dev/v1",
+          "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenance",
           "node": "worker-1",
           "state": "Hold",
@@ -125,7 +125,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 hold ended
         node/worker-2 hold ended
         -- stderr
-        all 2 nodes are free now
+        all 2 nodes are free
         -- exit code 0
         ");
     });

@@ -108,7 +108,7 @@ fn a_rival_midway_through_many_nodes_costs_few_requests() {
         assert_eq!(kept.passes(), 409);
         let run = run.ends();
         assert_eq!(run.code, 3, "{run}");
-        assert!(run.stderr.contains(" is held by bob@laptop"), "{run}");
+        assert!(run.stderr.contains(": locked by bob@laptop"), "{run}");
         assert!(
             run.stderr.contains("none of the 200 nodes was acquired"),
             "{run}"
@@ -146,7 +146,7 @@ fn many_nodes_are_counted_on_a_terminal() {
         counted.expect("a line");
         let rest = terminal.exp_eof().expect("it ends");
         let (_, result) = rest.rsplit_once("\x1b[2K").expect("it is erased");
-        assert!(result.contains("all 30 nodes are held now"), "{rest:?}");
+        assert!(result.contains("all 30 nodes are locked"), "{rest:?}");
     });
 }
 

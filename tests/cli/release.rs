@@ -28,7 +28,7 @@ fn it_is_made_for_cleanup_traps() {
         assert_snapshot!(cluster.maint(["release", &node]).run(), @"
         $ kubectl maint release worker-1
         -- stderr
-        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
+        error: cannot release node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
         hint: ask them, or break it after a confirmation: kubectl maint release worker-1 --force -m WHY
         -- exit code 3
         ");
@@ -44,7 +44,7 @@ fn a_node_that_is_gone_has_to_be_expected() {
         $ kubectl maint release decommissioned
         -- stderr
         Error from server (NotFound): nodes "decommissioned" not found
-        hint: all there are: kubectl maint status
+        hint: list all nodes with `kubectl maint status`
         -- exit code 1
         "#);
         assert_snapshot!(cluster.maint(["release", &gone, "--ignore-not-found"]).run(), @"
@@ -113,56 +113,126 @@ fn all_that_one_holds_is_not_meant_by_a_lock_id() {
     assert_snapshot!(run.run(), @"
     $ kubectl maint release --mine
     -- stderr
-    error: MAINT_LOCK_ID is the lock id of one node
+    error: MAINT_LOCK_ID is for one node only
     hint: name that node only, or put `env -u MAINT_LOCK_ID` before the command
     -- exit code 2
     ");
 }
 
 #[test]
-fn a_hold_is_ended_by_another_verb() {
+fn an_own_hold_is_ended() {
     on_both("release-hold", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
+        let bob = |words: &[&str]| cluster.maint(words).holder("bob@laptop").run();
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
-        let entered = cluster
-            .maint(["acquire", &node, "--reentry", "-o", "lock-id"])
-            .succeeds();
-        let id = entered.stdout.trim_end();
-        assert_snapshot!(cluster.maint(["release", &node, "--lock-id", id]).run(), @r#"
-        $ kubectl maint release worker-1 --lock-id [lock-id]
-        -- stderr
-        error: node/worker-1 is on your own hold: "disk" (since [time])
-        hint: this is a hold: kubectl maint unhold worker-1
-        -- exit code 1
-        "#);
-        assert_snapshot!(cluster.maint(["release", &node]).run(), @r#"
+        assert_snapshot!(bob(&["release", &node]), @r#"
         $ kubectl maint release worker-1
         -- stderr
-        error: node/worker-1 is on your own hold: "disk" (since [time])
-        hint: this is a hold: kubectl maint unhold worker-1
-        -- exit code 1
-        "#);
-        assert_snapshot!(
-            cluster.maint(["release", &node]).holder("bob@laptop").run(),
-            @r#"
-        $ kubectl maint release worker-1
-        -- stderr
-        error: node/worker-1 is on hold by alice@bastion: "disk" (since [time])
-        hint: ask them, or end it as a hold, since release is for leases: kubectl maint unhold worker-1
+        error: cannot release node/worker-1: on hold by alice@bastion: "disk" (since [time])
+        hint: ask alice@bastion to end the hold, or end it with `kubectl maint unhold worker-1`
         -- exit code 3
-        "#
-        );
-        assert_snapshot!(
-            cluster.maint(["release", &node, "--force", "--yes"]).holder("bob@laptop").run(),
-            @r#"
+        "#);
+        assert_snapshot!(bob(&["release", &node, "--force", "--yes"]), @r#"
         $ kubectl maint release worker-1 --force --yes
         -- stderr
-        error: node/worker-1 is on hold by alice@bastion: "disk" (since [time])
-        hint: ask them, or end it as a hold, since release is for leases: kubectl maint unhold worker-1
+        error: cannot release node/worker-1: on hold by alice@bastion: "disk" (since [time])
+        hint: ask alice@bastion to end the hold, or end it with `kubectl maint unhold worker-1`
         -- exit code 3
-        "#
+        "#);
+        assert_snapshot!(cluster.maint(["release", &node, "--dry-run"]).run(), @"
+        $ kubectl maint release worker-1 --dry-run
+        node/worker-1 hold ended (dry run)
+        -- exit code 0
+        ");
+        assert_eq!(
+            holder_of(cluster, &node).as_deref(),
+            Some("kubeadm:alice@bastion")
         );
+        assert_snapshot!(cluster.maint(["release", &node, "-m", "disk is new"]).run(), @"
+        $ kubectl maint release worker-1 -m \"disk is new\"
+        node/worker-1 hold ended
+        -- exit code 0
+        ");
+        assert_eq!(holder_of(cluster, &node), None);
+        let events = events_of(cluster, &node);
+        let ended =
+            r#"MaintenanceUnhold: alice@bastion ended their maintenance hold: "disk is new""#;
+        assert!(events.ends_with(ended), "{events}");
+        // Once more is no error.
+        assert_eq!(cluster.maint(["release", &node]).run().code, 0);
+    });
+}
+
+#[test]
+fn the_token_of_an_own_hold_ends_that_very_hold_or_nothing() {
+    on_both("release-hold-token", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let id = |words: &[&str]| {
+            let run = cluster.maint(words).args(["-o", "lock-id"]).succeeds();
+            let id = run.stdout.split_whitespace().nth(1);
+            id.expect("a token").to_owned()
+        };
+        let earlier = id(&["hold", &node, "-m", "disk"]);
+        cluster.maint(["unhold", &node]).succeeds();
+        let later = id(&["hold", &node, "-m", "disk"]);
+        assert_snapshot!(cluster.maint(["release", &node, "--token", &earlier]).run(), @r#"
+        $ kubectl maint release worker-1 --lock-id [lock-id]
+        -- stderr
+        error: cannot release node/worker-1: replaced by a newer lock of alice@bastion: "disk" (since [time])
+        hint: show the current lock with `kubectl maint status worker-1`
+        -- exit code 3
+        "#);
+        assert_snapshot!(cluster.maint(["release", &node, "--token", &later]).run(), @"
+        $ kubectl maint release worker-1 --lock-id [lock-id]
+        node/worker-1 hold ended
+        -- exit code 0
+        ");
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+/// What is mine by a hold was meant to last.
+#[test]
+fn all_of_ones_locks_are_released_without_ones_holds() {
+    on_both("release-mine-hold", |cluster| {
+        let [locked, held] = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        for node in [&locked, &held] {
+            cluster.lease(node, &json!({}));
+        }
+        let carol = |words: &[&str]| cluster.maint(words).holder("carol@mine").succeeds();
+        carol(&["acquire", &locked]);
+        carol(&["hold", &held, "-m", "disk"]);
+        carol(&["release", "--mine"]);
+        assert_eq!(holder_of(cluster, &locked), None);
+        assert_eq!(
+            holder_of(cluster, &held).as_deref(),
+            Some("kubeadm:carol@mine")
+        );
+    });
+}
+
+#[test]
+fn lock_and_unlock_are_acquire_and_release() {
+    on_both("lock-unlock", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let locked = cluster.maint(["lock", &node, "-o", "lock-id"]).succeeds();
+        let id = locked.stdout.trim_end();
+        assert_snapshot!(cluster.maint(["lock", &node]).run(), @"
+        $ kubectl maint lock worker-1
+        -- stderr
+        error: cannot acquire node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
+        hint: extend it with `kubectl maint renew worker-1`, or add --reentry to keep working under it
+        -- exit code 3
+        ");
+        let unlock = ["unlock", &node, "--lock-id", id];
+        assert_snapshot!(cluster.maint(unlock).run(), @"
+        $ kubectl maint unlock worker-1 --lock-id [lock-id]
+        node/worker-1 released
+        -- exit code 0
+        ");
     });
 }
 
@@ -202,8 +272,8 @@ fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
         assert_snapshot!(cluster.maint(["release", &node]).env("MAINT_LOCK_ID", "").run(), @"
         $ kubectl maint release worker-1
         -- stderr
-        error: MAINT_LOCK_ID is set and empty
-        hint: unset MAINT_LOCK_ID, or set it to the output of acquire -o lock-id
+        error: MAINT_LOCK_ID is set, but empty
+        hint: unset MAINT_LOCK_ID, or set it to the output of `acquire -o lock-id`
         -- exit code 2
         ");
         assert_snapshot!(
@@ -211,7 +281,7 @@ fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
             @r"
             $ kubectl maint release worker-1 --force --lock-id [lock-id]
             -- stderr
-            error: --force breaks the lease of another, but --lock-id names your own lock
+            error: --force breaks the lease of another, but --lock-id is for your own
             hint: omit one of them
             -- exit code 2
             "
@@ -220,7 +290,7 @@ fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
         assert_snapshot!(forced.env("MAINT_LOCK_ID", id).run(), @"
         $ kubectl maint release worker-1 --force
         -- stderr
-        error: --force breaks the lease of another, but MAINT_LOCK_ID names your own lock
+        error: --force breaks the lease of another, but MAINT_LOCK_ID is for your own
         hint: omit one of them: put `env -u MAINT_LOCK_ID` before the command
         -- exit code 2
         ");
@@ -299,8 +369,8 @@ fn breaking_anothers_lease_takes_a_confirmation() {
         -- stderr
         context [context], server [server], user [user]: 1 node
           node/worker-1 is held by bob@laptop since [time] until [time]: "disk"
-        error: not confirmed: there is no terminal to ask on
-        hint: --yes answers it
+        error: not confirmed: there is no terminal for a prompt
+        hint: add --yes to confirm
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["release", &node, "--force", "--dry-run"]).run(), @"
@@ -348,7 +418,7 @@ fn nodes_from_standard_input_are_never_asked_about() {
         context [context], server [server], user [user]: 1 node
           node/worker-1 is held by bob@laptop since [time] until [time]
         error: not confirmed: --nodes-from - leaves nothing to ask on
-        hint: --yes answers it
+        hint: add --yes to confirm
         -- exit code 6
         ");
     });

@@ -39,6 +39,28 @@ fn ones_own_lease_is_extended_and_never_shortened() {
 }
 
 #[test]
+fn who_asks_for_less_than_what_is_left_is_told_how_to_add_it() {
+    on_both("renew-add", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["acquire", &node]).succeeds();
+        let run = cluster.maint(["renew", &node, "--duration", "5m"]).run();
+        assert_snapshot!(run, @"
+        $ kubectl maint renew worker-1 --duration 5m
+        node/worker-1 unchanged, locked by alice@bastion until [time] (30m)
+        -- stderr
+        node/worker-1 is already locked for longer than 5m. To add 5m: kubectl maint renew worker-1 --duration 35m
+        -- exit code 0
+        ");
+        assert_snapshot!(cluster.maint(run.next_command()).run(), @"
+        $ kubectl maint renew worker-1 --duration 35m
+        node/worker-1 renewed by alice@bastion until [time] (35m)
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
 fn what_is_not_ones_own_is_refused() {
     on_both("renew-other", |cluster| {
         let node = cluster.node("worker-1");
@@ -55,7 +77,7 @@ fn what_is_not_ones_own_is_refused() {
         $ kubectl maint renew decommissioned
         -- stderr
         Error from server (NotFound): nodes "decommissioned" not found
-        hint: all there are: kubectl maint status
+        hint: list all nodes with `kubectl maint status`
         -- exit code 1
         "#);
         cluster
@@ -65,8 +87,8 @@ fn what_is_not_ones_own_is_refused() {
         assert_snapshot!(cluster.maint(["renew", &node]).run(), @"
         $ kubectl maint renew worker-1
         -- stderr
-        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        error: cannot renew node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 3
         ");
         assert_snapshot!(
@@ -74,7 +96,7 @@ fn what_is_not_ones_own_is_refused() {
             @"
         $ kubectl maint renew worker-1
         -- stderr
-        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); you are bob@desktop
+        error: cannot renew node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); you are bob@desktop
         hint: if that is you on another host: kubectl maint --holder bob@laptop renew worker-1
         -- exit code 3
         "
@@ -140,7 +162,7 @@ fn a_lock_id_demands_that_very_acquisition() {
         $ kubectl maint renew worker-1 --lock-id [lock-id]
         -- stderr
         error: node/worker-1 changed hands: alice@bastion has another acquisition of it (since [time], until [time], [length] left)
-        hint: yours is over: stop what relied on it
+        hint: stop the work that relied on this lock
         -- exit code 3
         ");
         let run = cluster
@@ -173,7 +195,7 @@ fn mine_are_those_that_the_caller_holds_as_a_lease() {
         node/worker-1 renewed by me until [time] (30m)
         node/worker-2 renewed by me until [time] (30m)
         -- stderr
-        all 2 nodes are held now
+        all 2 nodes are locked
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(["release", "--mine"]).holder(&me).run(), @"
@@ -181,7 +203,7 @@ fn mine_are_those_that_the_caller_holds_as_a_lease() {
         node/worker-1 released (held since [time])
         node/worker-2 released (held since [time])
         -- stderr
-        all 2 nodes are free now
+        all 2 nodes are free
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(["renew", &nodes[0]]).holder(&me).run(), @"

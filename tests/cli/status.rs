@@ -133,7 +133,7 @@ fn json_has_the_documented_shape() {
         assert_snapshot!(run, @r#"
         $ kubectl maint status b-held -o json
         {
-          "apiVersion": "kubectl-maint.dev/v1",
+          "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenance",
           "node": "b-held",
           "state": "Held",
@@ -154,7 +154,7 @@ fn json_has_the_documented_shape() {
             .succeeds();
         let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
         assert_eq!(list["kind"], "NodeMaintenanceList");
-        assert_eq!(list["apiVersion"], "kubectl-maint.dev/v1");
+        assert_eq!(list["apiVersion"], "kubectl-maint.dev/v2");
         let states: Vec<&Value> = list["items"]
             .as_array()
             .expect("items")
@@ -182,7 +182,7 @@ fn json_has_the_documented_shape() {
             .succeeds();
         assert_snapshot!(run, @"
         $ kubectl maint status a-free -o yaml
-        apiVersion: kubectl-maint.dev/v1
+        apiVersion: kubectl-maint.dev/v2
         kind: NodeMaintenance
         node: a-free
         state: Free
@@ -250,7 +250,7 @@ fn no_match_is_no_error() {
         assert_snapshot!(json, @r#"
         $ kubectl maint status -l nobody-has=this-label -o json
         {
-          "apiVersion": "kubectl-maint.dev/v1",
+          "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenanceList",
           "items": []
         }
@@ -374,13 +374,13 @@ fn who_may_not_read_nodes_sees_the_leases() {
         let all = as_user(cluster, &rights, &["status", "-o", "name"]);
         assert!(all.stdout.contains(&one), "{all}");
         assert!(!all.stdout.contains(&two), "{all}");
-        assert!(all.stderr.contains("with your rights"), "{all}");
+        assert!(all.stderr.contains("no permission to list nodes"), "{all}");
         let selected = as_user(cluster, &rights, &["status", "-l", "status-no-nodes"]);
         assert_snapshot!(selected, @r#"
         $ kubectl maint status -l status-no-nodes
         -- stderr
         Error from server (Forbidden): nodes is forbidden: User "user" cannot list resource "nodes" in API group "" at the cluster scope
-        hint: it takes the right to list nodes: deploy/rbac.yaml grants it by ClusterRole kubectl-maint-viewer to group kubectl-maint:viewers
+        hint: you need permission to list nodes: deploy/rbac.yaml grants it by ClusterRole kubectl-maint-viewer to group kubectl-maint:viewers
         -- exit code 1
         "#);
     });

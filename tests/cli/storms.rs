@@ -57,7 +57,7 @@ fn a_storm_that_passes_ends_in_the_acquisition() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -85,8 +85,8 @@ fn a_storm_that_another_wins_ends_in_a_refusal() {
         assert_snapshot!(run.ends(), @"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-1 --wait
+        error: cannot acquire node/worker-1: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 3
         ");
     });

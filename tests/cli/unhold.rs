@@ -37,7 +37,7 @@ fn a_node_that_does_not_exist_is_not_free() {
         $ kubectl maint unhold decommissioned
         -- stderr
         Error from server (NotFound): nodes "decommissioned" not found
-        hint: all there are: kubectl maint status
+        hint: list all nodes with `kubectl maint status`
         -- exit code 1
         "#);
     });
@@ -56,9 +56,9 @@ fn anothers_hold_takes_a_confirmation() {
         $ kubectl maint unhold worker-1
         -- stderr
         context [context], server [server], user [user]: 1 node
-          node/worker-1 is on hold by bob@laptop since [time], meant until [time]: "disk"
-        error: not confirmed: there is no terminal to ask on
-        hint: --yes answers it
+          node/worker-1 is on hold by bob@laptop since [time], expected until [time]: "disk"
+        error: not confirmed: there is no terminal for a prompt
+        hint: add --yes to confirm
         -- exit code 6
         "#);
         assert_eq!(
@@ -86,8 +86,8 @@ fn a_hold_made_by_hand_counts_fully() {
         -- stderr
         context [context], server [server], user [user]: 1 node
           node/worker-1 is on hold by kubeadm-ops
-        error: not confirmed: there is no terminal to ask on
-        hint: --yes answers it
+        error: not confirmed: there is no terminal for a prompt
+        hint: add --yes to confirm
         -- exit code 6
         ");
         cluster.maint(["unhold", &node, "--yes"]).succeeds();
@@ -156,7 +156,7 @@ fn mine_are_the_callers_own_holds() {
         node/worker-1 hold ended (on hold since [time]: "rack")
         node/worker-2 hold ended (on hold since [time]: "rack")
         -- stderr
-        all 2 nodes are free now
+        all 2 nodes are free
         -- exit code 0
         "#);
         assert_eq!(holder_of(cluster, &nodes[2]).as_ref(), Some(&me));

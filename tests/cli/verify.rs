@@ -50,7 +50,7 @@ fn one_that_is_over_does_not() {
         $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
         error: node/worker-1 is free: your lease was released at [time]
-        hint: yours is over: stop what relied on it
+        hint: stop the work that relied on this lock
         -- exit code 3
         ");
         // The same holder, but another acquisition.
@@ -59,7 +59,7 @@ fn one_that_is_over_does_not() {
         $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
         error: node/worker-1 changed hands: alice@bastion has another acquisition of it: "new kernel" (since [time], until [time], [length] left)
-        hint: yours is over: stop what relied on it
+        hint: stop the work that relied on this lock
         -- exit code 3
         "#);
     });
@@ -102,8 +102,8 @@ fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
         assert_snapshot!(cluster.maint(["verify", &node, "--lock-id", &id]).run(), @r#"
         $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
-        error: node/worker-1 has an expired lease of alice@bastion: "new kernel" (since [time], expired at [time], [length] ago)
-        hint: yours is over: stop what relied on it
+        error: lost the lock on node/worker-1: the lock of alice@bastion has expired: "new kernel" (since [time], expired at [time], [length] ago)
+        hint: stop the work that relied on this lock
         -- exit code 3
         "#);
     });
@@ -123,7 +123,7 @@ fn one_whose_lease_is_being_deleted_does_not() {
         $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
         error: node/worker-1 has a Lease that is being deleted
-        hint: yours is over: stop what relied on it
+        hint: stop the work that relied on this lock
         -- exit code 3
         ");
         cluster.patch(&path, &keep(json!([])));
@@ -167,8 +167,8 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     assert_snapshot!(cluster.maint(["verify", "worker-1"]).run(), @"
     $ kubectl maint verify worker-1
     -- stderr
-    error: no lock id given
-    hint: use --lock-id with the output of acquire -o lock-id; `with` sets MAINT_LOCK_ID
+    error: missing --lock-id
+    hint: use the output of `acquire -o lock-id`; `with` sets MAINT_LOCK_ID
     -- exit code 2
     ");
     let id = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
@@ -176,7 +176,7 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     $ kubectl maint verify
     -- stderr
     error: no node given
-    hint: name the node of the lock id
+    hint: name the node that the lock id is for
     -- exit code 2
     ");
     let other = cluster
@@ -185,8 +185,8 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     assert_snapshot!(other.env("MAINT_LOCK_ID", id).run(), @"
     $ kubectl maint verify worker-2
     -- stderr
-    error: MAINT_LOCK_ID has no lock id of node/worker-2
-    hint: it has those of the nodes that `with` locked
+    error: MAINT_LOCK_ID has no lock id for node/worker-2
+    hint: name a node that `with` has locked
     -- exit code 2
     ");
 }

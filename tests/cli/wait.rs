@@ -22,7 +22,7 @@ fn what_is_so_already_needs_no_waiting() {
         node/worker-1 is free
         -- exit code 0
         ");
-        assert_snapshot!(cluster.maint(["wait", &held, "--for=held", now]).run(), @r#"
+        assert_snapshot!(cluster.maint(["wait", &held, "--for=locked", now]).run(), @r#"
         $ kubectl maint wait worker-2 --for=held --timeout=0
         node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
         -- exit code 0
@@ -80,10 +80,10 @@ fn a_time_out_says_how_it_stands() {
         -- stderr
         waiting for it to be free: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
         error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
-        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 4
         "#);
-        let hold = ["wait", &node, "--for=hold", "--timeout=0"];
+        let hold = ["wait", &node, "--for=on-hold", "--timeout=0"];
         assert_snapshot!(cluster.maint(hold).run(), @r#"
         $ kubectl maint wait worker-1 --for=hold --timeout=0
         -- stderr
@@ -91,7 +91,7 @@ fn a_time_out_says_how_it_stands() {
         -- exit code 4
         "#);
         let free = free(cluster, "worker-2");
-        let held = ["wait", &free, "--for=held", "--timeout=1s", "-q"];
+        let held = ["wait", &free, "--for=locked", "--timeout=1s", "-q"];
         assert_snapshot!(cluster.maint(held).run(), @"
         $ kubectl maint wait worker-2 --for=held --timeout=1s -q
         -- stderr
@@ -137,9 +137,9 @@ fn a_lease_that_is_being_deleted_is_not_free() {
 fn a_lease_and_a_hold_are_waited_for_apart() {
     on_both("for-held", |cluster| {
         let node = free(cluster, "worker-1");
-        let mut held = cluster.maint(["wait", &node, "--for=held"]).start();
-        let mut hold = cluster.maint(["wait", &node, "--for=hold"]).start();
-        held.says("to be held: ");
+        let mut held = cluster.maint(["wait", &node, "--for=locked"]).start();
+        let mut hold = cluster.maint(["wait", &node, "--for=on-hold"]).start();
+        held.says("to be locked: ");
         hold.says("to be on hold: ");
         bob(cluster, &["hold", &node, "-m", "disk"]).succeeds();
         assert_snapshot!(hold.ends(), @r#"
@@ -155,7 +155,7 @@ fn a_lease_and_a_hold_are_waited_for_apart() {
         bob(cluster, &["acquire", &node]).succeeds();
         let held = held.ends();
         assert_eq!(held.code, 0, "{held}");
-        assert!(held.stdout.contains("is held by bob@laptop"), "{held}");
+        assert!(held.stdout.contains("is locked by bob@laptop"), "{held}");
     });
 }
 
@@ -201,7 +201,7 @@ fn each_of_several_nodes_is_told_as_it_gets_there() {
         let third = free(cluster, "worker-3");
         let run = cluster
             .maint(["wait", &nodes[0], &nodes[1], &third])
-            .until_it_says("worker-2 is held by ");
+            .until_it_says("worker-2 to be free: it is locked by ");
         bob(cluster, &["release", &nodes[1]]).succeeds();
         bob(cluster, &["release", &nodes[0]]).succeeds();
         assert_snapshot!(run.ends(), @r#"
@@ -227,11 +227,11 @@ fn each_of_several_nodes_is_told_as_it_gets_there() {
         assert_snapshot!(run.run(), @r#"
         $ kubectl maint wait worker-1 worker-3 --timeout=1s -o json -q
         {
-          "apiVersion": "kubectl-maint.dev/v1",
+          "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenanceList",
           "items": [
             {
-              "apiVersion": "kubectl-maint.dev/v1",
+              "apiVersion": "kubectl-maint.dev/v2",
               "kind": "NodeMaintenance",
               "node": "worker-3",
               "state": "Free",
@@ -242,7 +242,7 @@ fn each_of_several_nodes_is_told_as_it_gets_there() {
         }
         -- stderr
         error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
-        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 4
         "#);
     });
@@ -313,13 +313,13 @@ fn many_are_counted() {
             .map(|number| cluster.node(&format!("worker-{number}")))
             .collect();
         let run = cluster
-            .maint(["wait", "--for=held", "--timeout=1s"])
+            .maint(["wait", "--for=locked", "--timeout=1s"])
             .args(&names)
             .run();
         assert_eq!(run.code, 4, "{run}");
         assert!(
             run.stderr
-                .contains("waiting for 12 of 12 nodes to be held\n"),
+                .contains("waiting for 12 of 12 nodes to be locked\n"),
             "{run}"
         );
     });

@@ -44,7 +44,7 @@ fn a_released_node_is_acquired() {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster
             .maint(["acquire", &node, "--wait"])
-            .until_it_says("waiting: ");
+            .until_it_says("waiting for node/");
         bob(cluster, &["release", &node]).succeeds();
         // In a script it is said once whom it waits for, and what came of it.
         assert_snapshot!(run.ends(), @r#"
@@ -52,7 +52,7 @@ fn a_released_node_is_acquired() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -89,7 +89,7 @@ fn a_free_node_is_acquired_at_once() {
         $ kubectl maint acquire worker-1 --wait --timeout=0
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -108,7 +108,7 @@ fn a_time_out_says_who_has_it() {
         -- stderr
         waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
         error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
-        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 4
         "#);
         // Who looks once waits for nobody.
@@ -116,8 +116,8 @@ fn a_time_out_says_who_has_it() {
         assert_snapshot!(run.run(), @r#"
         $ kubectl maint acquire worker-1 --wait --timeout 0
         -- stderr
-        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); it was not waited for
-        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        error: cannot acquire node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); it was not waited for
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 4
         "#);
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
@@ -130,12 +130,12 @@ fn a_renewal_is_nothing_new() {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster
             .maint(["acquire", &node, "--wait"])
-            .until_it_says("waiting: ");
+            .until_it_says("waiting for node/");
         bob(cluster, &["renew", &node]).succeeds();
         bob(cluster, &["release", &node]).succeeds();
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
-        assert_eq!(run.stderr.matches("waiting: ").count(), 1, "{run}");
+        assert_eq!(run.stderr.matches("waiting for node/").count(), 1, "{run}");
     });
 }
 
@@ -145,7 +145,7 @@ fn another_holder_is_something_new() {
         let node = held_by_bob(cluster, "worker-1");
         let mut run = cluster
             .maint(["acquire", &node, "--wait"])
-            .until_it_says("waiting: ");
+            .until_it_says("waiting for node/");
         let carol = ["hold", &node, "-m", "fire", "--take-over", "--yes"];
         cluster.maint(carol).holder("carol@desk").succeeds();
         run.says("on hold by carol@desk");
@@ -159,7 +159,7 @@ fn another_holder_is_something_new() {
         -- stderr
         waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
         waiting: node/worker-1 is on hold by carol@desk: "fire" (since [time]); free when the hold is ended
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -177,14 +177,14 @@ fn who_waits_for_themselves_is_told_how_to_go_on() {
         cluster.maint(["acquire", &node]).succeeds();
         let run = cluster
             .maint(["acquire", &node, "--wait"])
-            .until_it_says("waiting: ");
+            .until_it_says("waiting for node/");
         cluster.maint(["release", &node]).succeeds();
         assert_snapshot!(run.ends(), @"
         $ kubectl maint acquire worker-1 --wait
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         waiting: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest; --reentry goes on under it, kubectl maint release worker-1 ends it
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -213,14 +213,14 @@ fn a_hold_waits_too() {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster
             .maint(["hold", &node, "-m", "new disk", "--wait"])
-            .until_it_says("waiting: ");
+            .until_it_says("waiting for node/");
         bob(cluster, &["release", &node]).succeeds();
         assert_snapshot!(run.ends(), @r#"
         $ kubectl maint hold worker-1 -m "new disk" --wait
         node/worker-1 on hold by alice@bastion
         -- stderr
         waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        a hold does not end by itself: kubectl maint unhold worker-1 ends it
+        A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
         "#);
         assert_eq!(
@@ -238,8 +238,8 @@ fn a_dry_run_waits_for_nobody() {
         assert_snapshot!(run.run(), @r#"
         $ kubectl maint acquire worker-1 --wait --dry-run
         -- stderr
-        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: ask them, or from [time] on: kubectl maint acquire worker-1
+        error: cannot acquire node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 3
         "#);
     });
@@ -251,7 +251,7 @@ fn a_node_that_goes_ends_the_wait() {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster
             .maint(["acquire", &node, "--wait"])
-            .until_it_says("waiting: ");
+            .until_it_says("waiting for node/");
         cluster.delete(&format!("/api/v1/nodes/{node}"));
         let run = run.ends();
         assert_eq!(run.code, 1, "{run}");
@@ -272,7 +272,7 @@ fn ctrl_c_while_it_waits_leaves_nothing() {
             let before = cluster.lease_of(&node);
             let run = cluster
                 .maint(["acquire", &node, "--wait", "-o", "json"])
-                .until_it_says("waiting: ");
+                .until_it_says("waiting for node/");
             run.is_sent(signal);
             assert_snapshot!(run.ends(), @r#"
             $ kubectl maint acquire worker-1 --wait -o json
@@ -342,10 +342,10 @@ fn who_may_not_watch_waits_all_the_same() {
         let gate = cluster.gate_for(Answer(403, None), |_, path| path.contains("watch=true"));
         let start = |arguments: &[&str]| {
             let maint = cluster.maint(arguments).kubeconfig(&gate.kubeconfig);
-            maint.until_it_says("can't be watched")
+            maint.until_it_says("could not watch for changes")
         };
         let acquiring = start(&["acquire", &node, "--wait"]);
-        let waiting = start(&["wait", &node, "--for=hold", "--timeout=1m"]);
+        let waiting = start(&["wait", &node, "--for=on-hold", "--timeout=1m"]);
         bob(cluster, &["hold", &node, "-m", "disk"]).succeeds();
         assert_snapshot!(waiting.ends(), @r#"
         $ kubectl maint wait worker-1 --for=hold --timeout=1m
@@ -358,7 +358,11 @@ fn who_may_not_watch_waits_all_the_same() {
         bob(cluster, &["unhold", &node]).succeeds();
         let run = acquiring.ends();
         assert_eq!(run.code, 0, "{run}");
-        assert_eq!(run.stderr.matches("can't be watched").count(), 1, "{run}");
+        assert_eq!(
+            run.stderr.matches("could not watch for changes").count(),
+            1,
+            "{run}"
+        );
     });
 }
 

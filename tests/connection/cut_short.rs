@@ -15,7 +15,7 @@ fn a_list_ends_with_its_last_bracket() {
         ("", cut_short),
         (",", cut_short),
         ("]", cut_short),
-        ("]}", "no matching resources found: you (bob) hold no lease"),
+        ("]}", "no matching resources found: you (bob) have no lock"),
     ] {
         let server = Server::hanging_up(format!("{HEAD}{BEGUN}{end}"));
         let address = server.address.to_string();

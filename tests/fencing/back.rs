@@ -175,8 +175,8 @@ fn somebody_else_may_bring_it_back_after_a_confirmation() {
     -- stderr
     context [context], server [server], user [user]: 1 node
       node/worker-1 was fenced by alice@bastion at [time], powered off: dark
-    error: not confirmed: there is no terminal to ask on
-    hint: --yes answers it
+    error: not confirmed: there is no terminal for a prompt
+    hint: add --yes to confirm
     -- exit code 6
     ");
     assert!(stage.is_tainted(&node));

@@ -105,8 +105,8 @@ fn what_somebody_else_holds_is_theirs() {
     assert_snapshot!(fence(&stage, &node, &[]), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: node/worker-1 is held by bob@laptop: "new disk" (since [time], until [time], [length] left)
-    hint: ask them, or take it over first: kubectl maint hold worker-1 --take-over -m WHY
+    error: cannot fence node/worker-1: locked by bob@laptop: "new disk" (since [time], until [time], [length] left)
+    hint: take it over first with `kubectl maint hold worker-1 --take-over -m WHY`
     -- exit code 3
     "#);
     assert!(!stage.is_tainted(&node));
@@ -215,7 +215,7 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     node/worker-1 on hold until it is unfenced
     node/worker-1: the hold of its fencing is ended
     Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
-    hint: it takes the right to patch nodes: deploy/rbac.yaml grants it by ClusterRole kubectl-maint-fencer to group kubectl-maint:fencers
+    hint: you need permission to patch nodes: deploy/rbac.yaml grants it by ClusterRole kubectl-maint-fencer to group kubectl-maint:fencers
     -- exit code 1
     "#);
     stage.is_untouched(&node);

@@ -26,7 +26,7 @@ fn unhold_leaves_the_hold_of_a_fencing_to_unfence() {
     $ kubectl maint unhold worker-1
     -- stderr
     error: node/worker-1 is fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
-    hint: to take the node back into service, which ends the hold: kubectl maint unfence worker-1
+    hint: return the node to service and end the hold with `kubectl maint unfence worker-1`
     -- exit code 6
     "#);
     let dry_run = stage.maint(["unhold", &node, "--dry-run=server"]).run();
@@ -105,8 +105,8 @@ fn a_hold_that_somebody_took_over_is_theirs() {
     assert_snapshot!(stage.maint(["unfence", &node]).run(), @r#"
     $ kubectl maint unfence worker-1
     -- stderr
-    error: node/worker-1 is on hold by mallory@laptop: "mine" (since [time])
-    hint: ask them, or take it over first: kubectl maint hold worker-1 --take-over -m WHY
+    error: cannot unfence node/worker-1: on hold by mallory@laptop: "mine" (since [time])
+    hint: take it over first with `kubectl maint hold worker-1 --take-over -m WHY`
     -- exit code 3
     "#);
     for mallory in [&["unhold", &*node][..], &["acquire", &node, "-m", "mine"]] {
@@ -115,8 +115,8 @@ fn a_hold_that_somebody_took_over_is_theirs() {
     assert_snapshot!(stage.maint(["unfence", &node]).run(), @r#"
     $ kubectl maint unfence worker-1
     -- stderr
-    error: node/worker-1 is held by mallory@laptop: "mine" (since [time], until [time], [length] left)
-    hint: ask them, or take it over first: kubectl maint hold worker-1 --take-over -m WHY
+    error: cannot unfence node/worker-1: locked by mallory@laptop: "mine" (since [time], until [time], [length] left)
+    hint: take it over first with `kubectl maint hold worker-1 --take-over -m WHY`
     -- exit code 3
     "#);
     assert!(stage.is_tainted(&node));
@@ -141,8 +141,8 @@ fn a_hook_that_succeeded_and_can_not_be_recorded_is_told_of() {
     begun
     Warning: the hold of the fencing of node/worker-1 was ended: mallory@laptop has the node now
     Warning: the hook succeeded and was not recorded: by its word node/worker-1 is off
-    error: node/worker-1 is on hold by mallory@laptop: "mine" (since [time])
-    hint: ask them, or take it over first: kubectl maint hold worker-1 --take-over -m WHY
+    error: cannot fence node/worker-1: on hold by mallory@laptop: "mine" (since [time])
+    hint: take it over first with `kubectl maint hold worker-1 --take-over -m WHY`
     -- exit code 3
     "#);
     assert_eq!(stage.record(&node), None);

@@ -19,23 +19,23 @@ fn every_verb_names_what_ends_the_hold() {
         for line in kept_off(&node).iter().chain(&by_force) {
             let run = stage.maint(line).holder(caller).run();
             assert_eq!(run.next_command(), ["unfence", &node], "{caller}: {run}");
-            let stands = format!("error: node/{node} is fenced, on hold by alice@bastion until");
-            assert!(run.stderr.contains(&stands), "{caller}: {run}");
+            let stands = "fenced, on hold by alice@bastion until it is unfenced: \"fencing: ";
+            assert!(run.stderr.contains(stands), "{caller}: {run}");
         }
     }
     assert_snapshot!(stage.maint(["acquire", &node]).run(), @r#"
     $ kubectl maint acquire worker-1
     -- stderr
-    error: node/worker-1 is fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
-    hint: to take the node back into service, which ends the hold: kubectl maint unfence worker-1; --reentry goes on under it
+    error: cannot acquire node/worker-1: fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
+    hint: return the node to service and end the hold with `kubectl maint unfence worker-1`, or add --reentry to keep working under it
     -- exit code 3
     "#);
     let bob = |words: &[&str]| stage.maint(words).holder("bob@laptop").run();
     assert_snapshot!(bob(&["acquire", &node]), @r#"
     $ kubectl maint acquire worker-1
     -- stderr
-    error: node/worker-1 is fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
-    hint: ask them, or wait for it (--wait); to take the node back into service, which ends the hold: kubectl maint unfence worker-1
+    error: cannot acquire node/worker-1: fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
+    hint: return the node to service and end the hold with `kubectl maint unfence worker-1`, or add --wait to wait for it
     -- exit code 3
     "#);
     let run = bob(&["release", &node, "--force", "--yes"]);
@@ -58,8 +58,8 @@ fn hold_changes_nothing_of_a_hold_that_fencing_took() {
         @r#"
     $ kubectl maint hold worker-1 -m mine --until=1s
     -- stderr
-    error: node/worker-1 is fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
-    hint: to take the node back into service, which ends the hold: kubectl maint unfence worker-1
+    error: cannot put node/worker-1 on hold: fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
+    hint: return the node to service and end the hold with `kubectl maint unfence worker-1`
     -- exit code 6
     "#
     );
@@ -88,9 +88,9 @@ fn who_would_take_the_hold_over_is_told_what_it_is_there_for() {
     -- stderr
     context [context], server [server], user [user]: 1 node
       node/worker-1 is fenced, on hold by alice@bastion since [time] until it is unfenced: "fencing: powered off: dark"
-        to take the node back into service, which ends the hold: kubectl maint unfence worker-1
-    error: not confirmed: there is no terminal to ask on
-    hint: --yes answers it
+        return the node to service and end the hold with `kubectl maint unfence worker-1`
+    error: not confirmed: there is no terminal for a prompt
+    hint: add --yes to confirm
     -- exit code 6
     "#);
 }
@@ -107,7 +107,7 @@ fn a_forced_deletion_names_what_ends_the_hold() {
                  unfenced, \"fencing: powered off: dark\": ask them, or `unfence` it (--override=lease)\n";
     assert!(run.stdout.contains(words), "{run}");
     let hint = format!(
-        "hint: to take the node back into service, which ends the hold: kubectl maint unfence {node}; \
+        "hint: return the node to service and end the hold with `kubectl maint unfence {node}`; \
          then: kubectl maint force-delete {target} "
     );
     assert!(run.stderr.contains(&hint), "{run}");
@@ -134,7 +134,7 @@ fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
     assert_eq!(run.code, 6, "{run}");
     let hint = format!(
         "by now; nothing was deleted\n\
-         hint: to take the node back into service, which ends the hold: kubectl maint unfence {node}; \
+         hint: return the node to service and end the hold with `kubectl maint unfence {node}`; \
          then: kubectl maint force-delete {target} "
     );
     assert!(run.stderr.contains(&hint), "{run}");
@@ -153,8 +153,8 @@ fn before_the_hook_has_ended_the_node_is_being_fenced() {
     assert_snapshot!(acquire.run(), @r#"
     $ kubectl maint acquire worker-1
     -- stderr
-    error: node/worker-1 is being fenced, on hold by alice@bastion until it is unfenced: "fencing: with sh" (since [time])
-    hint: ask them, or wait for it (--wait); to take the node back into service, which ends the hold: kubectl maint unfence worker-1
+    error: cannot acquire node/worker-1: being fenced, on hold by alice@bastion until it is unfenced: "fencing: with sh" (since [time])
+    hint: return the node to service and end the hold with `kubectl maint unfence worker-1`, or add --wait to wait for it
     -- exit code 3
     "#);
     std::fs::write(&gate, "").expect("a file");

@@ -28,7 +28,7 @@ fn of_two_fencers_one_is_told_of_the_other() {
     let run = second.holder("bob@laptop").run();
     assert_eq!(run.code, 3, "{run}");
     let fencer =
-        "is being fenced, on hold by alice@bastion until it is unfenced: \"fencing: with sh\"";
+        ": being fenced, on hold by alice@bastion until it is unfenced: \"fencing: with sh\"";
     assert!(run.stderr.contains(fencer), "{run}");
     hook.may_end();
     let run = first.ends();

@@ -35,7 +35,7 @@ fn a_fenced_node_that_is_ready_again_is_shown_as_fenced() {
     stage.patch_status(&node, &ready);
     let fenced = "Fenced (restarted: unfence it, by alice";
     let held = row(&stage, &node);
-    assert!(held.contains(" Held ") && held.contains(fenced), "{held}");
+    assert!(held.contains(" Locked ") && held.contains(fenced), "{held}");
     let json = stage.maint(["status", &node, "-o", "json"]).succeeds();
     assert!(json.stdout.contains("\"nodeHealth\": \"Fenced\""), "{json}");
     let earlier = json!({"status": {"nodeInfo": {"bootID": "boot-1"}}});

@@ -176,8 +176,8 @@ fn bash_completes_what_has_an_equals_sign_or_a_colon() {
     let lines = [
         ("kubectl-maint wait --for=", "kubectl-maint wait --for="),
         (
-            "kubectl-maint wait --for=he",
-            "kubectl-maint wait --for=held ",
+            "kubectl-maint wait --for=lo",
+            "kubectl-maint wait --for=locked ",
         ),
         (
             "kubectl-maint status --output=js",
@@ -218,8 +218,8 @@ fn kubectl_completes_what_has_an_equals_sign_in_bash() {
         ("kubectl maint wait --fo", "kubectl maint wait --for "),
         ("kubectl maint wait --for=", "kubectl maint wait --for="),
         (
-            "kubectl maint wait --for=he",
-            "kubectl maint wait --for=held ",
+            "kubectl maint wait --for=lo",
+            "kubectl maint wait --for=locked ",
         ),
         (
             "kubectl maint wait --for he",

@@ -54,7 +54,7 @@ fn ctrl_c_ends_what_the_shell_runs_and_neither_shell_nor_lock() {
         .send_line("echo it goes o''n")
         .expect("somebody reads");
     shell.exp_string("it goes on").expect("it is shown");
-    assert_eq!(stage.status(), "Held Ready");
+    assert_eq!(stage.status(), "Locked Ready");
     shell.send_line("exit").expect("somebody reads");
     shell.exp_string("released").expect("it is shown");
     shell.exp_eof().expect("all has ended");
@@ -66,7 +66,7 @@ fn a_shell_that_is_killed_gives_the_node_back() {
     let stage = Stage::new("shell-killed");
     let typed = "ssh $MAINT_NODE sudo dmesg\n";
     let (running, ssh) = investigate(&stage).stdin(typed).stops_at("ssh sudo dmesg");
-    assert_eq!(stage.status(), "Held Ready");
+    assert_eq!(stage.status(), "Locked Ready");
     kill(ssh.caller);
     let run = running.ends();
     assert_eq!(run.code, Some(137), "{run:?}");

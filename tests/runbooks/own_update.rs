@@ -27,7 +27,7 @@ fn remembers(stage: &Stage) -> bool {
 fn the_lock_is_kept_over_the_reboot() {
     let stage = Stage::new("own");
     own_update(&stage).succeeds();
-    assert_eq!(stage.status(), "Held NotReady,SchedulingDisabled");
+    assert_eq!(stage.status(), "Locked NotReady,SchedulingDisabled");
     stage.becomes_ready();
     resume(&stage).succeeds();
     assert_eq!(stage.status(), "Free Ready");
@@ -58,7 +58,7 @@ fn killed_before_the_reboot_it_begins_anew_under_the_same_lock() {
     kill(drain.caller);
     kill(drain.program);
     assert_eq!(running.ends().code, None);
-    assert_eq!(stage.status(), "Held Ready");
+    assert_eq!(stage.status(), "Locked Ready");
 
     own_update(&stage).succeeds();
     stage.becomes_ready();
@@ -91,7 +91,7 @@ fn killed_after_the_reboot_it_finishes_at_the_next_start() {
         kill(stopped.caller);
         kill(stopped.program);
         assert_eq!(running.ends().code, None);
-        assert!(stage.status().starts_with("Held "), "{step}");
+        assert!(stage.status().starts_with("Locked "), "{step}");
     }
     resume(&stage).succeeds();
     assert_eq!(stage.status(), "Free Ready");
@@ -113,7 +113,7 @@ fn what_is_finished_stays_so_where_somebody_came_before_the_release() {
     let acquired = stage.maint("bob", &["acquire", &stage.node]);
     assert_eq!(acquired.code, Some(0), "{acquired:?}");
     resume(&stage).succeeds();
-    assert_eq!(stage.status(), "Held Ready");
+    assert_eq!(stage.status(), "Locked Ready");
     assert!(!remembers(&stage));
 }
 
@@ -143,9 +143,9 @@ fn away_for_too_long_it_keeps_its_hands_off() {
     let run = resume(&stage).run();
     assert_eq!(run.code, Some(3), "{run:?}");
     assert!(run.stderr.contains("not ours any more"), "{run:?}");
-    assert_eq!(stage.status(), "Held Ready,SchedulingDisabled");
+    assert_eq!(stage.status(), "Locked Ready,SchedulingDisabled");
     resume(&stage).succeeds();
-    assert_eq!(stage.status(), "Held Ready,SchedulingDisabled");
+    assert_eq!(stage.status(), "Locked Ready,SchedulingDisabled");
 }
 
 #[test]

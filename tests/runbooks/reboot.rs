@@ -65,7 +65,7 @@ fn a_node_is_drained_rebooted_and_back() {
     pod(&stage);
     let mut running = stage.runbook("reboot.sh").start();
     running.hears("rebooted");
-    assert_eq!(stage.status(), "Held NotReady,SchedulingDisabled");
+    assert_eq!(stage.status(), "Locked NotReady,SchedulingDisabled");
     let pods = stage.kubectl(&[
         "get",
         "pod",
@@ -157,7 +157,7 @@ fn where_the_keeper_of_the_lock_is_killed_the_run_ends_with_it() {
     assert_eq!(running.ends().code, None);
     assert_eq!(
         stage.status(),
-        "Held Ready",
+        "Locked Ready",
         "nobody was there to release it"
     );
 
@@ -186,7 +186,7 @@ fn a_node_that_somebody_has_is_left_to_them() {
     assert_eq!(acquired.code, Some(0), "{acquired:?}");
     let run = stage.runbook("reboot.sh").env("WAITING", "0").run();
     assert_eq!(run.code, Some(4), "{run:?}");
-    assert_eq!(stage.status(), "Held Ready");
+    assert_eq!(stage.status(), "Locked Ready");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn the_release_in_the_trap_finds_the_node_free() {
 fn the_trap_gives_the_node_back_where_a_step_was_killed() {
     let stage = Stage::new("trim-ssh");
     let (running, ssh) = stage.runbook("trim.sh").stops_at("ssh sudo fstrim");
-    assert_eq!(stage.status(), "Held Ready");
+    assert_eq!(stage.status(), "Locked Ready");
     kill(ssh.program);
     let run = running.ends();
     assert_eq!(run.code, Some(137), "{run:?}");
@@ -46,7 +46,7 @@ fn the_trap_leaves_alone_who_took_the_node_meanwhile() {
         Some(137),
         "its own code, not the release's: {run:?}"
     );
-    assert_eq!(stage.status(), "Held Ready");
+    assert_eq!(stage.status(), "Locked Ready");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn a_second_run_of_the_same_person_keeps_off() {
         assert_eq!(second.code, 6, "{second}");
         let refused = format!(
             "error: refused: lease; nothing was deleted\n\
-             hint: a `force-delete` of yours or of your namesake has it, until it has ended; then: \
+             hint: a running `force-delete` of alice@bastion has the lock; then: \
              kubectl maint force-delete pod/web-2 -n {} ",
             scene.namespace
         );
@@ -50,16 +50,16 @@ fn a_second_run_of_the_same_person_keeps_off() {
         assert!(scene.is_there("web-2"));
 
         // Nor is it an own lease to others of that person.
-        let wait = "hint: a `force-delete` of yours or of your namesake has it, until it has ended; \
-                    wait for it: kubectl maint ";
+        let wait = "hint: a running `force-delete` of alice@bastion has the lock; \
+                    wait for it with `kubectl maint ";
         let acquired = scene.cluster.maint(["acquire", node]).run();
         assert_eq!(acquired.code, 3, "{acquired}");
-        let line = format!("{wait}acquire {node} --wait\n");
+        let line = format!("{wait}acquire {node} --wait`\n");
         assert!(acquired.stderr.contains(&line), "{acquired}");
         let fence = ["fence", node, "--powered-off=unplugged", "-m", "why"];
         let fenced = scene.cluster.maint(fence).run();
         assert_eq!(fenced.code, 3, "{fenced}");
-        let line = format!("{wait}wait {node}\n");
+        let line = format!("{wait}wait {node}`\n");
         assert!(fenced.stderr.contains(&line), "{fenced}");
         let released = scene.cluster.maint(["release", node]).run();
         assert_eq!(released.code, 3, "{released}");
@@ -95,7 +95,9 @@ fn a_lock_that_is_taken_over_meanwhile_ends_it() {
             assert_eq!(kept.passes(), 200);
             let run = run.ends();
             assert_eq!(run.code, 5, "{run}");
-            let taken = format!("error: node/{node} was taken over by bob@laptop: \"my turn\" (");
+            let taken = format!(
+                "error: lost the lock on node/{node}: taken over by bob@laptop: \"my turn\" ("
+            );
             assert_eq!(run.stderr.matches(&taken).count(), 1, "{run}");
             assert!(
                 run.stderr.contains("error: not deleted: pod/web-2\n"),

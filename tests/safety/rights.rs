@@ -165,7 +165,7 @@ fn who_may_not_even_read_the_target_is_told_what_it_takes() {
             let run = scene.cluster.maint(words).kubeconfig(&user).run();
             assert_eq!(run.code, 1, "{run}");
             let hint = format!(
-                "hint: it takes the right to {right}: deploy/rbac.yaml grants it by ClusterRole {role}\n"
+                "hint: you need permission to {right}: deploy/rbac.yaml grants it by ClusterRole {role}\n"
             );
             assert!(run.stderr.ends_with(&hint), "{run}");
         }

@@ -50,6 +50,10 @@ fn push_verb(page: &mut String, verb: &Command) {
     let usage = verb.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").trim();
     page.push_str(&format!("```text\n{usage}\n```\n\n"));
+    let aliases: Vec<&str> = verb.get_visible_aliases().collect();
+    if !aliases.is_empty() {
+        page.push_str(&format!("Alias: `{}`\n\n", aliases.join("`, `")));
+    }
     if let Some(after) = verb.get_after_long_help().or(verb.get_after_help()) {
         let after = after.to_string();
         push_shell(page, after.trim_start_matches("Examples:"));

@@ -174,7 +174,7 @@ impl<'a> Follower<'a> {
                 },
                 News::Row(Err(Error::MissingRight { source, .. })) => {
                     self.session.terminal.warn(format!(
-                        "nodes can't be followed: {}",
+                        "could not watch nodes: {}",
                         escape(&source.to_string())
                     ));
                     self.rows = None;
@@ -241,7 +241,7 @@ impl<'a> Follower<'a> {
             terminal.warn(waiting::blind(&error.to_string()));
         } else {
             Problems::new(self.session).tell(&error.into());
-            terminal.remark("trying again until it answers");
+            terminal.remark("retrying until the API server answers");
         }
     }
 

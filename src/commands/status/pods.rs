@@ -25,15 +25,15 @@ pub(super) async fn run(
         Selection::Named(names) if names.len() == 1 => Some(names[0].as_str()),
         _ => {
             return Err(Failure::usage(
-                "--pods is about one node or all",
-                "name one, or none for all that are not well",
+                "--pods takes one node, or none for all nodes",
+                "name at most one node",
             ));
         }
     };
     if format == Format::LockId {
         return Err(Failure::usage(
-            "-o lock-id is for maintenance locks",
-            "--pods shows pods",
+            "-o lock-id cannot be combined with --pods",
+            "use only one of them",
         ));
     }
     let session = start.reading().await?;
@@ -48,7 +48,7 @@ pub(super) async fn run(
         _ => {
             session.terminal.remark(match node {
                 Some(node) if stranded.nodes.is_empty() => {
-                    format!("node/{node} is well: nothing is stranded there")
+                    format!("node/{node} is healthy: no pods are stuck there")
                 }
                 _ => pods::summary(&stranded),
             });

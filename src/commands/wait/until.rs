@@ -104,7 +104,7 @@ impl<'a> Wait<'a> {
         }
         self.session.terminal.end_live();
         for (node, seen) in std::mem::take(&mut self.unmet) {
-            let obstacle = self.obstacle(&node, &seen);
+            let obstacle = self.obstacle(&seen);
             self.problems.tell(&Failure::TimedOut {
                 node,
                 waited: self.args.timeout,
@@ -149,7 +149,7 @@ impl<'a> Wait<'a> {
         });
     }
 
-    /// Says how the others stand, where that is new.
+    /// Says how the others stand, if that is new; on a terminal also in a line that counts down.
     fn tell(&mut self) {
         let now = self.now();
         let unmet = Unmet {
@@ -162,10 +162,10 @@ impl<'a> Wait<'a> {
             awaited: self.args.condition.state(),
         };
         let terminal = self.session.terminal;
-        if let Some(width) = terminal.live_width() {
-            terminal.live(&unmet.short(now, width));
-        } else if unmet.are_many() {
-            if std::mem::replace(&mut self.told_count, unmet.nodes.len()) != unmet.nodes.len() {
+        let live_width = terminal.live_width();
+        if unmet.are_many() {
+            let told = std::mem::replace(&mut self.told_count, unmet.nodes.len());
+            if told != unmet.nodes.len() && live_width.is_none() {
                 terminal.remark(unmet.count());
             }
         } else {
@@ -176,6 +176,9 @@ impl<'a> Wait<'a> {
                     self.told.insert(node.to_owned(), known);
                 }
             }
+        }
+        if let Some(width) = live_width {
+            terminal.live(&unmet.short(now, width));
         }
     }
 
@@ -224,12 +227,12 @@ impl<'a> Wait<'a> {
     }
 
     /// What is in the way of `node`.
-    fn obstacle(&self, node: &str, seen: &Seen) -> Obstacle {
+    fn obstacle(&self, seen: &Seen) -> Obstacle {
         let free = self.args.condition == Condition::Free;
         match self.session.locks.check_acquire(seen, &Acquire::new()) {
             Err(Error::Refused(refused)) if free => Obstacle::Refused(refused),
             _ => Obstacle::Stands {
-                how: node_state::stands(node, seen.lease.as_ref(), self.now()),
+                how: format!("it {}", node_state::state(seen.lease.as_ref(), self.now())),
                 awaited: self.args.condition.state(),
                 hint: None,
             },

@@ -51,7 +51,7 @@ pub(super) async fn give_back(
         }
         Err(_) => {
             session.terminal.warn(format!(
-                "interrupted: the release of {} may still take effect, or the lock runs out by itself",
+                "interrupted: the release of {} may still take effect; if not, the lock expires",
                 nodes.join(", ")
             ));
             false
@@ -67,7 +67,7 @@ fn leave(session: &Session<'_>, held: HeldLease, rest: &str) {
     held.leave();
     if !found {
         session.terminal.warn(format!(
-            "{rest} could not be ended and may still run: node/{node} is not released; {until}"
+            "{rest} could not be ended and may still run: node/{node} is not released, but {until}"
         ));
     }
 }
@@ -90,7 +90,7 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> F
     let left = held.standing().deadline.since(Machine.boot()).to_duration();
     let Ok(released) = timeout(left, held.release()).await else {
         session.terminal.warn(format!(
-            "node/{node} could not be released before its lease ran out"
+            "could not release node/{node} before its lock expired"
         ));
         return Fate::Left;
     };
@@ -114,12 +114,12 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> F
                 .program
                 .as_holder(lease.holder().unwrap_or_default());
             session.terminal.warn(format!(
-                "node/{node} could not be released: {}",
+                "could not release node/{node}: {}",
                 escape(&error.to_string())
             ));
             let until = runs_out(session, &lease);
             session.terminal.hint(format!(
-                "{until}; sooner: {program} release {node}{lock_id}"
+                "{until}; release it now with `{program} release {node}{lock_id}`"
             ));
             return Fate::Left;
         }
@@ -144,8 +144,8 @@ fn runs_out(session: &Session<'_>, lease: &NodeLease) -> String {
     match lease.renewed() {
         Some(renewed) => {
             let end = Instant::from(renewed) + Span::seconds(lease.duration_seconds());
-            format!("it runs out by itself at {}", clock(end, now.latest))
+            format!("it expires at {}", clock(end, now.latest))
         }
-        None => "it runs out by itself".to_owned(),
+        None => "it expires by itself".to_owned(),
     }
 }

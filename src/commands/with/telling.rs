@@ -43,10 +43,9 @@ impl<'a> Teller<'a> {
                 }
             }
             News::StandsStill => terminal.warn(
-                "time may have passed unnoticed, as in a machine that was paused: the command \
-                 stands still until its lock was checked",
+                "this machine may have been paused: the command is stopped until its lock is checked",
             ),
-            News::GoesOn => terminal.remark("the lock is still held: the command goes on"),
+            News::GoesOn => terminal.remark("the lock is still yours: the command continues"),
             News::Stops(left) => {
                 let now = self.now();
                 terminal.warn(loss::stopped(now.latest + left.into(), now));
@@ -54,10 +53,10 @@ impl<'a> Teller<'a> {
             News::Left(processes) => terminal.remark(loss::left(processes)),
             News::SupervisorLost => {
                 terminal
-                    .warn("the command's supervisor was killed or stopped: everything is ended");
+                    .warn("the command's supervisor was killed or stopped: ending the command");
             }
             News::Unfollowed(error) => {
-                terminal.error(&format!("the command can't be followed: {error}"));
+                terminal.error(&format!("could not follow the command: {error}"));
             }
             News::Exited(_) => {}
         }
@@ -93,7 +92,7 @@ impl<'a> Teller<'a> {
             }
             None => {
                 if self.failing.remove(node) {
-                    terminal.remark(format!("node/{node} is renewed again"));
+                    terminal.remark(format!("node/{node} renewed again"));
                 }
             }
         }

@@ -25,7 +25,7 @@ struct Record<'a> {
     /// The node that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
-    /// Free, Held, Expired or Hold.
+    /// Free, Locked, Expired or OnHold.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]

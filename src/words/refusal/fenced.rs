@@ -32,10 +32,15 @@ pub(crate) fn stands(lease: &NodeLease) -> &'static str {
 
 /// How the node of such a hold stands, who fences it, since when and why.
 pub(crate) fn message(lease: &NodeLease, now: Now) -> String {
+    format!("node/{} is {}", lease.node(), cause(lease, now))
+}
+
+/// The same without the node.
+pub(super) fn cause(lease: &NodeLease, now: Now) -> String {
+    let stands = stands(lease);
     format!(
-        "node/{} {} {} {UNTIL}{}",
-        lease.node(),
-        stands(lease),
+        "{} {} {UNTIL}{}",
+        stands.strip_prefix("is ").unwrap_or(stands),
         person(lease),
         about(lease, State::AdminHold, now)
     )
@@ -43,7 +48,7 @@ pub(crate) fn message(lease: &NodeLease, now: Now) -> String {
 
 /// What ends the hold of the fencing of `node`.
 pub(crate) fn to_end(node: &str, program: &Program) -> String {
-    format!("to take the node back into service, which ends the hold: {program} unfence {node}")
+    format!("return the node to service and end the hold with `{program} unfence {node}`")
 }
 
 /// What to do about it; `None` where it is to be worked under, or taken over.
@@ -61,15 +66,15 @@ pub(super) fn hint(refused: &Refused, lease: &NodeLease, asked: Asked<'_>) -> Op
     let waits = asked.waited || program.asked().waits();
     Some(match (refused.refusal, verb) {
         (Refusal::OwnHold, Verb::Acquire | Verb::With) => {
-            format!("{to_end}; --reentry goes on under it")
+            format!("{to_end}, or add --reentry to keep working under it")
         }
         (Refusal::OwnHold, _) => to_end,
         (_, Verb::Hold) if !waits => {
-            format!("ask them, wait for it (--wait), or take it over (--take-over); {to_end}")
+            format!("{to_end}, or take it over with --take-over")
         }
         (_, Verb::Acquire | Verb::With) if !waits => {
-            format!("ask them, or wait for it (--wait); {to_end}")
+            format!("{to_end}, or add --wait to wait for it")
         }
-        _ => format!("ask them; {to_end}"),
+        _ => to_end,
     })
 }

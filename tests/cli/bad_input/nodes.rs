@@ -38,7 +38,7 @@ fn ways_to_name_nodes_are_not_mixed() {
     ");
     for verb in ["release", "renew", "unhold"] {
         let run = cluster.maint([verb]).run();
-        let hint = "hint: name them, or use --mine, -l SELECTOR, --all or --nodes-from FILE\n";
+        let hint = "hint: name nodes, or use --mine, -l SELECTOR, --all or --nodes-from FILE\n";
         assert!(run.code == 2 && run.stderr.ends_with(hint), "{run}");
     }
 }
@@ -111,7 +111,7 @@ fn an_unknown_node_has_near_misses() {
         $ kubectl maint acquire xyz
         -- stderr
         Error from server (NotFound): nodes "xyz" not found
-        hint: all there are: kubectl maint status
+        hint: list all nodes with `kubectl maint status`
         -- exit code 1
         "#);
         // Of several, the unknown ones, and nothing is taken.
@@ -203,7 +203,7 @@ fn a_megabyte_of_one_node() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -245,7 +245,7 @@ fn a_megabyte_of_unknown_nodes() {
         Error from server (NotFound): nodes "worker-00019" not found
         none of the 80000 nodes was acquired
         error: 79980 more nodes not found
-        hint: all there are: kubectl maint status
+        hint: list all nodes with `kubectl maint status`
         -- exit code 1
         "#);
     });

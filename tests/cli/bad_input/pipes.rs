@@ -14,11 +14,11 @@ fn nobody_reads_stdout() {
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
         lease/worker-1 and 1 more created
-        after that anyone may take them; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
           kubectl maint with worker-1 worker-2 --reentry -- COMMAND
-        all 2 nodes are held now
+        all 2 nodes are locked
         -- exit code 0
         ");
         for node in &nodes {

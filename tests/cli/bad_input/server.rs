@@ -223,22 +223,22 @@ fn a_user_who_may_only_read() {
         $ kubectl maint acquire worker-1
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io is forbidden: User "reader" cannot create resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: it takes the right to create leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it by Role kubectl-maint-user to group kubectl-maint:users
+        hint: you need permission to create leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it by Role kubectl-maint-user to group kubectl-maint:users
         -- exit code 1
         "#);
         // Who holds it counts before what one may do.
         assert_snapshot!(reader(&["acquire", &held]), @"
         $ kubectl maint acquire worker-2
         -- stderr
-        error: node/worker-2 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-2 --wait
+        error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-2 --wait`
         -- exit code 3
         ");
         assert_snapshot!(reader(&["release", &held, "--force", "--yes"]), @r#"
         $ kubectl maint release worker-2 --force --yes
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io "worker-2" is forbidden: User "reader" cannot patch resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: it takes the right to patch leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it by Role kubectl-maint-user to group kubectl-maint:users
+        hint: you need permission to patch leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it by Role kubectl-maint-user to group kubectl-maint:users
         -- exit code 1
         "#);
         assert_snapshot!(reader(&["release", &node]), @"
@@ -265,28 +265,28 @@ fn a_user_without_any_rights() {
         $ kubectl maint acquire worker-1
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io "worker-1" is forbidden: User "nobody" cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: it takes the right to get leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it by Role kubectl-maint-user to group kubectl-maint:users
+        hint: you need permission to get leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it by Role kubectl-maint-user to group kubectl-maint:users
         -- exit code 1
         "#);
         assert_snapshot!(nobody(&["acquire", "worker-1", "worker-2"]), @r#"
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io "worker-1" is forbidden: User "nobody" cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: it takes the right to get leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it by Role kubectl-maint-user to group kubectl-maint:users
+        hint: you need permission to get leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it by Role kubectl-maint-user to group kubectl-maint:users
         -- exit code 1
         "#);
         assert_snapshot!(nobody(&["acquire", "-l", "pool=gpu"]), @r#"
         $ kubectl maint acquire -l pool=gpu
         -- stderr
         Error from server (Forbidden): nodes is forbidden: User "nobody" cannot list resource "nodes" in API group "" at the cluster scope
-        hint: it takes the right to list nodes: deploy/rbac.yaml grants it by ClusterRole kubectl-maint-user to group kubectl-maint:users
+        hint: you need permission to list nodes: deploy/rbac.yaml grants it by ClusterRole kubectl-maint-user to group kubectl-maint:users
         -- exit code 1
         "#);
         assert_snapshot!(nobody(&["release", "--mine"]), @r#"
         $ kubectl maint release --mine
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io is forbidden: User "nobody" cannot list resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: it takes the right to list leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it by Role kubectl-maint-user to group kubectl-maint:users
+        hint: you need permission to list leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml grants it by Role kubectl-maint-user to group kubectl-maint:users
         -- exit code 1
         "#);
     });

@@ -30,7 +30,7 @@ fn control_characters_in_a_reason() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -42,8 +42,8 @@ fn control_characters_in_a_reason() {
         assert_snapshot!(cluster.maint(["acquire", &node]).holder("bob@laptop").run(), @r#"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: node/worker-1 is held by alice@bastion: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-1 --wait
+        error: cannot acquire node/worker-1: locked by alice@bastion: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 3
         "#);
     });
@@ -97,14 +97,14 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         assert_snapshot!(cluster.maint(["acquire", &held]).run(), @r#"
         $ kubectl maint acquire held
         -- stderr
-        error: node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire held --wait
+        error: cannot acquire node/held: locked by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire held --wait`
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release", &held]).run(), @r#"
         $ kubectl maint release held
         -- stderr
-        error: node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left); you are alice@bastion
+        error: cannot release node/held: locked by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left); you are alice@bastion
         hint: ask them, or break it after a confirmation: kubectl maint release held --force -m WHY
         -- exit code 3
         "#);
@@ -113,8 +113,8 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         -- stderr
         context [context], server [server], user [user]: 1 node
           node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f since [time] until [time]: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
-        error: not confirmed: there is no terminal to ask on
-        hint: --yes answers it
+        error: not confirmed: there is no terminal for a prompt
+        hint: add --yes to confirm
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["release", &held, "--force", "--yes"]).run(), @r"
@@ -129,7 +129,7 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         node/expired acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/expired was left unfinished by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], expired at [time], [length] ago)
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew expired
           kubectl maint hold expired -m WHY
           kubectl maint with expired --reentry -- COMMAND
@@ -168,14 +168,14 @@ fn a_holder_of_white_space() {
         assert_snapshot!(cluster.maint(["acquire", &blank]).run(), @r#"
         $ kubectl maint acquire blank
         -- stderr
-        error: node/blank is held by "  " (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire blank --wait
+        error: cannot acquire node/blank: locked by "  " (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire blank --wait`
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release", &padded]).run(), @r#"
         $ kubectl maint release padded
         -- stderr
-        error: node/padded is held by "alice@bastion " (since [time], until [time], [length] left); you are alice@bastion
+        error: cannot release node/padded: locked by "alice@bastion " (since [time], until [time], [length] left); you are alice@bastion
         hint: ask them, or break it after a confirmation: kubectl maint release padded --force -m WHY
         -- exit code 3
         "#);
@@ -209,7 +209,7 @@ fn a_reason_may_have_a_kibibyte() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m 'éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé'
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -270,7 +270,7 @@ fn empty_arguments() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND

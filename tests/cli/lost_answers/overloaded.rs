@@ -71,7 +71,7 @@ fn writes_are_throttled() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -109,7 +109,7 @@ fn the_server_is_unavailable() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND

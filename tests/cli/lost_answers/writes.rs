@@ -30,7 +30,7 @@ fn an_acquisition_whose_answer_was_lost_is_one() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         node/worker-1: the server's answer was lost; another read shows that it was done
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -54,7 +54,7 @@ fn a_created_lease_whose_answer_was_lost_is_ours() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         node/worker-1: the server's answer was lost; another read shows that it was done
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -90,7 +90,7 @@ fn several_nodes_whose_answers_were_lost_are_held() {
         // A cut connection may take the answers of others with it, too.
         let run = through(&gate, cluster, &["acquire"]).args(&nodes).run();
         assert_eq!(run.code, 0, "{run}");
-        assert!(run.stderr.contains("all 3 nodes are held now"), "{run}");
+        assert!(run.stderr.contains("all 3 nodes are locked"), "{run}");
         assert!(run.stderr.contains("answer was lost"), "{run}");
         for node in &nodes {
             let spec = &cluster.lease_of(node)["spec"];
@@ -125,7 +125,7 @@ fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
         hint: to give it back: kubectl maint release worker-1 --lock-id [lock-id]
         error: unknown whether node/worker-2 was acquired: the write may still take effect (Error from server (ServiceUnavailable): the gate says so)
         hint: to see: kubectl maint status worker-2
-        held now, 1 of 2 nodes: worker-1; unknown: worker-2
+        1 of 2 nodes locked: worker-1; unknown: worker-2
         -- exit code 1
         ");
     });
@@ -155,8 +155,8 @@ fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
         assert_snapshot!(cluster.maint(["acquire", &node]).holder("bob@laptop").run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: node/worker-1 is held by alice@bastion (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-1 --wait
+        error: cannot acquire node/worker-1: locked by alice@bastion (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 3
         ");
     });
@@ -173,7 +173,7 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
         $ kubectl maint acquire worker-1 --request-timeout=1s
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        after that anyone may take it; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
@@ -202,8 +202,8 @@ fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
         assert_snapshot!(alice.ends(), @"
         $ kubectl maint acquire worker-1 --request-timeout=1s
         -- stderr
-        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint acquire worker-1 --wait
+        error: cannot acquire node/worker-1: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`
         -- exit code 3
         ");
         assert_eq!(

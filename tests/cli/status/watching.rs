@@ -93,13 +93,13 @@ fn a_watch_shows_what_changes_by_writes_and_by_time() {
         assert_eq!(watch.row(), "one Free <none> <none> Ready");
         assert_eq!(watch.row(), "two Free <none> <none> Ready");
         cluster.maint(["acquire", &one, "-m", "disk"]).succeeds();
-        assert_eq!(watch.row(), "one Held alice@bastion disk Ready");
+        assert_eq!(watch.row(), "one Locked alice@bastion disk Ready");
         let path = format!("/api/v1/nodes/{one}");
         cluster.patch(&path, &json!({"spec": {"unschedulable": true}}));
         let cordoned = "Ready,SchedulingDisabled";
         assert_eq!(
             watch.row(),
-            format!("one Held alice@bastion disk {cordoned}")
+            format!("one Locked alice@bastion disk {cordoned}")
         );
         cluster.maint(["release", &one]).succeeds();
         assert_eq!(watch.row(), format!("one Free <none> <none> {cordoned}"));
@@ -108,7 +108,7 @@ fn a_watch_shows_what_changes_by_writes_and_by_time() {
             .succeeds();
         assert_eq!(
             watch.row(),
-            format!("one Held alice@bastion <none> {cordoned}")
+            format!("one Locked alice@bastion <none> {cordoned}")
         );
         assert_eq!(
             watch.row(),
@@ -175,11 +175,11 @@ fn what_cannot_be_watched_is_shown_all_the_same() {
         assert_eq!(watch.row(), "worker-1 Free <none> <none> Ready");
         let remark = watch.remark();
         assert!(
-            remark.contains("changes can't be watched, but are looked for"),
+            remark.contains("could not watch for changes, polling instead"),
             "{remark}"
         );
         cluster.maint(["acquire", &node, "-m", "disk"]).succeeds();
-        assert_eq!(watch.row(), "worker-1 Held alice@bastion disk Ready");
+        assert_eq!(watch.row(), "worker-1 Locked alice@bastion disk Ready");
         assert_eq!(watch.interrupt(), Some(130));
     });
 }
@@ -215,7 +215,7 @@ fn a_watch_in_json_has_a_document_for_each_change() {
         assert_eq!(next()["state"], "Free");
         cluster.maint(["acquire", &node]).succeeds();
         let taken = next();
-        assert_eq!(taken["state"], "Held");
+        assert_eq!(taken["state"], "Locked");
         assert_eq!(taken["holder"], "alice@bastion");
         assert!(taken["lockId"].is_string(), "{taken}");
     });

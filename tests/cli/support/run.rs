@@ -342,7 +342,7 @@ impl Run {
     #[track_caller]
     pub(crate) fn next_command(&self) -> Vec<&str> {
         let (_, line) = self.stderr.rsplit_once("kubectl maint ").expect("a line");
-        let (line, _) = line.split_once([';', '\n']).expect("its end");
+        let (line, _) = line.split_once(['`', ';', '\n']).expect("its end");
         line.split(' ').collect()
     }
 

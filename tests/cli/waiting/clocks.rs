@@ -41,7 +41,7 @@ fn a_lease_that_only_the_local_clock_has_expired_is_not_taken() {
             maint = maint.env(name, value);
         }
         let maint = maint.kubeconfig(&gate.kubeconfig);
-        let mut alice = maint.until_it_says("is held by bob@laptop");
+        let mut alice = maint.until_it_says("locked by bob@laptop");
         checks.store(true, Ordering::SeqCst);
         clock.set(HOUR + 5);
         let check = gate.kept();

@@ -23,7 +23,7 @@ fn they_are_taken_in_the_order_of_their_names() {
         let second = held_by_bob(cluster, "worker-2");
         let run = cluster
             .maint(["acquire", &second, &first, "--wait"])
-            .until_it_says("1 of 2 taken");
+            .until_it_says("(1 of 2 nodes locked)");
         assert_eq!(holder_of(cluster, &first).as_deref(), Some("alice@bastion"));
         bob(cluster, &["release", &second]).succeeds();
         // Results come in the order in which they were given.
@@ -33,11 +33,11 @@ fn they_are_taken_in_the_order_of_their_names() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        after that anyone may take them; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-2 worker-1
           kubectl maint hold worker-2 worker-1 -m WHY
           kubectl maint with worker-2 worker-1 --reentry -- COMMAND
-        all 2 nodes are held now
+        all 2 nodes are locked
         -- exit code 0
         "#);
     });
@@ -96,7 +96,7 @@ fn a_time_out_gives_back_what_was_taken() {
         -- stderr
         waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
         error: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
-        hint: ask them, or from [time] on: kubectl maint acquire worker-1 worker-2
+        hint: wait for it with `kubectl maint acquire worker-1 worker-2 --wait`
         none of the 2 nodes was acquired
         -- exit code 4
         "#);
@@ -158,7 +158,7 @@ fn ctrl_c_gives_back_what_was_taken() {
             let second = held_by_bob(cluster, "worker-2");
             let run = cluster
                 .maint(["acquire", &first, &second, "--wait"])
-                .until_it_says("1 of 2 taken");
+                .until_it_says("(1 of 2 nodes locked)");
             run.is_sent(signal);
             assert_snapshot!(run.ends(), @r#"
             $ kubectl maint acquire worker-1 worker-2 --wait
@@ -184,7 +184,7 @@ fn who_is_asked_to_end_before_its_command_runs_gives_back_what_was_taken() {
             let first = free(cluster, "worker-1");
             let second = held_by_bob(cluster, "worker-2");
             let line = ["with", &first, &second, "--wait", "--", "echo", "ran"];
-            let run = cluster.maint(line).until_it_says("1 of 2 taken");
+            let run = cluster.maint(line).until_it_says("(1 of 2 nodes locked)");
             run.is_sent(signal);
             let run = run.ends();
             assert_eq!((run.stdout.as_str(), run.code), ("", 130), "{run}");
@@ -201,7 +201,7 @@ fn the_loss_of_one_gives_back_the_others() {
         let third = held_by_bob(cluster, "worker-3");
         let run = cluster
             .maint(["acquire", &first, &second, &third, "--wait"])
-            .until_it_says("2 of 3 taken");
+            .until_it_says("(2 of 3 nodes locked)");
         let fire = ["hold", &second, "-m", "fire", "--take-over", "--yes"];
         cluster.maint(fire).holder("carol@desk").succeeds();
         assert_snapshot!(run.ends(), @r#"
@@ -227,7 +227,7 @@ fn what_was_taken_is_renewed_meanwhile() {
         let second = held_by_bob(cluster, "worker-2");
         let run = cluster
             .maint(["acquire", &first, &second, "--duration", "20s", "--wait"])
-            .until_it_says("1 of 2 taken");
+            .until_it_says("(1 of 2 nodes locked)");
         loop {
             let lease = cluster.lease_of(&first);
             assert_eq!(lease["spec"]["holderIdentity"], "alice@bastion");
@@ -251,7 +251,7 @@ fn behind_a_hold_nothing_is_kept_from_others() {
         bob(cluster, &["hold", &second, "-m", "disk"]).succeeds();
         let run = cluster
             .maint(["acquire", &first, &second, "--wait"])
-            .until_it_says("0 of 2 taken");
+            .until_it_says("(0 of 2 nodes locked)");
         assert_eq!(holder_of(cluster, &first), None);
         bob(cluster, &["unhold", &second]).succeeds();
         assert_snapshot!(run.ends(), @r#"
@@ -260,11 +260,11 @@ fn behind_a_hold_nothing_is_kept_from_others() {
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
         waiting, 0 of 2 taken: node/worker-2 is on hold by bob@laptop: "disk" (since [time]); free when the hold is ended
-        after that anyone may take them; for longer, one of these:
+        Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
           kubectl maint with worker-1 worker-2 --reentry -- COMMAND
-        all 2 nodes are held now
+        all 2 nodes are locked
         -- exit code 0
         "#);
     });
@@ -278,12 +278,12 @@ fn what_was_taken_is_not_kept_for_longer_than_its_duration() {
         let second = held_by_bob(cluster, "worker-2");
         let mut run = cluster
             .maint(["acquire", &first, &second, "--duration", "2s", "--wait"])
-            .until_it_says("1 of 2 taken");
-        run.says("0 of 2 taken");
+            .until_it_says("(1 of 2 nodes locked)");
+        run.says("(0 of 2 nodes locked)");
         let carol = |verb: &str| cluster.maint([verb, &*first]).holder("carol@desk");
         carol("acquire").succeeds();
         bob(cluster, &["release", &second]).succeeds();
-        run.says(" is held by carol@desk");
+        run.says(": locked by carol@desk");
         carol("release").succeeds();
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");

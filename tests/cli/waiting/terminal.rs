@@ -32,10 +32,11 @@ fn one_line_says_whom_and_one_counts_down_in_place() {
         let node = held_by_bob(cluster, "w1");
         let mut terminal = waiting(cluster, &node);
         let whom = whom(&mut terminal);
-        let said = format!(r#"waiting: node/{node} is held by bob@laptop: "disk" (since "#);
+        let said = format!(r#"waiting for node/{node}: locked by bob@laptop: "disk" (since "#);
         assert!(whom.starts_with(&said), "{whom}");
         let line = next_line(&mut terminal);
-        let expected = Regex::new(r"^waiting: free in (30:0[0-3]|29:\d\d) at the earliest$");
+        let expected =
+            Regex::new(r"^waiting for bob@laptop: free in (30:0[0-3]|29:\d\d) unless renewed$");
         assert!(expected.expect("a pattern").is_match(&line), "{line}");
         let later = next_line(&mut terminal);
         assert_ne!(later, line);
@@ -54,7 +55,7 @@ fn who_waits_for_themselves_is_reminded_in_place() {
         let node = cluster.node("w1");
         cluster.maint(["acquire", &node]).succeeds();
         let mut terminal = waiting(cluster, &node);
-        let line = r"waiting: free in [^\x1b\r\n]*; it is yours: --reentry, or release it";
+        let line = r"waiting for your own lock: free in [^\x1b\r\n]* unless renewed";
         terminal.exp_regex(line).expect("a line");
         cluster.maint(["release", &node]).succeeds();
         terminal.exp_eof().expect("it ends");
@@ -71,12 +72,13 @@ fn of_several_with_long_names_it_is_said_who_has_them_and_why() {
         bob(cluster, &["acquire", &node, "-m", &reason]).succeeds();
         let mut terminal = at_a_terminal(cluster.maint(["acquire", &node, &other, "--wait"]));
         let whom = whom(&mut terminal);
-        let said =
-            format!("waiting, 0 of 2 taken: node/{node} is held by bob@laptop: \"{reason}\"");
+        let said = format!(
+            "waiting for node/{node} (0 of 2 nodes locked): locked by bob@laptop: \"{reason}\""
+        );
         assert!(whom.starts_with(&said), "{whom}");
         let line = next_line(&mut terminal);
         assert!(
-            line.starts_with("waiting, 0 of 2 taken: free in "),
+            line.starts_with("waiting for bob@laptop (0 of 2 nodes locked): free in "),
             "{line}"
         );
         assert!(line.chars().count() < 80, "{line}");
@@ -97,8 +99,8 @@ fn quiet_shows_no_line() {
         let quiet = ["acquire", &node, "--wait", "--timeout", "1s", "-q"];
         let mut terminal = at_a_terminal(cluster.maint(quiet));
         let said = terminal.exp_eof().expect("it ends");
-        assert!(!said.contains("waiting: "), "{said:?}");
-        assert!(said.contains("is held by bob@laptop"), "{said:?}");
+        assert!(!said.contains("waiting for bob@laptop"), "{said:?}");
+        assert!(said.contains(": locked by bob@laptop"), "{said:?}");
     });
 }
 
@@ -109,7 +111,7 @@ fn what_cannot_be_watched_is_looked_for_while_the_line_counts() {
         let gate = cluster.gate_for(Answer(403, None), |_, path| path.contains("watch=true"));
         let wait = ["wait", &node, "--timeout=1m"];
         let mut terminal = at_a_terminal(cluster.maint(wait).kubeconfig(&gate.kubeconfig));
-        terminal.exp_string("can't be watched").expect("a warning");
+        terminal.exp_string("could not watch").expect("a warning");
         bob(cluster, &["release", &node]).succeeds();
         let rest = terminal.exp_eof().expect("it ends");
         let (_, result) = rest.rsplit_once("\x1b[2K").expect("the line is erased");

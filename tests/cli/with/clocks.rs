@@ -48,7 +48,7 @@ fn paused(cluster: &Cluster, node: &str) -> (Running, i32, Kept, Gate) {
     let command = running.line().parse().expect("a process id");
     is_paused.store(true, Ordering::SeqCst);
     let check = gate.kept();
-    running.says("the command stands still until its lock was checked");
+    running.says("the command is stopped until its lock is checked");
     assert_eq!(state(command), "T");
     (running, command, check, gate)
 }
@@ -72,7 +72,7 @@ fn it_goes_on_where_the_lock_is_still_held() {
         // What it is sent meanwhile it hears when it goes on.
         running.is_sent(Signal::USR1);
         assert_eq!(check.passes(), 200);
-        running.says("the command goes on");
+        running.says("the command continues");
         assert_eq!(running.line(), "over");
         let run = running.ends();
         assert_eq!(run.code, 3, "{run}");
@@ -92,7 +92,7 @@ fn it_is_killed_if_the_lock_is_lost() {
         assert_eq!(run.stdout, "", "it did not go on to end: {run}");
         assert_eq!(run.code, 5, "{run}");
         assert!(run.stderr.contains("was deleted"), "{run}");
-        assert!(!run.stderr.contains("goes on"), "{run}");
+        assert!(!run.stderr.contains("continues"), "{run}");
     });
 }
 

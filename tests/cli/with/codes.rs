@@ -71,12 +71,12 @@ fn a_lock_that_is_lost_while_others_are_waited_for_is_lost() {
                 .args(more)
                 .args(["--", "echo", "ran"])
                 .start();
-            run.says("1 of 2 taken");
+            run.says("(1 of 2 nodes locked)");
             let force = ["release", &free, "--force", "--yes", "-m", "alice is away"];
             cluster.maint(force).holder("carol@desk").succeeds();
             let run = run.ends();
             assert_eq!(run.stdout, "", "{run}");
-            assert!(run.stderr.contains("was released by carol@desk"), "{run}");
+            assert!(run.stderr.contains(": released by carol@desk"), "{run}");
             run.code
         };
         assert_eq!(lost(&[]), 5);

@@ -18,8 +18,8 @@ fn a_node_of_somebody_else_is_left_alone() {
         assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
-        error: node/worker-1 is held by bob@laptop: "disk errors" (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint with worker-1 --wait -- /bin/sh -c 'echo ran'
+        error: cannot lock node/worker-1: locked by bob@laptop: "disk errors" (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint with worker-1 --wait -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
         let run = cluster
@@ -40,7 +40,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
-        error: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left)
+        error: cannot lock node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
         hint: to work under it: kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'
         -- exit code 3
         "#);
@@ -48,7 +48,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
-        error: node/worker-1 is on your own hold: "bad DIMM" (since [time])
+        error: cannot lock node/worker-1: on hold by you (alice@bastion): "bad DIMM" (since [time])
         hint: to work under it: kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'
         -- exit code 3
         "#);
@@ -79,7 +79,7 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
                 .args(["sh", "-c", "echo $MAINT_HOLDER"])
                 .run();
             assert_eq!(run.stdout.trim_end(), "alice@bastion");
-            let found_it = "locked already, to be left as found; running on this machine: sh";
+            let found_it = "already locked, left as it is; running on this machine: sh";
             assert!(run.stderr.contains(found_it), "{run}");
             assert_eq!(acquisition(cluster, &node), found);
         }
@@ -124,7 +124,7 @@ fn two_of_the_same_name_keep_each_other_off() {
         assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
-        error: node/worker-1 is held by alice@bastion/with-[process] (since [time], until [time], [length] left)
+        error: cannot lock node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left)
         hint: a `with` of yours or of your namesake has it, until its command ends; to break it: kubectl maint release worker-1 --force -m WHY
         -- exit code 3
         "#);
@@ -145,8 +145,8 @@ fn several_nodes_are_locked_all_or_none() {
         assert_snapshot!(with(cluster, &nodes, "echo ran").run(), @r#"
         $ kubectl maint with worker-1 worker-2 worker-3 -- /bin/sh -c "echo ran"
         -- stderr
-        error: node/worker-3 is held by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, or wait for it: kubectl maint with worker-1 worker-2 worker-3 --wait -- /bin/sh -c 'echo ran'
+        error: cannot lock node/worker-3: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint with worker-1 worker-2 worker-3 --wait -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
         assert_eq!(holder_of(cluster, &nodes[0]), None);
@@ -235,7 +235,7 @@ fn a_node_that_is_released_is_waited_for() {
         let bob = |verb: &str| cluster.maint([verb, &*node]).holder("bob@laptop");
         bob("acquire").succeeds();
         let line = ["with", &node, "--wait", "--", "echo", "ran"];
-        let run = cluster.maint(line).until_it_says("waiting: ");
+        let run = cluster.maint(line).until_it_says("waiting for node/");
         bob("release").succeeds();
         assert_snapshot!(run.ends(), @"
         $ kubectl maint with worker-1 --wait -- echo ran
@@ -270,8 +270,8 @@ fn a_wait_can_be_in_vain() {
         assert_snapshot!(run(&[]), @"
         $ kubectl maint with worker-1 --wait --timeout 0 -- echo ran
         -- stderr
-        error: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); it was not waited for
-        hint: ask them, or from [time] on: kubectl maint with worker-1 -- echo ran
+        error: cannot lock node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); it was not waited for
+        hint: wait for it with `kubectl maint with worker-1 -- echo ran --wait`
         -- exit code 4
         ");
         assert_eq!(run(&["-E", "75"]).code, 75);
@@ -288,7 +288,7 @@ fn ones_own_lock_is_not_waited_for() {
         assert_snapshot!(cluster.maint(line).run(), @"
         $ kubectl maint with worker-1 --wait -- echo ran
         -- stderr
-        error: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left)
+        error: cannot lock node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
         hint: to work under it: kubectl maint with worker-1 --reentry -- echo ran
         -- exit code 3
         ");
@@ -299,7 +299,7 @@ fn ones_own_lock_is_not_waited_for() {
         $ kubectl maint with worker-1 -- /bin/sh -c "$PLUGIN with worker-1 --wait -- echo ran"
         -- stderr
         node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
-        error: node/worker-1 is held already by alice@bastion/with-[process], you or your namesake (since [time], until [time], [length] left)
+        error: cannot lock node/worker-1: you already hold this lock (alice@bastion/with-[process]) (since [time], until [time], [length] left)
         hint: to work under it: kubectl maint --holder alice@bastion/with-[process] with worker-1 --reentry -- echo ran
         node/worker-1 released
         -- exit code 3

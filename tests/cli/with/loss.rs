@@ -169,11 +169,11 @@ fn a_renewal_that_fails_is_told_while_there_is_time_and_so_is_the_next_that_land
             .until_it_says("running on this machine");
         shut.store(true, Ordering::SeqCst);
         running.says(&format!(
-            "Warning: node/{node} could not be renewed (Unable to connect"
+            "Warning: could not renew node/{node}, retrying (Unable to connect"
         ));
-        running.says(" UTC, the command is ended\n");
+        running.says(" UTC unless it is renewed\n");
         shut.store(false, Ordering::SeqCst);
-        running.says(&format!("node/{node} is renewed again\n"));
+        running.says(&format!("node/{node} renewed again\n"));
         running.is_sent(Signal::TERM);
         assert_eq!(running.ends().code, 143);
     });
@@ -231,7 +231,9 @@ fn because_its_credential_plugin_hangs() {
             ("asked to end\n", 5),
             "{run}"
         );
-        let lost = format!("error: node/{node} could not be renewed in time (");
+        let lost = format!(
+            "error: lost the lock on node/{node}, the command is ended before the lock expires: it could not be renewed in time ("
+        );
         assert!(run.stderr.contains(&lost), "{run}");
         // It ends with the command, and not when it pleases.
         assert!(!plugin.has_outlived(), "{run}");

@@ -84,7 +84,7 @@ fn under_ones_own_with_a_refusal_says_how_to_be_its_holder() {
         -- stderr
         node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN acquire $MAINT_NODE --reentry'
         lease/worker-1 created
-        error: node/worker-1 is held by alice@bastion/with-[process] (since [time], until [time], [length] left)
+        error: cannot lock node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left)
         hint: this runs under that lock of `with`; to act as its holder: kubectl maint --holder alice@bastion/with-[process] acquire worker-1 --reentry
         node/worker-1 released
         -- exit code 3
