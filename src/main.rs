@@ -8,6 +8,7 @@ mod commands;
 mod completion;
 mod exit;
 mod failure;
+mod platform;
 mod reference;
 mod report;
 mod session;

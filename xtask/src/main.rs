@@ -16,6 +16,7 @@ mod machine;
 mod memory;
 mod model;
 mod planted;
+mod platforms;
 mod practice;
 mod say;
 mod sim;
@@ -41,6 +42,7 @@ enum Command {
     Model(model::Arguments),
     #[command(hide = true)]
     Measure(bench::measure::Arguments),
+    Platforms(platforms::Arguments),
     Sim(sim::Arguments),
     Test(test::Arguments),
     Try(tour::Arguments),
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => arguments.run(),
         Command::Model(arguments) => arguments.run(),
         Command::Measure(arguments) => arguments.run(),
+        Command::Platforms(arguments) => arguments.run(),
         Command::Sim(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),
         Command::Try(arguments) => arguments.run(),
