@@ -10,6 +10,7 @@ mod completion;
 mod error;
 mod exit;
 mod output;
+mod platform;
 mod run;
 mod signals;
 mod text;

@@ -13,10 +13,10 @@ use std::io::{ErrorKind, IsTerminal, Read, Write};
 
 use anstyle::{AnsiColor, Style};
 use connect::speaks_for_itself;
-use rustix::termios::{QueueSelector, tcflush};
 
 use crate::error::Failure;
 use crate::exit::Code;
+use crate::platform::discard_typed;
 use crate::signals::asked_to_end;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -172,7 +172,7 @@ impl Terminal {
             ));
         }
         // What was typed before the question was seen answers something else.
-        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+        discard_typed(&std::io::stdin());
         // Where nobody reads stderr, nobody answers either.
         let _ = write!(anstream::stderr().lock(), "{question} [y/N] ");
         let answer = tokio::select! {

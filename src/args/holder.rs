@@ -5,6 +5,8 @@ use maintenance_lease::protocol::identity;
 
 use connect::Environment;
 
+use crate::platform::account;
+
 const HOLDER: &str = "KUBECTL_MAINT_HOLDER";
 
 /// The identity to hold leases with.
@@ -53,33 +55,6 @@ impl HolderArgs {
     }
 }
 
-/// The account that the process runs as, for daemons and containers that have no variable for it.
-#[cfg(unix)]
-fn account() -> String {
-    let uid = rustix::process::getuid().as_raw();
-    std::fs::read_to_string("/etc/passwd")
-        .ok()
-        .and_then(|accounts| account_of(uid, &accounts))
-        .unwrap_or_else(|| format!("uid{uid}"))
-}
-
-#[cfg(not(unix))]
-fn account() -> String {
-    "unknown".to_owned()
-}
-
-/// The name of account `uid` in the text of `/etc/passwd`. Libraries for this ask the C library,
-/// which a static binary can't rely on.
-#[cfg(unix)]
-fn account_of(uid: u32, accounts: &str) -> Option<String> {
-    let uid = uid.to_string();
-    accounts.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next().filter(|name| !name.is_empty())?;
-        (fields.nth(1) == Some(&uid)).then(|| name.to_owned())
-    })
-}
-
 /// A part of an identity that anybody can type: what a shell or a terminal would trip over is `_`.
 fn typable(part: &str) -> String {
     let part: String = part
@@ -121,13 +96,9 @@ mod tests {
         );
     }
 
-    #[cfg(unix)]
     #[test]
     fn without_variables_the_account_counts() {
         assert_eq!(identity_in(&[]), typable(&account()));
-        let accounts = "root:x:0:0::/root:/bin/sh\nmaint:x:1001:1001::/:/bin/false\n";
-        assert_eq!(account_of(1001, accounts), Some("maint".to_owned()));
-        assert_eq!(account_of(100, accounts), None);
     }
 
     #[test]

@@ -197,6 +197,7 @@ pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Fail
 }
 
 async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, Failure> {
+    supervisor::supports("\"with\"").map_err(|error| Failure::input(error.to_string()))?;
     let changing = args.changing();
     let selection = changing.selection(None, start.terminal)?;
     let mut work = Work::begin(start, &changing, Verb::With).await?;

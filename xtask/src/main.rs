@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod cargo;
+mod check;
 mod control_plane;
 mod dist;
 #[path = "../../tests/support/faketime.rs"]
@@ -16,6 +17,7 @@ mod machine;
 mod memory;
 mod model;
 mod planted;
+mod platforms;
 mod practice;
 mod say;
 mod sim;
@@ -33,6 +35,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    Check(check::Arguments),
     ControlPlane(control_plane::Arguments),
     Dist(dist::Arguments),
     Gen(r#gen::Arguments),
@@ -41,6 +44,7 @@ enum Command {
     Model(model::Arguments),
     #[command(hide = true)]
     Measure(bench::measure::Arguments),
+    Platforms(platforms::Arguments),
     Sim(sim::Arguments),
     Test(test::Arguments),
     Try(tour::Arguments),
@@ -50,12 +54,14 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Bench(arguments) => arguments.run(),
+        Command::Check(arguments) => arguments.run(),
         Command::ControlPlane(arguments) => arguments.run(),
         Command::Dist(arguments) => arguments.run(),
         Command::Gen(arguments) => arguments.run(),
         Command::Load(arguments) => arguments.run(),
         Command::Model(arguments) => arguments.run(),
         Command::Measure(arguments) => arguments.run(),
+        Command::Platforms(arguments) => arguments.run(),
         Command::Sim(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),
         Command::Try(arguments) => arguments.run(),

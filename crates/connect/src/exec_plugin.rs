@@ -9,8 +9,6 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
 use futures::future::try_join;
-use rustix::process::getpgrp;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::io::AsyncReadExt as _;
@@ -18,6 +16,7 @@ use tokio::process::{Child, Command};
 
 use super::error::in_words;
 use super::kubeconfig::{Cluster, Exec, InteractiveMode};
+use super::platform::TerminalModes;
 
 const API_VERSIONS: [&str; 2] = [
     "client.authentication.k8s.io/v1",
@@ -252,14 +251,14 @@ struct Process {
     child: Child,
     /// The terminal's modes before it, where it may ask there: killed while it hides what is typed, it can't set them
     /// back.
-    modes: Option<Termios>,
+    modes: Option<TerminalModes>,
 }
 
 impl Process {
     /// Starts it beside the runtime: a file system may hang, and the deadlines of locks must not wait for it.
     async fn start(mut command: Command, interactive: bool) -> io::Result<Self> {
         let starting = tokio::task::spawn_blocking(move || {
-            let modes = interactive.then(|| tcgetattr(io::stdin()).ok()).flatten();
+            let modes = interactive.then(TerminalModes::of_stdin).flatten();
             command.spawn().map(|child| Self { child, modes })
         });
         starting.await.map_err(io::Error::other)?
@@ -286,13 +285,8 @@ impl Drop for Process {
         supervisor::kill_tree(pid);
         // It may have ended by now.
         let _ = self.child.start_kill();
-        let stdin = io::stdin();
-        if let Some(modes) = &self.modes
-            // Who is in the background would be stopped by that.
-            && tcgetpgrp(&stdin).is_ok_and(|foreground| foreground == getpgrp())
-        {
-            // The terminal may be gone.
-            let _ = tcsetattr(&stdin, OptionalActions::Now, modes);
+        if let Some(modes) = &self.modes {
+            modes.restore();
         }
     }
 }

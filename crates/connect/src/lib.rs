@@ -12,6 +12,7 @@ mod error;
 mod exec_plugin;
 mod flags;
 mod kubeconfig;
+mod platform;
 mod proxy;
 mod selection;
 mod tls;

@@ -4,9 +4,9 @@ use std::future::pending;
 use std::io::{self, IsTerminal as _};
 
 use supervisor::{Ignored, Signal};
-use tokio::signal::unix::{self, SignalKind, signal};
 
 use crate::exit::Code;
+use crate::platform::SignalListener;
 
 /// Listens for being asked to end. As the first process of a container it would not be ended
 /// otherwise. What it was started to ignore stays ignored.
@@ -22,7 +22,7 @@ pub(crate) struct Asked {
 }
 
 /// Listens for one signal, unless that is ignored.
-struct Ear(Option<unix::Signal>);
+struct Ear(Option<SignalListener>);
 
 impl Asked {
     /// Begins to listen.
@@ -61,17 +61,20 @@ impl Asked {
             }
         }
     }
+
+    /// Stops listening: from now on signals are the daemon's.
+    pub(crate) fn stop(self) {}
 }
 
 impl Ear {
     fn new(wanted: Signal, ignored: Ignored) -> io::Result<Self> {
-        let listening = (!ignored.has(wanted)).then(|| signal(SignalKind::from_raw(wanted.0)));
+        let listening = (!ignored.has(wanted)).then(|| SignalListener::new(wanted));
         listening.transpose().map(Self)
     }
 
     async fn hears(&mut self) {
         match &mut self.0 {
-            Some(signal) => drop(signal.recv().await),
+            Some(signal) => signal.received().await,
             None => pending().await,
         }
     }

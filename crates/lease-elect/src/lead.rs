@@ -57,7 +57,7 @@ impl Lead {
             self.release().await;
             return Ok(code);
         }
-        drop(asked);
+        asked.stop();
         let command = self.environment(Command::new(daemon), &standing);
         let tell = |news: News<'_>| tell(&self.board, news);
         let held = std::slice::from_ref(&self.held);

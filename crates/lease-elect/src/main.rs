@@ -10,6 +10,7 @@ mod failure;
 mod holder;
 mod lead;
 mod log;
+mod platform;
 mod reference;
 mod run;
 mod status;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use connect::{Environment, Notice, Notices, connect};
 use maintenance_lease::{LeaderElection, Maintenance, Repository};
+use supervisor::StartError;
 
 use crate::args::Args;
 use crate::asked::Asked;
@@ -23,6 +24,7 @@ const USER_AGENT: &str = concat!("lease-elect/", env!("CARGO_PKG_VERSION"));
 /// # Errors
 /// Where it can't go on for a reason of its own, as opposed to the daemon's.
 pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
+    supervisor::supports("\"lease-elect\"").map_err(StartError::from)?;
     let mut asked = Asked::new().map_err(Failure::System)?;
     let keep = args.keep()?;
     supervisor::check()?;

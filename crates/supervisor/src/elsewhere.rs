@@ -1,11 +1,28 @@
-//! Where this isn't Linux: the same names, and nothing that can be started.
+//! Systems other than Linux: the same names, and nothing that can be started.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use crate::{Command, Event, Limits, Signal, StartError};
+use crate::{Command, Event, Limits, Signal, StartError, Unsupported};
+
+const UNSUPPORTED: Unsupported = Unsupported {
+    what: "running a command under a lock",
+};
+
+fn unsupported() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, UNSUPPORTED)
+}
+
+/// Whether this system supports `what`, which needs a supervised command.
+///
+/// # Errors
+///
+/// Always, with `what` in the message.
+pub fn supports(what: &'static str) -> Result<(), Unsupported> {
+    Err(Unsupported { what })
+}
 
 /// Not a supervisor: there is none on this system.
 pub fn entry(_arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
@@ -16,9 +33,9 @@ pub fn entry(_arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode>
 ///
 /// # Errors
 ///
-/// Always: [`StartError::NeedsLinux`].
+/// Always: [`StartError::Unsupported`].
 pub fn check() -> Result<(), StartError> {
-    Err(StartError::NeedsLinux)
+    Err(UNSUPPORTED.into())
 }
 
 /// There is nothing to reap on this system.
@@ -35,7 +52,7 @@ pub fn kill_tree(_child: u32) {}
 
 /// Can't be done on this system.
 pub fn end_by(_signal: Signal) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, StartError::NeedsLinux)
+    unsupported()
 }
 
 impl Command {
@@ -43,12 +60,12 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// Always; [`StartError::NeedsLinux`] where there is a command.
+    /// Always; [`StartError::Unsupported`] where there is a command.
     pub async fn start(self, _limits: Limits) -> Result<Running, StartError> {
         if self.argv.is_empty() {
             return Err(StartError::NoCommand);
         }
-        Err(StartError::NeedsLinux)
+        Err(UNSUPPORTED.into())
     }
 }
 
@@ -116,10 +133,7 @@ impl Ignored {
     ///
     /// Always.
     pub fn now() -> io::Result<Self> {
-        Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            StartError::NeedsLinux,
-        ))
+        Err(unsupported())
     }
 
     /// Whether `signal` is one of them.
@@ -140,10 +154,7 @@ impl Signals {
     ///
     /// Always: this needs Linux.
     pub fn new() -> io::Result<Self> {
-        Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            StartError::NeedsLinux,
-        ))
+        Err(unsupported())
     }
 
     /// The next signal.

@@ -46,7 +46,7 @@
 //!
 //! A process that uses this calls [`entry`] first of all in `main`, and runs one command at a time.
 //! [`check`] says whether it can, before anything is locked for a command.
-//! Linux only; elsewhere [`Command::start`] says so.
+//! Linux only: elsewhere [`supports`] and [`Command::start`] answer [`Unsupported`].
 #![warn(missing_docs)]
 
 mod command;
@@ -61,12 +61,16 @@ mod elsewhere;
 mod linux;
 
 pub use command::{Command, Terminal};
-pub use error::StartError;
+pub use error::{StartError, Unsupported};
 pub use event::{Event, Over};
 pub use exit::{Exit, Signal};
 pub use limits::Limits;
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Ignored, Running, Signals, check, end_by, entry, kill_tree, reap_orphans};
+pub use elsewhere::{
+    Ignored, Running, Signals, check, end_by, entry, kill_tree, reap_orphans, supports,
+};
 #[cfg(target_os = "linux")]
-pub use linux::{Ignored, Running, Signals, check, end_by, entry, kill_tree, reap_orphans};
+pub use linux::{
+    Ignored, Running, Signals, check, end_by, entry, kill_tree, reap_orphans, supports,
+};

@@ -28,9 +28,10 @@ impl<'a> Hook<'a> {
     /// The one that was typed, if any.
     ///
     /// # Errors
-    /// Where there is no such program, or it can't be executed.
+    /// Where there is no such program, it can't be executed, or this system runs none.
     pub(crate) fn new(site: &'a Site<'a>, args: &'a HookArgs) -> Result<Self, Failure> {
         if let Some(program) = args.hook.first() {
+            supervisor::supports("a hook").map_err(|error| Failure::input(error.to_string()))?;
             hook_program::check(program, site.path)?;
         }
         let mut nonce = [0; 10];

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::{BootInstant, Span};
 use supervisor::{Command, Event, Exit, Limits, Over, Signal, Signals};
-use tokio::net::unix::pipe::Receiver;
 
 use crate::error::Failure;
+use crate::platform::PipeReader;
 use crate::ui::Terminal;
 use crate::words::time::length;
 
@@ -43,7 +43,7 @@ pub(super) async fn run(
     let mut signals = Signals::new().map_err(cannot)?;
     let (reader, writer) = std::io::pipe().map_err(cannot)?;
     let mut output = Output {
-        pipe: Receiver::from_owned_fd(reader.into()).map_err(cannot)?,
+        pipe: PipeReader::new(reader).map_err(cannot)?,
         terminal,
         kept: Vec::new(),
         is_over: false,
@@ -109,7 +109,7 @@ fn limits(begun: BootInstant, limit: Duration) -> Limits {
 
 /// What a hook prints.
 struct Output<'a> {
-    pipe: Receiver,
+    pipe: PipeReader,
     terminal: &'a Terminal,
     kept: Vec<u8>,
     is_over: bool,

@@ -1,13 +1,10 @@
 //! Whether a hook can be run, known before anything is written for it.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
-
-use rustix::fs::{Access, access};
 
 use crate::error::Failure;
 use crate::exit::Code;
+use crate::platform::is_executable;
 use crate::text::escape;
 
 /// Where programs are where nothing is said of it.
@@ -19,7 +16,7 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// # Errors
 /// Where there is no such program, or it can't be executed.
 pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), Failure> {
-    let is_path = program.as_bytes().contains(&b'/');
+    let is_path = program.as_encoded_bytes().contains(&b'/');
     let directories = match is_path {
         true => OsStr::new("."),
         false => path.unwrap_or(OsStr::new(DEFAULT_PATH)),
@@ -49,14 +46,11 @@ pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), Failure
     })
 }
 
-fn is_executable(file: &Path) -> bool {
-    file.is_file() && access(file, Access::EXEC_OK).is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::{File, Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
 
     use super::*;
 

@@ -23,7 +23,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crate::Exit;
+use crate::{Exit, Unsupported};
 
 pub use end::end_by;
 pub use orphans::reap_orphans;
@@ -31,6 +31,15 @@ pub use running::Running;
 pub use signals::{Ignored, Signals};
 pub use start::check;
 pub use tree::kill_tree;
+
+/// Whether this system supports `what`, which needs a supervised command.
+///
+/// # Errors
+///
+/// None on Linux.
+pub fn supports(_what: &'static str) -> Result<(), Unsupported> {
+    Ok(())
+}
 
 /// Makes this process a supervisor, or a command, where its first argument says so; else `None`,
 /// and the program goes on. To be called first of all in `main`, with all arguments.

@@ -1,0 +1,102 @@
+//! Linux, macOS and the like.
+
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{Access, access};
+use rustix::termios::{QueueSelector, tcflush};
+use supervisor::{Ignored, Signal};
+use tokio::net::unix::pipe::Receiver;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The account that the process runs as, for daemons and containers that have no variable for it.
+pub(crate) fn account() -> String {
+    let uid = rustix::process::getuid().as_raw();
+    std::fs::read_to_string("/etc/passwd")
+        .ok()
+        .and_then(|accounts| account_of(uid, &accounts))
+        .unwrap_or_else(|| format!("uid{uid}"))
+}
+
+/// The name of account `uid` in the text of `/etc/passwd`. Libraries for this ask the C library,
+/// which a static binary can't rely on.
+fn account_of(uid: u32, accounts: &str) -> Option<String> {
+    let uid = uid.to_string();
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next().filter(|name| !name.is_empty())?;
+        (fields.nth(1) == Some(&uid)).then(|| name.to_owned())
+    })
+}
+
+/// Discards what was typed and not read yet.
+pub(crate) fn discard_typed(stdin: &io::Stdin) {
+    // What is not a terminal has nothing to discard.
+    let _ = tcflush(stdin, QueueSelector::IFlush);
+}
+
+/// Whether this process may execute `file`.
+pub(crate) fn is_executable(file: &Path) -> bool {
+    file.is_file() && access(file, Access::EXEC_OK).is_ok()
+}
+
+/// The reading end of a pipe.
+pub(crate) struct PipeReader(Receiver);
+
+impl PipeReader {
+    pub(crate) fn new(reader: io::PipeReader) -> io::Result<Self> {
+        Receiver::from_owned_fd(reader.into()).map(Self)
+    }
+
+    /// Completes once there is something to read, or the pipe has ended. Dropping the future loses nothing.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        self.0.readable().await
+    }
+
+    pub(crate) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(buffer)
+    }
+}
+
+/// Completes at Ctrl-C.
+pub(crate) async fn interrupted() {
+    sent(Signal::INT, false).await;
+}
+
+/// Completes where something asks this process to end.
+pub(crate) async fn terminated() {
+    sent(Signal::TERM, false).await;
+}
+
+/// Completes at Ctrl-\. Locks are released then as at Ctrl-C: a core dump would help nobody.
+pub(crate) async fn quit() {
+    sent(Signal::QUIT, false).await;
+}
+
+/// Completes where the terminal is gone. Where it can't be told whether that is meant to be
+/// survived, the system's own way of ending stays.
+pub(crate) async fn hung_up() {
+    sent(Signal::HUP, true).await;
+}
+
+/// Completes when it is sent; never where that is ignored, or can't be heard.
+async fn sent(wanted: Signal, unless_known: bool) {
+    let is_ignored = Ignored::now().map_or(unless_known, |ignored| ignored.has(wanted));
+    if !is_ignored && let Ok(mut signal) = signal(SignalKind::from_raw(wanted.0)) {
+        signal.recv().await;
+    } else {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_found_by_their_number() {
+        let accounts = "root:x:0:0::/root:/bin/sh\nmaint:x:1001:1001::/:/bin/false\n";
+        assert_eq!(account_of(1001, accounts), Some("maint".to_owned()));
+        assert_eq!(account_of(100, accounts), None);
+    }
+}

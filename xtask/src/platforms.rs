@@ -1,0 +1,109 @@
+//! `cargo xtask platforms`: whether what is shipped compiles for systems other than this one.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::cargo::{cargo, run, succeeds};
+use crate::say::say;
+
+/// Type-check the shipped packages for macOS and Windows
+///
+/// Nothing is linked, so no compiler for these systems is needed. rustup installs Rust's standard
+/// library for them. Systems that cannot be set up, as on a machine without rustup or network, are
+/// skipped with a warning.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {}
+
+const TARGETS: [&str; 3] = [
+    "aarch64-apple-darwin",
+    "x86_64-apple-darwin",
+    "x86_64-pc-windows-gnu",
+];
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<()> {
+        let targets: Vec<&str> = TARGETS
+            .into_iter()
+            .filter(|target| is_ready(target))
+            .collect();
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let mut clippy = cargo(&["clippy", "--locked"]);
+        for package in shipped()? {
+            clippy.args(["--package", &package]);
+        }
+        for target in targets {
+            clippy.args(["--target", target]);
+            clippy.envs(without_c_compiler(target));
+        }
+        run(clippy.args(["--", "-D", "warnings"]))
+    }
+}
+
+/// The plugin and the packages in `crates/`, whose directories are named as they are.
+fn shipped() -> Result<Vec<String>> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    let mut packages = vec!["kubectl-maint".to_owned()];
+    for directory in fs::read_dir(crates)? {
+        packages.push(directory?.file_name().to_string_lossy().into_owned());
+    }
+    packages.sort();
+    Ok(packages)
+}
+
+/// Installs what it takes to check for `target`. Where that fails, says that it is skipped.
+fn is_ready(target: &str) -> bool {
+    let obstacle = if !succeeds(Command::new("rustup").args(["target", "add", target])) {
+        "rustup is missing, or cannot install this target"
+    } else if !succeeds(&mut cargo(&["fetch", "--locked", "--target", target])) {
+        "its dependencies cannot be downloaded"
+    } else {
+        return true;
+    };
+    say(format_args!("warning: skipped {target}: {obstacle}"));
+    false
+}
+
+/// Build scripts compile C even if Rust code is only checked. Nothing links the result, so a program
+/// that does nothing stands in for a compiler that this machine lacks. One that is named in the
+/// environment is used instead.
+fn without_c_compiler(target: &str) -> Vec<(String, OsString)> {
+    if env::consts::OS == "macos" && target.contains("apple") {
+        return Vec::new();
+    }
+    let named = |tool: &str| format!("{tool}_{}", target.replace('-', "_"));
+    ["CC", "AR"]
+        .map(named)
+        .into_iter()
+        .filter(|variable| env::var_os(variable).is_none())
+        .map(|variable| (variable, "true".into()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shipped_is_checked_and_what_tests_it_is_not() {
+        let shipped = shipped().unwrap();
+        assert!(shipped.contains(&"supervisor".to_owned()), "{shipped:?}");
+        assert!(!shipped.contains(&"sandbox".to_owned()), "{shipped:?}");
+    }
+
+    #[test]
+    fn the_c_compiler_is_replaced_for_other_systems_only() {
+        let variables = without_c_compiler("x86_64-pc-windows-gnu");
+        let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["CC_x86_64_pc_windows_gnu", "AR_x86_64_pc_windows_gnu"]
+        );
+    }
+}
