@@ -17,6 +17,8 @@ pub(crate) fn definition(name: &str) -> Command {
     }
     let mut written = command.clone();
     written.build();
+    let last = command.get_after_help().map(ToString::to_string);
+    let command = command.after_help(last.unwrap_or_default().replace(NAME, name));
     command.mut_subcommands(|verb| {
         let usage = written.find_subcommand_mut(verb.get_name());
         let usage = usage.map(|verb| verb.render_usage().to_string());
@@ -96,7 +98,7 @@ mod tests {
         assert!(of_plugin.contains(link), "{of_plugin}");
         let of_another = help("maint", "completion");
         for words in [
-            "kubectl completes `kubectl maint`",
+            "completes `kubectl maint` without the script",
             "ln -s \"$(command -v maint)\" ~/.local/bin/kubectl_complete-maint\n",
             "source <(maint completion bash)",
         ] {

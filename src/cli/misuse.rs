@@ -1,36 +1,24 @@
-//! What is wrong with a command line, where the argument parser's own advice misleads: for `with` its
-//! `--` is not for odd values, but stands before the command.
+//! What is wrong with a command line, and what to type instead. The argument parser's own advice often
+//! misleads: it suggests flags and commands that only look alike.
 
 use std::ffi::{OsStr, OsString};
 
-use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory as _};
 
 use super::Cli;
 use super::duration::length;
+use super::nodes::node_name;
 use crate::failure::Failure;
+use crate::report::near::near_misses;
 
-/// Verbs that people try first, what those are here, and how that is typed.
-const OTHER_VERBS: [(&str, &str, &str); 13] = [
-    ("lock", "acquire", "acquire NODE"),
-    ("take", "acquire", "acquire NODE"),
-    ("unlock", "release", "release NODE"),
-    ("break", "release --force", "release NODE --force -m WHY"),
-    ("steal", "release --force", "release NODE --force -m WHY"),
-    ("extend", "renew", "renew NODE"),
-    ("list", "status", "status"),
-    ("ls", "status", "status"),
-    ("get", "status", "status"),
-    ("show", "status", "status"),
-    ("describe", "status", "status"),
-    ("who", "status", "status"),
-    ("watch", "status -w", "status -w"),
-];
+/// Flags of other tools, and what they are called here.
+const OTHER_FLAGS: [(&str, &str); 1] = [("--ttl", "--duration")];
 
 /// Says in our words why `line`, one of `with`, can't be read; `None` where the parser says it well.
 pub(crate) fn of_with(error: &clap::Error, line: &[OsString], name: &str) -> Option<Failure> {
     let has_dashes = line.iter().any(|word| word == "--");
-    let usage = format!("{name} with NODE... -- COMMAND");
+    let run = format!("run `{name} with NODE... -- COMMAND`");
     let invalid = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => std::slice::from_ref(argument),
         Some(ContextValue::Strings(arguments)) => arguments,
@@ -40,46 +28,43 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString], name: &str) -> Opt
     let (message, hint) = match (error.kind(), invalid) {
         (ErrorKind::UnknownArgument, [flag]) => match flag.as_str() {
             "-l" | "--selector" | "--all" | "--nodes-from" => (
-                format!("with takes NODE arguments only, not {flag}"),
-                format!("name the nodes: {usage}"),
+                format!("with has no flag {flag}: it accepts node names only"),
+                run,
             ),
             "-o" | "--output" => (
-                format!("with has no {flag}: what it prints is its command's"),
-                "its command learns of the lock by MAINT_TOKEN, MAINT_NODE and others".to_owned(),
+                format!("with has no flag {flag}: it prints the output of COMMAND"),
+                "COMMAND finds the lock in MAINT_TOKEN, MAINT_NODE and other variables".to_owned(),
             ),
             "--duration" if has_dashes => (
-                format!("with has no {flag}: the lock lasts as long as the command"),
-                "leave it away; --lease-duration is how soon others can have the node after a crash"
+                format!("with has no flag {flag}: the lock lasts as long as COMMAND"),
+                "remove it; --lease-duration is the time until the lock expires after a crash"
                     .to_owned(),
             ),
             "-y" | "--yes" if has_dashes => (
-                format!("with has no {flag}: it asks nothing"),
-                "leave it away".to_owned(),
+                format!("with has no flag {flag}: it asks for no confirmation"),
+                "remove it".to_owned(),
             ),
             _ if has_dashes => return None,
             flag => (
-                format!("with has no {flag}"),
-                format!("if it is the command's, put `--` before the command: {usage}"),
+                format!("with has no flag {flag}"),
+                format!("if {flag} belongs to COMMAND, put `--` before COMMAND: {run}"),
             ),
         },
-        (ErrorKind::MissingRequiredArgument, _) if is_missing("NODE") => (
-            "no nodes given".to_owned(),
-            format!("name them before the `--`: {usage}"),
-        ),
-        (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") && has_dashes => (
-            "there is no command behind the `--`".to_owned(),
-            format!("say what to run on this machine: {usage}"),
-        ),
-        (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") => (
-            "there is no `--` with a command behind it".to_owned(),
-            format!("put `--` before the command: {usage}"),
-        ),
+        (ErrorKind::MissingRequiredArgument, _) if is_missing("NODE") => {
+            ("missing NODE".to_owned(), run)
+        }
+        (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") && has_dashes => {
+            ("missing COMMAND after `--`".to_owned(), run)
+        }
+        (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") => {
+            ("missing `-- COMMAND`".to_owned(), run)
+        }
         _ => return None,
     };
     Some(Failure::usage(message, hint))
 }
 
-/// The same of a line of any other verb.
+/// The same of a line of any other command.
 pub(crate) fn of_another(error: &clap::Error, line: &[OsString], name: &str) -> Option<Failure> {
     let word = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
@@ -88,59 +73,133 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString], name: &str) -> 
     let (message, hint) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let typed = word(ContextKind::InvalidSubcommand)?;
-            let mut known = OTHER_VERBS.iter();
-            let (_, verb, line) = known.find(|(other, ..)| *other == typed)?;
             (
-                format!("there is no verb {typed}"),
-                format!("it is {verb}: {name} {line}"),
+                format!("unknown command \"{typed}\""),
+                instead_of_command(typed, line, name),
             )
         }
         ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
-            "--wait has no value".to_owned(),
+            "--wait takes no value".to_owned(),
             match word(ContextKind::InvalidValue) {
                 Some(limit) if length(limit).is_ok() => wait_for(limit),
-                _ => "leave it away; --timeout is how long to wait at most".to_owned(),
+                _ => "remove the value; --timeout limits the wait".to_owned(),
             },
         ),
         ErrorKind::UnknownArgument => {
-            let (verb, flag) = (verb(line)?, word(ContextKind::InvalidArg)?);
-            let hint = instead_of(&verb, flag, name)?;
-            (format!("{verb} has no {flag}"), hint)
+            let typed = word(ContextKind::InvalidArg)?;
+            match command(line) {
+                Some(command) if typed.starts_with('-') => (
+                    format!("{} has no flag {typed}", command.get_name()),
+                    instead_of_flag(&command, typed, name),
+                ),
+                Some(command) => (
+                    format!("unexpected argument \"{typed}\""),
+                    see_help(name, command.get_name()),
+                ),
+                None => (
+                    format!("unknown flag: {typed}"),
+                    format!("see `{name} --help` and `{name} options`"),
+                ),
+            }
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
+                return None;
+            };
+            let message = match &missing[..] {
+                [missing] if missing == "--wait" => "--timeout requires --wait".to_owned(),
+                missing => format!("missing {}", missing.join(" ")),
+            };
+            (message, see_help(name, command(line)?.get_name()))
         }
         _ => return None,
     };
     Some(Failure::usage(message, hint))
 }
 
-/// What to do instead of giving `flag` to `verb`, which other verbs take.
-fn instead_of(verb: &str, flag: &str, name: &str) -> Option<String> {
-    let by_force = format!("to break the lease of another: {name} release NODE --force -m WHY");
-    let take_over = format!("to take over what another has: {name} hold NODE --take-over -m WHY");
-    Some(match (verb, flag) {
-        ("verify", "-o" | "--output") => {
-            format!("its exit code is the answer; as data: {name} status NODE -o json")
+/// What to run instead of the command `typed`, which there is not.
+fn instead_of_command(typed: &str, line: &[OsString], name: &str) -> String {
+    let node = || node_after(typed, line).unwrap_or("NODE");
+    match typed {
+        "lock" => format!("run `{name} acquire {}`", node()),
+        "unlock" => format!("run `{name} release {}`", node()),
+        "get" | "list" => format!("run `{name} status`"),
+        "describe" => format!("run `{name} status {} -o wide`", node()),
+        "drain" | "cordon" => {
+            let node = node();
+            format!("lock the node with `{name} acquire {node}`, then run `kubectl {typed} {node}`")
         }
-        ("verify", "--mine") => format!(
-            "it is about one acquisition, by --token; all that you hold: {name} status --mine"
-        ),
-        ("acquire" | "with", "--force" | "--take-over") => format!("{by_force}; {take_over}"),
-        ("hold", "--force") | ("release", "--take-over") => take_over,
-        ("renew", "--force") => by_force,
-        ("unhold", "--force") => "leave it away: it asks where the hold is another's".to_owned(),
-        ("unhold", "-m" | "--message" | "--reason") => {
-            "leave it away: who ended it is noted in an Event of the node".to_owned()
+        _ => {
+            let all = Cli::command();
+            let known = all
+                .get_subcommands()
+                .filter(|command| !command.is_hide_set());
+            match near_misses(typed, known.map(Command::get_name)).first() {
+                Some(near) => format!("did you mean `{name} {near}`?"),
+                None => format!("see `{name} --help` for the list of commands"),
+            }
         }
-        _ => return None,
-    })
+    }
 }
 
-/// Whether help on `help` was asked for, which the parser takes for the name of a verb.
+/// The node that stands behind `command` on the line.
+fn node_after<'a>(command: &str, line: &'a [OsString]) -> Option<&'a str> {
+    let words = line.iter().filter_map(|word| word.to_str());
+    let mut words = words.skip_while(|word| *word != command).skip(1);
+    words.find(|word| !matches!(*word, "node" | "nodes") && node_name(word).is_ok())
+}
+
+/// What to do instead of giving `flag`, which `command` does not have.
+fn instead_of_flag(command: &Command, flag: &str, name: &str) -> String {
+    let force = format!("to end somebody else's lock, run `{name} release NODE --force -m WHY`");
+    match (command.get_name(), flag) {
+        ("verify", "-o" | "--output") => {
+            format!("its exit code is the answer; for JSON, run `{name} status NODE -o json`")
+        }
+        ("verify", "--mine") => {
+            format!("it checks one lock, given with --token; for all, run `{name} status --mine`")
+        }
+        ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => force,
+        ("acquire" | "with" | "renew", "--take-over") | ("hold", "--force") => {
+            format!("to take over somebody else's lock, run `{name} hold NODE --take-over -m WHY`")
+        }
+        ("unhold", "--force") => {
+            "remove it: unhold asks you to confirm if the hold is not yours".to_owned()
+        }
+        ("unhold", "-m" | "--message" | "--reason") => {
+            "remove it: an Event of the node records who ended the hold".to_owned()
+        }
+        (verb, _) => {
+            let known: Vec<&str> = command
+                .get_arguments()
+                .filter(|arg| !arg.is_hide_set())
+                .filter_map(|arg| arg.get_long())
+                .collect();
+            let other = OTHER_FLAGS.iter().find(|(other, _)| *other == flag);
+            let other = other.map(|(_, own)| own.trim_start_matches("--"));
+            let near = near_misses(flag.trim_start_matches("--"), known.iter().copied());
+            match other
+                .filter(|own| known.contains(own))
+                .or(near.first().copied())
+            {
+                Some(own) => format!("did you mean --{own}?"),
+                None => see_help(name, verb),
+            }
+        }
+    }
+}
+
+fn see_help(name: &str, command: &str) -> String {
+    format!("see `{name} {command} --help`")
+}
+
+/// Whether help on `help` was asked for, which the parser takes for the name of a command.
 pub(crate) fn asks_for_help(error: &clap::Error) -> bool {
-    let verb = match error.kind() {
+    let command = match error.kind() {
         ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
         _ => None,
     };
-    matches!(verb, Some(ContextValue::String(verb)) if is_for_help(verb.as_ref()))
+    matches!(command, Some(ContextValue::String(command)) if is_for_help(command.as_ref()))
 }
 
 /// Whether `word` asks for help.
@@ -150,13 +209,14 @@ pub(crate) fn is_for_help(word: &OsStr) -> bool {
 
 /// How to wait for `limit` at most, for who gave it to `--wait`.
 pub(crate) fn wait_for(limit: &str) -> String {
-    format!("to wait for {limit} at most: --wait --timeout {limit}")
+    format!("to wait at most {limit}, use --wait --timeout {limit}")
 }
 
-/// The verb of a line that can't be read.
-fn verb(line: &[OsString]) -> Option<String> {
-    let matches = Cli::command()
-        .ignore_errors(true)
-        .try_get_matches_from(line);
-    Some(matches.ok()?.subcommand_name()?.to_owned())
+/// The command of a line that can't be read, with all its flags.
+fn command(line: &[OsString]) -> Option<Command> {
+    let mut all = Cli::command();
+    let matches = all.clone().ignore_errors(true).try_get_matches_from(line);
+    let matches = matches.ok()?;
+    all.build();
+    all.find_subcommand(matches.subcommand_name()?).cloned()
 }

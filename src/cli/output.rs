@@ -12,26 +12,26 @@ pub(crate) enum Format {
     #[default]
     #[value(skip)]
     Text,
-    /// Rows with more columns
+    /// Table with more columns
     Wide,
-    /// node/NAME
+    /// Names as node/NAME
     Name,
-    /// Documented, versioned JSON
+    /// Versioned JSON (see docs/json.md)
     Json,
     /// The same as YAML
     Yaml,
-    /// NODE and the token of its acquisition, for shells
+    /// NODE and the token of its lock, for scripts
     Token,
 }
 
 /// Output flags, the same for every verb.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct OutputArgs {
-    /// Form of the result on stdout
+    /// Output format
     #[arg(short = 'o', long = "output", value_name = "FORMAT", value_enum)]
     pub(crate) format: Option<Format>,
 
-    /// Print neither results in words nor remarks; problems still go to stderr
+    /// Print only warnings, errors and what -o asks for
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -12,11 +12,17 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use maintenance_lease::protocol::Token;
 
 use super::acquisitions::{Acquisitions, VARIABLE, not_of_one};
+use super::connection::HEADING;
 use super::nodes::Selection;
 use crate::failure::Failure;
 use connect::Environment;
 
 const ID: &str = "token";
+
+const OF_LOCK: &str =
+    "Act only on the lock with this token, from acquire -o token [env: MAINT_TOKEN]";
+const BEARER_GOES_FIRST: &str = "The token is the second word that acquire -o token prints. To pass a bearer token for the API server, \
+                                 put --token before the command.";
 
 /// The verbs that can demand an acquisition.
 const DEMANDING: [&str; 3] = ["renew", "release", "verify"];
@@ -169,15 +175,15 @@ fn ends_in_uid(text: &str) -> bool {
 
 /// Gives a verb its `--token`.
 pub(crate) fn on_verb(verb: Command) -> Command {
-    let arg =
-        if DEMANDING.contains(&verb.get_name()) {
-            bearer().help_heading(None::<&str>).hide_short_help(false).help(
-            "Only the acquisition of this token, the second word of acquire -o token; a bearer \
-             token for the API server goes before the verb [env: MAINT_TOKEN]",
-        )
-        } else {
-            bearer()
-        };
+    let arg = match DEMANDING.contains(&verb.get_name()) {
+        true => bearer()
+            .help_heading(None::<&str>)
+            .hide_short_help(false)
+            .hide_long_help(false)
+            .help(OF_LOCK)
+            .long_help(format!("{OF_LOCK}\n\n{BEARER_GOES_FIRST}")),
+        false => bearer(),
+    };
     // Of a flag that is given twice the last one counts, as in kubectl.
     verb.arg(arg).args_override_self(true)
 }
@@ -187,8 +193,9 @@ fn bearer() -> Arg {
         .long("token")
         .value_name("TOKEN")
         .action(ArgAction::Append)
-        .help_heading("Connection")
+        .help_heading(HEADING)
         .hide_short_help(true)
+        .hide_long_help(true)
         .help("Bearer token to authenticate with")
 }
 

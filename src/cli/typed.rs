@@ -32,7 +32,9 @@ pub(crate) fn for_shell(word: &str) -> String {
 pub(crate) fn tame(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
         tips.retain(|tip| !tip.to_string().starts_with("to pass '"));
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        if !tips.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
     }
     let repeated: Vec<(ContextKind, String)> = error
         .context()

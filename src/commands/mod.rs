@@ -12,6 +12,7 @@ pub(crate) mod hold;
 mod interruption;
 pub(crate) mod leases;
 mod many;
+pub(crate) mod options;
 mod problems;
 pub(crate) mod reference;
 pub(crate) mod release;
@@ -81,6 +82,7 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Leases(args) => many::or_interrupted(leases::run(args, start)).await,
         VerbArgs::Wait(args) => wait::run(args, start).await,
         VerbArgs::ForceDelete(args) => force_delete::run(args, start).await,
+        VerbArgs::Options(args) => options::run(args, start),
         VerbArgs::Version(args) => many::or_interrupted(version::run(args, start)).await,
         VerbArgs::Completion(args) => completion::run(args, start),
         VerbArgs::Reference(args) => reference::run(args, start),

@@ -15,15 +15,15 @@ use crate::report::refusal;
 use crate::report::verb::Verb;
 use crate::session::Start;
 
-/// Say whether an acquisition of yours still holds
+/// Check that you still hold a lock
 ///
-/// For scripts, between two steps: exit code 0 where the node is still held by that very acquisition,
-/// and 3 where it is not: it ran out, was released, its Lease is being deleted, or somebody else has the
-/// node. 1 is that this could not be learnt, as from a server that does not answer, and 2 a usage error: only 0 is a yes. A later
-/// acquisition under the same name is another. It reads one Lease and writes nothing.
+/// Use this command between two steps of a script. Continue only if the exit code is 0: you still
+/// hold the lock that you acquired. The exit code is 3 if that lock has expired or was released or
+/// taken over, even if you have acquired the node again since. It is also 3 if the Lease is being
+/// deleted. It is 1 if the state is unknown, for example because the API server does not answer.
 ///
-/// The acquisition is that of --token or MAINT_TOKEN. Under `with` nothing has to be given: the nodes
-/// are those of MAINT_TOKEN.
+/// Give the lock with --token, or with MAINT_TOKEN. Inside of `with`, MAINT_TOKEN is set, and you need
+/// no arguments. This command reads one Lease per node and writes nothing.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint verify worker-1 --token \"$TOKEN\" && \\
@@ -31,11 +31,11 @@ use crate::session::Start;
   kubectl maint with worker-1 -- sh -ec \\
       './firmware.sh; kubectl maint verify; ssh worker-1 sudo reboot'")]
 pub(crate) struct VerifyArgs {
-    /// The node, by name or as node/NAME; all that MAINT_TOKEN names where it is left away
+    /// Node name, as NAME or node/NAME [default: all nodes in MAINT_TOKEN]
     #[arg(value_name = "NODE", add = crate::completion::nodes())]
     pub(crate) node: Option<String>,
 
-    /// Print nothing but problems
+    /// Print only warnings and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
