@@ -102,6 +102,21 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString], name: &str) -> 
                 ),
             }
         }
+        ErrorKind::ArgumentConflict => {
+            let one = bare(word(ContextKind::InvalidArg)?);
+            let other = match error.get(ContextKind::PriorArg)? {
+                ContextValue::String(other) => bare(other),
+                ContextValue::Strings(others) => bare(others.first()?),
+                _ => return None,
+            };
+            if one == other {
+                return None;
+            }
+            (
+                format!("{one} cannot be used with {other}"),
+                see_help(name, command(line)?.get_name()),
+            )
+        }
         ErrorKind::MissingRequiredArgument => {
             let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
                 return None;
@@ -187,6 +202,12 @@ fn instead_of_flag(command: &Command, flag: &str, name: &str) -> String {
             }
         }
     }
+}
+
+/// An argument without its value and brackets, which the parser shows with both.
+fn bare(argument: &str) -> &str {
+    let name = argument.trim_start_matches(['[', '<']);
+    name.split([' ', '=', '[', ']', '>']).next().unwrap_or(name)
 }
 
 fn see_help(name: &str, command: &str) -> String {

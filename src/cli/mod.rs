@@ -25,7 +25,7 @@ use self::connection::ConnectionArgs;
 use self::holder::HolderArgs;
 use crate::commands;
 
-/// Lock nodes for maintenance: one lock per node that everybody can see and wait for
+/// Lock nodes for maintenance: one lock per node that everybody can see
 ///
 /// Acquire the lock of a node before you reboot, drain or repair it, and release it when you are done.
 /// Others can see who holds the lock, since when, until when and why. The lock is a Lease: the Node
@@ -119,9 +119,8 @@ mod tests {
     use super::connection::HEADING;
     use super::{Cli, SEE_OPTIONS};
 
-    /// The definition, as it is printed on a terminal of 80 columns.
     fn built() -> Command {
-        let mut command = Cli::command().term_width(80);
+        let mut command = Cli::command();
         command.build();
         command
     }
@@ -159,8 +158,8 @@ mod tests {
     #[test]
     fn the_short_help_fits_one_screen() {
         let all = built();
-        for mut command in listed(&all).chain([all.clone()]) {
-            let help = command.render_help().to_string();
+        for command in listed(&all).chain([all.clone()]) {
+            let help = command.term_width(80).render_help().to_string();
             assert!(help.lines().count() <= 40, "{help}");
         }
     }

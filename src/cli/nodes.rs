@@ -24,7 +24,9 @@ pub(crate) struct NodeArgs {
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Read node names from a file, one per line (- for stdin)
+    /// Read node names from a file, or - for stdin
+    ///
+    /// One node per line. Empty lines and lines that begin with # are ignored.
     #[arg(long, value_name = "FILE")]
     pub(crate) nodes_from: Option<PathBuf>,
 

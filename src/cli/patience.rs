@@ -18,8 +18,7 @@ pub(crate) struct PatienceArgs {
 
     /// Stop waiting after this long (e.g. 90s, 10m) and exit with code 4; 0 tries once
     ///
-    /// Stop waiting after this long (e.g. 90s, 10m) and exit with code 4; 0 tries once. A negative time
-    /// means one week. [default: no limit]
+    /// Without it, there is no limit. A negative time means one week.
     #[arg(
         long,
         value_name = "TIME",

@@ -17,7 +17,7 @@ pub(crate) enum DryRunMode {
 /// Flags of every verb that changes something.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WriteArgs {
-    /// Change nothing, show what would happen; MODE: client (default), server
+    /// Only show what would happen; MODE is client (default) or server
     ///
     /// client sends no write requests. server sends them for the API server to check, but nothing is
     /// stored. --dry-run alone means client.

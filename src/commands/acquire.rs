@@ -48,7 +48,7 @@ pub(crate) struct AcquireArgs {
     )]
     pub(crate) duration: std::time::Duration,
 
-    /// Renew the lock if you already hold it, instead of failing
+    /// If you already hold the lock, renew it instead of failing
     #[arg(long)]
     pub(crate) reentry: bool,
 

@@ -38,10 +38,10 @@ use crate::session::Start;
 /// deletes only if you accept the risks with --confirm; without it, the exit code is 6.
 ///
 /// A check is ok, WARN, CONFIRM (accept the risk to continue), UNKNOWN (it could not be checked: treated
-/// as CONFIRM) or REFUSE (needs its own --override). The report ends with the command to run next. It
-/// repeats all checks first, and deletes nothing if there is a new risk (exit code 6).
+/// as CONFIRM) or REFUSE (needs its own --override). The report ends with the command to run next. That
+/// command repeats all checks, and deletes nothing if there is a new risk (exit code 6).
 ///
-/// The node is locked meanwhile, if you may lock it. Finalizers are never removed. The result of the
+/// The node is locked during the deletion, if you may lock it. Finalizers are never removed. The result of the
 /// checks is recorded in an Event. docs/pod-safety.md explains each check.
 #[derive(Args, Debug)]
 #[command(

@@ -102,7 +102,7 @@ pub(crate) struct WithArgs {
     pub(crate) reentry: bool,
 
     /// Exit code if a node is not free, instead of 3 and 4 (1 to 255)
-    #[arg(short = 'E', long, value_name = "CODE", value_parser = value_parser!(u8).range(1..))]
+    #[arg(short = 'E', long, value_name = "CODE", hide_short_help = true, value_parser = value_parser!(u8).range(1..))]
     pub(crate) conflict_exit_code: Option<u8>,
 
     /// Exit code if a lock is lost, instead of 5 (1 to 255)
@@ -111,6 +111,7 @@ pub(crate) struct WithArgs {
         value_name = "CODE",
         default_value_t = Code::LOST.number(),
         hide_default_value = true,
+        hide_short_help = true,
         value_parser = value_parser!(u8).range(1..)
     )]
     pub(crate) lost_exit_code: u8,

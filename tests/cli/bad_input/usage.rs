@@ -260,6 +260,13 @@ fn what_other_tools_and_verbs_have() {
     hint: did you mean --duration?
     -- exit code 2
     ");
+    assert_snapshot!(said("release --mine --force"), @"
+    $ kubectl maint release --mine --force
+    -- stderr
+    error: --mine cannot be used with --force
+    hint: see `kubectl maint release --help`
+    -- exit code 2
+    ");
     assert_snapshot!(said("acquire worker-1 --wait=10m"), @"
     $ kubectl maint acquire worker-1 --wait=10m
     -- stderr
