@@ -16,8 +16,8 @@ use crate::session::Start;
 
 /// Extend your locks
 ///
-/// Without --duration, a lock is extended by the duration that it was acquired with, counted from
-/// now. Renewing never makes a lock expire earlier. To end it, use release.
+/// The lock then expires after --duration, counted from now. Without --duration, the duration of the
+/// acquisition is used again. Renewing never makes a lock expire earlier; to end it, use release.
 ///
 /// You can also renew your lock after it has expired, if nobody has acquired it since. If the lock is
 /// no longer yours, the exit code is 3.

@@ -32,7 +32,7 @@ use crate::session::Start;
 #[command(after_help = "Examples:
   kubectl maint wait worker-1
   kubectl maint wait worker-1 --timeout=10m
-  kubectl maint wait -l pool=gpu --timeout=-1s
+  kubectl maint wait -l pool=gpu --timeout=1h
   kubectl maint wait worker-1 --for=held --timeout=5m
   kubectl maint acquire worker-1 --wait    # if you want to lock it")]
 pub(crate) struct WaitArgs {
