@@ -2,7 +2,7 @@
 
 pub(crate) mod usage_errors;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{Command, CommandFactory as _, Parser, Subcommand};
 
 use crate::args;
 use crate::error::Failure;
@@ -15,12 +15,13 @@ use crate::args::connection::ConnectionArgs;
 use crate::args::holder::HolderArgs;
 use crate::commands;
 
-/// One maintenance lock per node that everybody can see, wait for and respect
+/// Lock nodes for maintenance: one lock per node that everybody can see
 ///
-/// People and controllers disrupt nodes: they reboot, drain, snapshot and reprovision them. Each
-/// node has one maintenance lock, the Node Maintenance Lease of KEP-1411: take it before you touch
-/// the node, and give it back afterwards. It holds off nobody by force: what it does is to tell
-/// everybody who asks that somebody is at work, who, since when, until when and why.
+/// Acquire the lock of a node before you reboot, drain or repair it, and release it when you are done.
+/// Others can see who holds the lock, since when, until when and why. The lock is a Lease: the Node
+/// Maintenance Lease of KEP-1411.
+///
+/// A lock does not cordon or drain the node. Tools that ignore the lock are not blocked.
 #[derive(Parser, Debug)]
 #[command(
     name = FILE,
@@ -32,7 +33,9 @@ use crate::commands;
     propagate_version = false,
     max_term_width = 100,
     args_override_self = true,
-    mut_subcommands(args::lock_id::on_verb)
+    mut_subcommands(args::lock_id::on_verb),
+    mut_subcommands(names_options),
+    after_help = format!("Use \"{NAME} <command> --help\" for more information about a command.\n{SEE_OPTIONS}")
 )]
 pub(crate) struct Cli {
     /// Read first, while the verb's own arguments are still there to be looked at.
@@ -44,6 +47,17 @@ pub(crate) struct Cli {
 
     #[command(subcommand)]
     pub(crate) verb: VerbArgs,
+}
+
+/// The last line of every command's help.
+pub(crate) const SEE_OPTIONS: &str =
+    "Use \"kubectl maint options\" for a list of connection flags that every command accepts.";
+
+/// Ends the help of `command` with [`SEE_OPTIONS`].
+fn names_options(command: Command) -> Command {
+    let examples = command.get_after_help().map(ToString::to_string);
+    let examples = examples.map(|examples| examples + "\n\n");
+    command.after_help(examples.unwrap_or_default() + SEE_OPTIONS)
 }
 
 /// The verbs, in the order in which a maintenance meets them.
@@ -64,6 +78,7 @@ pub(crate) enum VerbArgs {
     Wait(commands::wait::WaitArgs),
     Leases(commands::leases::LeasesArgs),
     ForceDelete(commands::force_delete::ForceDeleteArgs),
+    Options(commands::options::OptionsArgs),
     Version(commands::version::VersionArgs),
     Completion(commands::completion::CompletionArgs),
     Reference(commands::reference::ReferenceArgs),
@@ -86,7 +101,7 @@ impl VerbArgs {
             Self::Wait(args) => args.output.quiet,
             Self::Leases(args) => args.output.quiet,
             Self::ForceDelete(args) => args.output.quiet,
-            Self::Version(_) | Self::Completion(_) | Self::Reference(_) => false,
+            Self::Options(_) | Self::Version(_) | Self::Completion(_) | Self::Reference(_) => false,
         }
     }
 }
@@ -141,6 +156,7 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         }
         VerbArgs::Wait(args) => commands::wait::run(args, start).await,
         VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
+        VerbArgs::Options(args) => commands::options::run(args, start, Cli::command()),
         VerbArgs::Version(args) => {
             parallel::or_interrupted(commands::version::run(args, start)).await
         }
@@ -151,17 +167,80 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use clap::{Arg, Command, CommandFactory as _};
 
-    use super::Cli;
+    use super::{Cli, SEE_OPTIONS};
+    use crate::args::connection::HEADING;
+
+    fn built() -> Command {
+        let mut command = Cli::command();
+        command.build();
+        command
+    }
+
+    /// The commands that the help lists.
+    fn listed(command: &Command) -> impl Iterator<Item = Command> {
+        let commands = command
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set());
+        commands
+            .filter(|command| command.get_name() != "help")
+            .cloned()
+    }
 
     #[test]
-    fn examples_fit_a_terminal_of_80_columns() {
-        let command = Cli::command();
-        for verb in command.get_subcommands() {
-            let examples = verb.get_after_help().map(ToString::to_string);
-            for line in examples.unwrap_or_default().lines() {
-                assert!(line.chars().count() <= 80, "{}: {line}", verb.get_name());
+    fn examples_are_few_and_fit_80_columns() {
+        for command in listed(&built()) {
+            let name = command.get_name();
+            let help = command.get_after_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            let Some((examples, _)) = help.split_once("\n\n") else {
+                continue;
+            };
+            for line in examples.lines() {
+                assert!(line.chars().count() <= 80, "{name}: {line}");
+            }
+            let begin = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+            assert!(
+                examples.lines().filter(begin).count() <= 5,
+                "{name}: {examples}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_short_help_fits_one_screen() {
+        let all = built();
+        for command in listed(&all).chain([all.clone()]) {
+            let help = command.term_width(80).render_help().to_string();
+            assert!(help.lines().count() <= 40, "{help}");
+        }
+    }
+
+    #[test]
+    fn the_long_help_has_at_most_three_paragraphs_before_the_flags() {
+        let all = built();
+        for command in listed(&all).chain([all.clone()]) {
+            let about = command.get_long_about().map(ToString::to_string);
+            let about = about.unwrap_or_default();
+            let paragraphs = about.split("\n\n").filter(|text| !text.starts_with("  "));
+            assert!(paragraphs.count() <= 4, "{about}");
+        }
+    }
+
+    #[test]
+    fn connection_flags_are_listed_by_options_alone() {
+        let last = SEE_OPTIONS.split(' ').collect::<Vec<_>>();
+        let all = built();
+        let of_connection = |arg: &&Arg| arg.get_help_heading() == Some(HEADING);
+        assert!(all.get_arguments().filter(of_connection).count() > 15);
+        for mut command in listed(&all).chain([all.clone()]) {
+            for help in [command.render_help(), command.render_long_help()] {
+                let help = help.to_string();
+                assert!(!help.contains("--kubeconfig"), "{help}");
+                assert!(!help.contains(HEADING), "{help}");
+                let words: Vec<_> = help.split_whitespace().collect();
+                assert!(words.ends_with(&last), "{help}");
             }
         }
     }

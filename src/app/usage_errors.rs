@@ -1,37 +1,26 @@
-//! What is wrong with a command line, where the argument parser's own advice misleads: for `with` its
-//! `--` is not for odd values, but stands before the command.
+//! What is wrong with a command line, and what to type instead. The argument parser's own advice often
+//! misleads: it suggests flags and commands that only look alike.
 
 use std::ffi::{OsStr, OsString};
 
-use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory as _};
 
 use super::Cli;
 use crate::args::duration::length;
+use crate::args::nodes::node_name;
 use crate::error::Failure;
 use crate::text::shown;
 use crate::words::program::NAME;
-use crate::words::suggestions::wait_for;
+use crate::words::suggestions::{near_misses, wait_for};
 
-/// Verbs that people try first, and what to type instead.
-const OTHER_VERBS: [(&str, &str); 11] = [
-    ("take", "acquire NODE"),
-    ("break", "release NODE --force -m WHY"),
-    ("steal", "release NODE --force -m WHY"),
-    ("extend", "renew NODE"),
-    ("list", "status"),
-    ("ls", "status"),
-    ("get", "status"),
-    ("show", "status"),
-    ("describe", "status"),
-    ("who", "status"),
-    ("watch", "status -w"),
-];
+/// Flags of other tools, and what they are called here.
+const OTHER_FLAGS: [(&str, &str); 1] = [("--ttl", "--duration")];
 
 /// Says in our words why `line`, one of `with`, can't be read; `None` where the parser says it well.
 pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     let has_dashes = line.iter().any(|word| word == "--");
-    let usage = format!("{NAME} with NODE... -- COMMAND");
+    let run = format!("run `{NAME} with NODE... -- COMMAND`");
     let invalid = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => std::slice::from_ref(argument),
         Some(ContextValue::Strings(arguments)) => arguments,
@@ -41,45 +30,44 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure>
     let (message, hint) = match (error.kind(), invalid) {
         (ErrorKind::UnknownArgument, [flag]) => match flag.as_str() {
             "-l" | "--selector" | "--all" | "--nodes-from" => (
-                format!("unknown flag {flag} for `with`, which takes node names only"),
-                format!("use `{usage}`"),
+                format!("with has no flag {flag}: it accepts node names only"),
+                run,
             ),
             "-o" | "--output" => (
-                format!("unknown flag {flag} for `with`, which prints only what COMMAND prints"),
-                "in COMMAND, read MAINT_LOCK_ID, MAINT_NODE and the other variables".to_owned(),
+                format!("with has no flag {flag}: it prints the output of COMMAND"),
+                "COMMAND finds the lock in MAINT_LOCK_ID, MAINT_NODE and other variables"
+                    .to_owned(),
             ),
             "--duration" if has_dashes => (
-                format!("unknown flag {flag} for `with`, which locks until COMMAND ends"),
-                "remove it; --lease-duration sets how soon the lock expires after a crash"
+                format!("with has no flag {flag}: the lock lasts as long as COMMAND"),
+                "remove it; --lease-duration is the time until the lock expires after a crash"
                     .to_owned(),
             ),
             "-y" | "--yes" if has_dashes => (
-                format!("unknown flag {flag} for `with`, which has no prompts"),
+                format!("with has no flag {flag}: it asks for no confirmation"),
                 "remove it".to_owned(),
             ),
             _ if has_dashes => return None,
             flag => (
-                format!("unknown flag {flag} for `with`"),
-                format!("if it belongs to COMMAND, put `--` before COMMAND: `{usage}`"),
+                format!("with has no flag {flag}"),
+                format!("if {flag} belongs to COMMAND, put `--` before COMMAND: {run}"),
             ),
         },
-        (ErrorKind::MissingRequiredArgument, _) if is_missing("NODE") => (
-            "no nodes given".to_owned(),
-            format!("name nodes before `--`: `{usage}`"),
-        ),
-        (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") && has_dashes => (
-            "missing COMMAND after `--`".to_owned(),
-            format!("use `{usage}`"),
-        ),
+        (ErrorKind::MissingRequiredArgument, _) if is_missing("NODE") => {
+            ("missing NODE".to_owned(), run)
+        }
+        (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") && has_dashes => {
+            ("missing COMMAND after `--`".to_owned(), run)
+        }
         (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") => {
-            ("missing `-- COMMAND`".to_owned(), format!("use `{usage}`"))
+            ("missing `-- COMMAND`".to_owned(), run)
         }
         _ => return None,
     };
     Some(Failure::usage(message, hint))
 }
 
-/// The same of a line of any other verb.
+/// The same of a line of any other command.
 pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     let word = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
@@ -88,62 +76,152 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
     let (message, hint) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let typed = word(ContextKind::InvalidSubcommand)?;
-            let mut known = OTHER_VERBS.iter();
-            let (_, line) = known.find(|(other, _)| *other == typed)?;
             (
-                format!("unknown command {typed}"),
-                format!("use `{NAME} {line}`"),
+                format!("unknown command \"{typed}\""),
+                instead_of_command(typed, line),
             )
         }
         ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
             "--wait takes no value".to_owned(),
             match word(ContextKind::InvalidValue) {
                 Some(limit) if length(limit).is_ok() => wait_for(limit),
-                _ => "remove it; set a limit with --timeout".to_owned(),
+                _ => "remove the value; --timeout limits the wait".to_owned(),
             },
         ),
         ErrorKind::UnknownArgument => {
-            let (verb, flag) = (verb(line)?, word(ContextKind::InvalidArg)?);
-            let hint = instead_of(&verb, flag)?;
-            (format!("unknown flag {flag} for `{verb}`"), hint)
+            let typed = word(ContextKind::InvalidArg)?;
+            match command(line) {
+                Some(command) if typed.starts_with('-') => (
+                    format!("{} has no flag {typed}", command.get_name()),
+                    instead_of_flag(&command, typed),
+                ),
+                Some(command) => (
+                    format!("unexpected argument \"{typed}\""),
+                    see_help(command.get_name()),
+                ),
+                None => (
+                    format!("unknown flag: {typed}"),
+                    format!("see `{NAME} --help` and `{NAME} options`"),
+                ),
+            }
+        }
+        ErrorKind::ArgumentConflict => {
+            let one = bare(word(ContextKind::InvalidArg)?);
+            let other = match error.get(ContextKind::PriorArg)? {
+                ContextValue::String(other) => bare(other),
+                ContextValue::Strings(others) => bare(others.first()?),
+                _ => return None,
+            };
+            if one == other {
+                return None;
+            }
+            (
+                format!("{one} cannot be used with {other}"),
+                see_help(command(line)?.get_name()),
+            )
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
+                return None;
+            };
+            let message = match &missing[..] {
+                [missing] if missing == "--wait" => "--timeout requires --wait".to_owned(),
+                missing => format!("missing {}", missing.join(" ")),
+            };
+            (message, see_help(command(line)?.get_name()))
         }
         _ => return None,
     };
     Some(Failure::usage(message, hint))
 }
 
-/// What to do instead of giving `flag` to `verb`, which other verbs take.
-fn instead_of(verb: &str, flag: &str) -> Option<String> {
-    let by_force =
-        format!("to release the lock of somebody else, use `{NAME} release NODE --force -m WHY`");
-    let take_over = format!("to take over a node, use `{NAME} hold NODE --take-over -m WHY`");
-    Some(match (verb, flag) {
-        ("verify", "-o" | "--output") => {
-            format!("check its exit code, or use `{NAME} status NODE -o json`")
+/// What to run instead of the command `typed`, which there is not.
+fn instead_of_command(typed: &str, line: &[OsString]) -> String {
+    let node = || node_after(typed, line).unwrap_or("NODE");
+    match typed {
+        "get" | "list" => format!("run `{NAME} status`"),
+        "describe" => format!("run `{NAME} status {} -o wide`", node()),
+        "drain" | "cordon" => {
+            let node = node();
+            format!("lock the node with `{NAME} acquire {node}`, then run `kubectl {typed} {node}`")
         }
-        ("verify", "--mine") => format!(
-            "verify checks one lock by its --lock-id; show all your locks with `{NAME} status --mine`"
-        ),
-        ("acquire" | "with", "--force" | "--take-over") => format!("{by_force}; {take_over}"),
-        ("hold", "--force") | ("release", "--take-over") => take_over,
-        ("renew", "--force") => by_force,
-        ("unhold", "--force") => {
-            "remove it: unhold asks before it ends the hold of somebody else".to_owned()
+        _ => {
+            let all = Cli::command();
+            let known = all
+                .get_subcommands()
+                .filter(|command| !command.is_hide_set());
+            match near_misses(typed, known.map(Command::get_name)).first() {
+                Some(near) => format!("did you mean `{NAME} {near}`?"),
+                None => format!("see `{NAME} --help` for the list of commands"),
+            }
         }
-        ("unhold", "-m" | "--message" | "--reason") => {
-            "remove it: an Event on the node records who ended the hold".to_owned()
-        }
-        _ => return None,
-    })
+    }
 }
 
-/// Whether help on `help` was asked for, which the parser takes for the name of a verb.
+/// The node that stands behind `command` on the line.
+fn node_after<'a>(command: &str, line: &'a [OsString]) -> Option<&'a str> {
+    let words = line.iter().filter_map(|word| word.to_str());
+    let mut words = words.skip_while(|word| *word != command).skip(1);
+    words.find(|word| !matches!(*word, "node" | "nodes") && node_name(word).is_ok())
+}
+
+/// What to do instead of giving `flag`, which `command` does not have.
+fn instead_of_flag(command: &Command, flag: &str) -> String {
+    let force = format!("to end somebody else's lock, run `{NAME} release NODE --force -m WHY`");
+    match (command.get_name(), flag) {
+        ("verify", "-o" | "--output") => {
+            format!("its exit code is the answer; for JSON, run `{NAME} status NODE -o json`")
+        }
+        ("verify", "--mine") => {
+            format!("it checks one lock, given with --lock-id; for all, run `{NAME} status --mine`")
+        }
+        ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => force,
+        ("acquire" | "with" | "renew", "--take-over") | ("hold", "--force") => {
+            format!("to take over somebody else's lock, run `{NAME} hold NODE --take-over -m WHY`")
+        }
+        ("unhold", "--force") => {
+            "remove it: unhold asks you to confirm if the hold is not yours".to_owned()
+        }
+        ("unhold", "-m" | "--message" | "--reason") => {
+            "remove it: an Event of the node records who ended the hold".to_owned()
+        }
+        (verb, _) => {
+            let known: Vec<&str> = command
+                .get_arguments()
+                .filter(|arg| !arg.is_hide_set())
+                .filter_map(|arg| arg.get_long())
+                .collect();
+            let other = OTHER_FLAGS.iter().find(|(other, _)| *other == flag);
+            let other = other.map(|(_, own)| own.trim_start_matches("--"));
+            let near = near_misses(flag.trim_start_matches("--"), known.iter().copied());
+            match other
+                .filter(|own| known.contains(own))
+                .or(near.first().copied())
+            {
+                Some(own) => format!("did you mean --{own}?"),
+                None => see_help(verb),
+            }
+        }
+    }
+}
+
+/// An argument without its value and brackets, which the parser shows with both.
+fn bare(argument: &str) -> &str {
+    let name = argument.trim_start_matches(['[', '<']);
+    name.split([' ', '=', '[', ']', '>']).next().unwrap_or(name)
+}
+
+fn see_help(command: &str) -> String {
+    format!("see `{NAME} {command} --help`")
+}
+
+/// Whether help on `help` was asked for, which the parser takes for the name of a command.
 pub(crate) fn asks_for_help(error: &clap::Error) -> bool {
-    let verb = match error.kind() {
+    let command = match error.kind() {
         ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
         _ => None,
     };
-    matches!(verb, Some(ContextValue::String(verb)) if is_for_help(verb.as_ref()))
+    matches!(command, Some(ContextValue::String(command)) if is_for_help(command.as_ref()))
 }
 
 /// Whether `word` asks for help.
@@ -151,12 +229,13 @@ pub(crate) fn is_for_help(word: &OsStr) -> bool {
     word == "--help" || word == "-h"
 }
 
-/// The verb of a line that can't be read.
-fn verb(line: &[OsString]) -> Option<String> {
-    let matches = Cli::command()
-        .ignore_errors(true)
-        .try_get_matches_from(line);
-    Some(matches.ok()?.subcommand_name()?.to_owned())
+/// The command of a line that can't be read, with all its flags.
+fn command(line: &[OsString]) -> Option<Command> {
+    let mut all = Cli::command();
+    let matches = all.clone().ignore_errors(true).try_get_matches_from(line);
+    let matches = matches.ok()?;
+    all.build();
+    all.find_subcommand(matches.subcommand_name()?).cloned()
 }
 
 /// What the argument parser repeats, [`shown`], and without its advice to put `--` before an unknown flag:
@@ -164,7 +243,9 @@ fn verb(line: &[OsString]) -> Option<String> {
 pub(crate) fn tame(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
         tips.retain(|tip| !tip.to_string().starts_with("to pass '"));
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        if !tips.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
     }
     let repeated: Vec<(ContextKind, String)> = error
         .context()

@@ -20,7 +20,7 @@ pub(crate) struct ChangingArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
 
-    /// Answer every confirmation with yes
+    /// Answer yes to all confirmations
     #[arg(short, long)]
     pub(crate) yes: bool,
 

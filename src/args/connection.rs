@@ -10,11 +10,12 @@ use super::lock_id::TokenArgs;
 /// What the API server's logs call this program.
 pub(crate) const USER_AGENT: &str = concat!("kubectl-maint/", env!("CARGO_PKG_VERSION"));
 
-/// The connection flags that every verb takes.
+/// The connection flags that every command accepts.
 #[derive(Args, Clone, Debug, Default)]
 #[command(
-    next_help_heading = "Connection",
-    mut_arg("namespace", |namespace| namespace.help(NAMESPACE))
+    next_help_heading = HEADING,
+    mut_arg("namespace", |namespace| namespace.help(NAMESPACE)),
+    mut_args(|arg| arg.hide_long_help(true))
 )]
 pub(crate) struct ConnectionArgs {
     #[command(flatten)]
@@ -24,10 +25,13 @@ pub(crate) struct ConnectionArgs {
     pub(crate) token: TokenArgs,
 }
 
-const NAMESPACE: &str = "Namespace of pods for force-delete, and of Leases for leases. Elsewhere accepted as kubectl accepts it: \
-                         nodes have no namespace, and the Leases that lock them never leave theirs";
+const NAMESPACE: &str =
+    "Namespace of the pods (force-delete) or Leases (leases); otherwise ignored";
 
-/// The `-n` of a verb whose short help shows it. It is the one that all verbs take.
+/// The heading of the connection flags. `options` lists them; the help of other commands does not.
+pub(crate) const HEADING: &str = "Connection";
+
+/// The `-n` of a command whose help shows it. It is the one that all commands accept.
 pub(crate) fn namespace(help: &'static str) -> Arg {
     Arg::new("namespace")
         .short('n')

@@ -3,6 +3,7 @@
 use clap::{Arg, Args};
 use maintenance_lease::protocol::identity;
 
+use super::connection::HEADING;
 use connect::Environment;
 
 use crate::platform::account;
@@ -13,14 +14,16 @@ const HOLDER: &str = "KUBECTL_MAINT_HOLDER";
 #[derive(Args, Clone, Debug, Default)]
 #[command(mut_arg("holder", unless_empty))]
 pub(crate) struct HolderArgs {
-    /// Identity to hold with, instead of USER@HOST
+    /// Identity to hold locks with, instead of USER@HOST
     #[arg(
         long,
         value_name = "ID",
         env = HOLDER,
         hide_env_values = true,
         global = true,
-        help_heading = "Connection",
+        help_heading = HEADING,
+        hide_short_help = true,
+        hide_long_help = true,
         value_parser = holder
     )]
     pub(crate) holder: Option<String>,

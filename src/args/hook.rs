@@ -10,7 +10,7 @@ use super::duration;
 /// A program that is run on this machine, and how.
 #[derive(Args, Debug)]
 pub(crate) struct HookArgs {
-    /// How long HOOK may take
+    /// End HOOK after this long
     #[arg(
         long,
         value_name = "TIME",
@@ -20,11 +20,14 @@ pub(crate) struct HookArgs {
     )]
     pub(crate) hook_timeout: Duration,
 
-    /// An earlier run was broken off: its HOOK, which may take some time yet, runs no more
+    /// Run HOOK again now: you know that an interrupted run of it has ended
+    ///
+    /// After a crash, HOOK may still be running. Without --resume, it is not run again until the
+    /// --hook-timeout of that run is over.
     #[arg(long)]
     pub(crate) resume: bool,
 
-    /// The program that is run, and its arguments
+    /// Program to run on this machine, and its arguments
     #[arg(last = true, value_name = "HOOK")]
     pub(crate) hook: Vec<OsString>,
 }

@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use connect::Environment;
 use maintenance_lease::protocol::LockId;
 
+use super::connection::HEADING;
 use super::lock_ids::{LockIds, VARIABLE, not_of_one};
 use super::nodes::Selection;
 use crate::error::Failure;
@@ -201,8 +202,9 @@ fn bearer() -> Arg {
         .long("token")
         .value_name("TOKEN")
         .action(ArgAction::Append)
-        .help_heading("Connection")
+        .help_heading(HEADING)
         .hide_short_help(true)
+        .hide_long_help(true)
         .help("Bearer token to authenticate with")
 }
 

@@ -12,23 +12,25 @@ use crate::text::{self, shown};
 /// The nodes that a verb is for.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct NodeArgs {
-    /// Nodes, by name or as node/NAME
+    /// Node names, as NAME or node/NAME
     #[arg(value_name = "NODE")]
     pub(crate) nodes: Vec<String>,
 
-    /// Nodes whose labels match, such as pool=gpu,zone!=a
+    /// Select nodes by label (e.g. pool=gpu,zone!=a)
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub(crate) selector: Option<String>,
 
-    /// All nodes
+    /// Select all nodes
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Nodes listed in a file, one a line; - is standard input
+    /// Read node names from a file, or - for stdin
+    ///
+    /// One node per line. Empty lines and lines that begin with # are ignored.
     #[arg(long, value_name = "FILE")]
     pub(crate) nodes_from: Option<PathBuf>,
 
-    /// How many nodes to work on at once
+    /// Number of nodes to work on at the same time
     #[arg(
         long,
         value_name = "N",

@@ -9,11 +9,11 @@ use crate::output::format::Format;
 /// Output flags, the same for every verb.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct OutputArgs {
-    /// Form of the result on stdout
+    /// Output format
     #[arg(short = 'o', long = "output", value_name = "FORMAT", value_enum)]
     pub(crate) format: Option<Format>,
 
-    /// Print neither results in words nor remarks; problems still go to stderr
+    /// Print only warnings, errors and what -o asks for
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -7,11 +7,11 @@ use super::write::reason;
 /// Flags of the verbs that refuse what is in doubt: `D` are the doubts that can be overridden.
 #[derive(Args, Debug)]
 pub(crate) struct DoubtArgs<D: ValueEnum + Send + Sync + 'static> {
-    /// Why, for everybody who looks at the node later
+    /// Reason, recorded on the node
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// Go on against this doubt, for a reason in -m
+    /// Continue even if this check refuses; requires -m
     #[arg(long = "override", value_name = "ID", value_enum, requires = "message")]
     insist: Vec<D>,
 }

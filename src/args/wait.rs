@@ -9,12 +9,16 @@ use super::duration;
 /// Flags of the verbs that can wait for a lock.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct PatienceArgs {
-    /// Wait for nodes that somebody else has, as long as it takes, once a first answer showed them
+    /// Wait for the nodes to be unlocked
+    ///
+    /// Your own locks are waited for, too: another command of yours may hold them. A dry run does not
+    /// wait.
     #[arg(long)]
     pub(crate) wait: bool,
 
-    /// Wait no longer than this, such as 90s or 10m; exit code 4 then. 0 tries once, a negative time
-    /// is a week
+    /// Stop waiting after this long (e.g. 90s, 10m) and exit with code 4; 0 tries once
+    ///
+    /// Without it, there is no limit. A negative time means one week.
     #[arg(
         long,
         value_name = "TIME",

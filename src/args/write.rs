@@ -9,10 +9,10 @@ use crate::words::command_line::NO_REASON;
 /// Flags of every verb that changes something.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WriteArgs {
-    /// Say what would be done, without doing it: client (also without MODE), or server, which checks it
+    /// Only show what would happen; MODE is client (default) or server
     ///
-    /// client decides and sends nothing that writes; server lets the API server check the request and store
-    /// nothing; none does it.
+    /// client sends no write requests. server sends them for the API server to check, but nothing is
+    /// stored. --dry-run alone means client.
     #[arg(
         long,
         value_name = "MODE",
@@ -26,7 +26,7 @@ pub(crate) struct WriteArgs {
     )]
     pub(crate) dry_run: DryRun,
 
-    /// Name that the API server records as the manager of the fields written
+    /// Name that is recorded as the manager of the written fields
     #[arg(
         long,
         value_name = "NAME",

@@ -14,23 +14,18 @@ use crate::run::lock_set::Taking;
 use crate::run::session::Start;
 use crate::words::program::Program;
 
-/// Take the maintenance lock of nodes
+/// Lock nodes
 ///
-/// Takes nodes that nobody holds, and nodes whose lease expired: then somebody did not finish, and
-/// it says who. Whoever holds a node is named with the reason, since when and until when; exit
-/// code 3.
-///
-/// --wait waits for them instead, until they are released or their lease runs out, also where you hold
-/// them yourself: another command of yours may. Nobody queues: of all who wait, one gets it. A dry run
-/// waits for nobody.
+/// You can lock a node if it is free or if its lock has expired. An expired lock means that its
+/// holder did not finish, so a warning shows who it was. If somebody else holds the lock, the error
+/// shows who, since when, until when and why. The exit code is then 3.
 ///
 /// Multiple nodes are all-or-nothing: if one is refused, the others are released. Use --partial to
 /// keep the ones you got.
 ///
 /// With --wait, nodes are locked one at a time in name order, which prevents deadlocks between
-/// overlapping callers. Locks are renewed while another node is waited for, for at most one
-/// --duration; after that, or at once behind a hold, they are released and tried again later. If the
-/// wait times out or is interrupted, or a lock is lost (exit code 5), all locks are released.
+/// overlapping callers. If the wait times out or is interrupted, or a lock is lost (exit code 5), all
+/// locks are released. There is no queue: the first client to acquire a free node wins.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint acquire worker-1 -m \"new kernel\"
@@ -38,11 +33,11 @@ use crate::words::program::Program;
   kubectl maint acquire -l pool=gpu --duration 1h -m \"driver update\"
   LOCK_ID=$(kubectl maint acquire worker-1 -o lock-id) || exit")]
 pub(crate) struct AcquireArgs {
-    /// Why, for everybody who meets the lock
+    /// Reason for the lock, shown to others
     #[arg(short = 'm', long, alias = "reason", value_name = "REASON", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// For how long: a whole number of seconds up to 1h, such as 90s, 30m or 1h
+    /// Time until the lock expires, at most 1h (e.g. 90s, 30m)
     #[arg(
         long,
         value_name = "TIME",
@@ -52,15 +47,15 @@ pub(crate) struct AcquireArgs {
     )]
     pub(crate) duration: std::time::Duration,
 
-    /// Accept nodes that you hold already, as a renewal of that acquisition
+    /// If you already hold the lock, renew it instead of failing
     #[arg(long)]
     pub(crate) reentry: bool,
 
-    /// Refuse nodes whose lease expired
+    /// Refuse nodes with an expired lock
     #[arg(long)]
     pub(crate) free_only: bool,
 
-    /// Of several nodes, keep those that can be had
+    /// Lock as many nodes as possible; keep those that succeed
     #[arg(long, conflicts_with = "wait")]
     pub(crate) partial: bool,
 

@@ -13,19 +13,17 @@ use crate::words::program::FILE;
 /// Names the shell that asks, in the environment of a run that completes.
 pub(crate) const VARIABLE: &str = "KUBECTL_MAINT_COMPLETE";
 
-/// Print the script that completes kubectl-maint in a shell
+/// Print the shell completion script
 ///
-/// It completes verbs, flags, their values, and names of nodes from the cluster that the flags on
-/// the line mean, where that answers in time.
+/// The script completes `kubectl-maint`, written as one word: commands, flags,
+/// values, and node names of the cluster that the flags on the line select. Load it
+/// in every new shell, as in the examples, because it belongs to this version.
 ///
-/// kubectl completes `kubectl maint` by itself: from version 1.26 on it asks a program that is
-/// called kubectl_complete-maint, which is this one under another name. Link it once, into a
-/// directory of PATH:
+/// kubectl 1.26 or newer completes `kubectl maint` without the script. It runs the
+/// program kubectl_complete-maint, so link this program under that name into a
+/// directory of your PATH:
 ///
 ///   ln -s "$(command -v kubectl-maint)" ~/.local/bin/kubectl_complete-maint
-///
-/// The script below is for `kubectl-maint`, typed as one word. Load it anew in every shell, as in
-/// the examples: it goes with this version.
 #[derive(Args, Clone, Debug)]
 #[command(
     verbatim_doc_comment,
@@ -36,7 +34,7 @@ pub(crate) const VARIABLE: &str = "KUBECTL_MAINT_COMPLETE";
   kubectl maint completion powershell | Out-String | Invoke-Expression"
 )]
 pub(crate) struct CompletionArgs {
-    /// The shell
+    /// Shell to complete in
     #[arg(value_enum)]
     pub(crate) shell: Shell,
 }

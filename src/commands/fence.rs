@@ -28,32 +28,20 @@ use crate::words::fencing::{
 use crate::words::holder::person;
 use crate::words::with::command_line;
 
-/// Fence a silent node, so that its pods can run elsewhere
+/// Fence an unreachable node to let its pods run elsewhere
 ///
-/// The pods of a silent node are not replaced where two of them must never run at once, because they
-/// may still run behind a broken network. fence makes sure that they don't, and then tells Kubernetes:
-/// with HOOK, which powers the node off or, with --isolated, cuts it off from all that its pods could
-/// do harm to, and whose success is the proof; or with --powered-off, your word that it is off, and how you know.
+/// Kubernetes does not replace some pods of an unreachable node, because they may still be running.
+/// fence proves that they are not, and then tells Kubernetes. The proof is either a HOOK that powers the
+/// node off (or cuts it off, with --isolated), or your word (--powered-off).
 ///
-/// It puts the node on hold, until unfence; runs HOOK on this machine; records who did it, why, when
-/// and how on the Node, with its boot ID; and taints it node.kubernetes.io/out-of-service=nodeshutdown.
-/// Kubernetes then deletes its pods and detaches its volumes, which fence follows for --timeout. A lock
-/// that you have on the node already serves as well, and is left as found. After a crash, run it again:
-/// it goes on from where it was. A HOOK whose success was not recorded is run again, once the time of
-/// the first is over, or at once with --resume: of one node no two hooks run at a time.
+/// The node is put on hold until unfence. HOOK runs on this machine, without a shell. Its result is
+/// recorded on the Node, which gets the taint node.kubernetes.io/out-of-service. Kubernetes then
+/// deletes the pods and detaches the volumes. If HOOK fails, the node is not fenced. After a crash,
+/// run the same command again.
 ///
-/// It refuses (exit code 6) where the kubelet gives signs of life, also once HOOK has run; where the
-/// Node is another by then, or tells of another boot, than the one that HOOK or your word was for; where
-/// more than 55% of the nodes of its zone are silent, since then the control plane itself may be cut off;
-/// and where another tool remediates the node, or that can't be known. Where HOOK fails or takes longer
-/// than --hook-timeout, nothing is changed in the cluster: no record, no taint, and a hold that this run
-/// took is given back; one that was there before stays. A HOOK that is not there is found out before
-/// anything else: exit code 127, or 126 where it can't be executed.
-///
-/// HOOK gets its words as they are (no shell). Its environment has that of `with` for one node, and
-/// MAINT_NODE_ADDRESSES (TYPE=ADDRESS each), MAINT_NODE_INTERNAL_IP, MAINT_NODE_EXTERNAL_IP,
-/// MAINT_NODE_HOSTNAME and MAINT_NODE_PROVIDER_ID. The end of what it prints is kept in the record. A
-/// dry run prints it and never runs it.
+/// The command refuses (exit code 6) if the kubelet is alive, if over 55% of the nodes in the zone are
+/// unreachable, or if another tool is repairing the node. docs/fencing.md explains the checks, the
+/// exit codes, the variables for HOOK, and how to write one.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", offers_no_lock_id),
@@ -66,11 +54,11 @@ use crate::words::with::command_line;
   kubectl maint fence worker-1 --dry-run -- ./power-off-ipmi"
 )]
 pub(crate) struct FenceArgs {
-    /// The node, by name or as node/NAME
+    /// Node name, as NAME or node/NAME
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
 
-    /// The node is powered off: how you know
+    /// Fence without a hook: say how you know that the node is off
     #[arg(
         long,
         value_name = "HOW",
@@ -79,8 +67,10 @@ pub(crate) struct FenceArgs {
     )]
     pub(crate) powered_off: Option<String>,
 
-    /// HOOK leaves the node running and cuts it off, at the switch or the storage: unfence takes the
-    /// opposite hook for this. Without it, HOOK powers the node off
+    /// HOOK cuts the node off instead of powering it off
+    ///
+    /// The node keeps running, but cannot reach anything that its pods could damage, such as storage.
+    /// To unfence it, use a hook that does the opposite.
     #[arg(long, requires = "hook", conflicts_with = "powered_off")]
     pub(crate) isolated: bool,
 
@@ -90,8 +80,9 @@ pub(crate) struct FenceArgs {
     #[command(flatten)]
     pub(crate) hook: HookArgs,
 
-    /// How long to follow until its pods and volumes are gone; exit code 4 then, and the node stays
-    /// fenced. 0 looks once, a negative time is a week
+    /// Stop waiting for pods and volumes to go after this long; 0 checks once
+    ///
+    /// The exit code is then 4, and the node stays fenced. A negative time means one week.
     #[arg(
         long,
         value_name = "TIME",
@@ -111,11 +102,11 @@ pub(crate) struct FenceArgs {
 /// The doubts that an operator may know better about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Insist {
-    /// Most of its zone is silent
+    /// Over 55% of the nodes in the zone are unreachable
     MassLoss,
-    /// You may not read how its zone is
+    /// The state of the zone is unknown: you may not read it
     ZoneUnknown,
-    /// You may not read whether another tool remediates it
+    /// It is unknown whether another tool is repairing the node
     RemediationUnknown,
 }
 

@@ -32,44 +32,42 @@ use crate::run::session::Start;
 use crate::text::shown;
 use crate::words::holder::Running;
 
-/// Delete pods, or a node, that are dead for sure: with the evidence first
+/// Check the risks, then force-delete pods or a node
 ///
-/// To delete a pod by force, or the Node object of a silent node, tells Kubernetes that its processes
-/// will never run again; nothing checks that it is true. This gathers what is known, prints a line a
-/// check, names each guarantee that is given up, and deletes only with --confirm.
+/// A forced deletion tells Kubernetes that the processes of a pod or node will never run again. Nothing
+/// checks that this is true. This command checks what can be known and prints one line per check. It
+/// deletes only if you accept the risks with --confirm; without it, the exit code is 6.
 ///
-/// A check ends as ok, WARN, CONFIRM (a guarantee is given up), UNKNOWN (you may not read it, or it did
-/// not answer: as CONFIRM) or REFUSE, which takes an --override of its own. The report ends with the
-/// line to type next: it names the pods that were shown and the ids that they need. What has another id
-/// by then, or gets worse before the deletion, was not confirmed: nothing is deleted, with exit code 6, as
-/// without --confirm. With node/NAME an id is given up for every pod of the node, also one that came
-/// since. docs/pod-safety.md says what each check means.
+/// A check is ok, WARN, CONFIRM (accept the risk to continue), UNKNOWN (it could not be checked: treated
+/// as CONFIRM) or REFUSE (needs its own --override). The report ends with the command to run next. That
+/// command repeats all checks, and deletes nothing if there is a new risk (exit code 6).
 ///
-/// The node's maintenance lease is held meanwhile, where you may take it; one of your own is left as
-/// found. Finalizers are never touched. An Event on the owner, or on the node, keeps the evidence.
+/// The node is locked during the deletion, if you may lock it. Finalizers are never removed. The result of the
+/// checks is recorded in an Event. docs/pod-safety.md explains each check.
 #[derive(Args, Debug)]
 #[command(
-    arg = namespace("Namespace of the pods, instead of the context's"),
+    arg = namespace("Namespace of the pods [default: that of the context]"),
     mut_arg("format", offers_no_lock_id),
     after_help = "Examples:
   kubectl maint force-delete pod/web-0 -n shop
   kubectl maint force-delete pod/web-0 -n shop --confirm=owner -m \"unplugged\"
-  kubectl maint force-delete -l app=web -n shop -o json
+  kubectl maint force-delete -l app=web -n shop
   kubectl maint force-delete node/worker-1 --confirm -m \"scrapped\"
   kubectl maint fence worker-1 --powered-off=\"unplugged\"    # the safer way")]
 pub(crate) struct ForceDeleteArgs {
-    /// pod/NAME, as many as you like, or one node/NAME: the Node object with all its pods
+    /// Pods as pod/NAME, or one node/NAME: the Node with all its pods
     #[arg(value_name = "KIND/NAME")]
     pub(crate) targets: Vec<String>,
 
-    /// Pods whose labels match, such as app=web
+    /// Select pods by label (e.g. app=web)
     #[arg(short = 'l', long, value_name = "SELECTOR", conflicts_with = "targets")]
     pub(crate) selector: Option<String>,
 
-    /// Give up what the report shows, or just these: what else appears is refused
+    /// Accept these risks, by the IDs of the report, and delete
     ///
-    /// An ID is that of a line which says CONFIRM or UNKNOWN. Alone it gives up all that the report shows;
-    /// --confirm=nothing gives up nothing, and deletes only where nothing has to be.
+    /// An ID is the one in a CONFIRM or UNKNOWN line. --confirm without IDs accepts everything that the
+    /// report shows. --confirm=nothing accepts nothing, and deletes only if there is no risk to accept.
+    /// For node/NAME, an ID counts for all pods of the node, also for those that came after the report.
     #[arg(
         long,
         value_name = "ID,...",
@@ -81,7 +79,7 @@ pub(crate) struct ForceDeleteArgs {
     )]
     pub(crate) confirm: Option<Confirmed>,
 
-    /// Go on although this check refuses
+    /// Continue even if this check refuses
     #[arg(
         long = "override",
         value_name = "ID",
@@ -90,11 +88,11 @@ pub(crate) struct ForceDeleteArgs {
     )]
     pub(crate) overrides: Vec<String>,
 
-    /// Why, for the Event that keeps the evidence
+    /// Reason, recorded in the Event
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// How long to wait for the replacement, where one comes only now; 0 looks once
+    /// Stop waiting for the replacement after this long; 0 checks once
     #[arg(
         long,
         value_name = "TIME",

@@ -16,37 +16,35 @@ use crate::run::session::Start;
 use crate::run::targets::Target;
 use crate::words::program::Program;
 
-/// Hold nodes until you unhold them
+/// Put nodes on hold (a lock without an expiry)
 ///
-/// For what takes longer than an hour, or nobody knows how long: a broken disk, a rack that moves.
-/// A hold never expires. --until says when it is meant to be over: status then marks it as overdue,
-/// and nothing ends it by itself.
+/// Use a hold if the work takes longer than an hour, or for an unknown time: for example, a broken
+/// disk. A hold ends only with unhold. If you give --until and that time has passed, status shows the
+/// hold as overdue.
 ///
-/// Where somebody else has the node they are named; exit code 3. --take-over takes it from them,
-/// after a confirmation. Of several nodes each is put on hold on its own, whatever becomes of the
-/// others; what could not be had is named.
+/// If somebody else holds the lock, the error shows who, and the exit code is 3. Use --take-over to
+/// take over their lock. If you already have the node on hold, the reason and the time are replaced.
+/// A hold that fence placed is refused (exit code 6).
 ///
-/// --wait waits until they release it, or their lease runs out: several nodes are then taken all or
-/// none, one after another in the order of their names. A dry run waits for nobody.
-///
-/// A hold of yours is kept, with the new reason and end. One that fence took is left as it is (exit
-/// code 6).
+/// Each node is put on hold separately: if one is refused, the others stay on hold. With --wait,
+/// multiple nodes are all-or-nothing, and are locked one at a time in name order.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  kubectl maint hold worker-1 -m \"disk is being replaced\" --until 2d
-  kubectl maint hold -l rack=7 -m \"rack moves\" --until 2026-05-31T18:00:00+02:00
-  kubectl maint hold worker-1 -m \"disk is being replaced\" --wait
-  kubectl maint hold worker-1 -m \"fire\" --take-over")]
+  kubectl maint hold worker-1 -m \"bad DIMM\"
+  kubectl maint hold worker-1 -m \"bad DIMM, parts ordered\" --until 2d
+  kubectl maint hold -l rack=7 -m \"rack moves\" --until 2026-11-22T18:00Z
+  kubectl maint hold worker-1 -m \"bad DIMM\" --wait --timeout 10m
+  kubectl maint hold worker-1 -m \"burning smell\" --take-over")]
 pub(crate) struct HoldArgs {
-    /// Why, for everybody who meets the hold
+    /// Reason for the hold, shown to others
     #[arg(short = 'm', long, alias = "reason", value_name = "REASON", required = true, value_parser = given_reason)]
     pub(crate) message: String,
 
-    /// When it is meant to be over: a time with a zone, or a length such as 2d or 90m
+    /// Expected end, shown to others (e.g. 2d, 90m, 2026-11-22T18:00Z)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = until)]
     pub(crate) until: Option<Until>,
 
-    /// Take it from whoever has it
+    /// Take over the lock from somebody else, after a confirmation
     #[arg(long, conflicts_with = "wait")]
     pub(crate) take_over: bool,
 

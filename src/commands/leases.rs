@@ -4,6 +4,7 @@ use clap::Args;
 use futures::join;
 use maintenance_lease::{Error, HEARTBEATS, Realm};
 
+use crate::args::connection::namespace;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::error::Failure;
 use crate::exit::Code;
@@ -13,18 +14,18 @@ use crate::output::print;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 
-/// Show the Leases of all kinds: who holds each, until when, and what it is for
+/// List Leases of all kinds, with their holders and purposes
 ///
-/// Kubernetes keeps more in Leases than maintenance locks: heartbeats of nodes, leader elections,
-/// and the identities of API servers; and medik8s' operators say there whom they remediate. Without
-/// -n or -A it looks in the namespace that kubectl works in.
+/// Kubernetes uses Leases for more than maintenance locks: for node heartbeats, leader elections and
+/// the identities of API servers. Operators of medik8s use them to show which node they repair.
+/// Without -n or -A, this command lists the namespace of your context.
 ///
-/// AGE is that of the acquisition, or of the Lease where none is recorded. EXPIRY is the time until
-/// its end, or how long ago that was: then its holder did not renew it, as a node that went silent,
-/// or a process that ended without giving back. Holds, which never expire, are in
-/// kube-node-maintenance only.
+/// AGE is the time since the Lease was acquired or, if that is not recorded, since it was created.
+/// EXPIRY is the time left, or the time since the Lease expired. A Lease expires if its holder stops
+/// renewing it: for example, because the node is unreachable or the process has crashed.
 #[derive(Args, Debug)]
 #[command(
+    arg = namespace("Namespace to list [default: that of the context]"),
     mut_arg("format", offers_no_lock_id),
     after_help = "Examples:
   kubectl maint leases -A
@@ -32,15 +33,15 @@ use crate::run::session::{Session, Start};
   kubectl maint leases -A --heartbeats | grep ago"
 )]
 pub(crate) struct LeasesArgs {
-    /// In all namespaces
+    /// List the Leases of all namespaces
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Heartbeats of nodes, too: there is one a node
+    /// Include node heartbeats (one per node)
     #[arg(long)]
     pub(crate) heartbeats: bool,
 
-    /// Leave the headers of the table away
+    /// Print the table without headers
     #[arg(long)]
     pub(crate) no_headers: bool,
 

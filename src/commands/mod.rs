@@ -6,6 +6,7 @@ pub(crate) mod fence;
 pub(crate) mod force_delete;
 pub(crate) mod hold;
 pub(crate) mod leases;
+pub(crate) mod options;
 pub(crate) mod reference;
 pub(crate) mod release;
 pub(crate) mod renew;

@@ -1,4 +1,4 @@
-//! `reference`: the whole help at once, for docs/cli.md and for packagers. Not in the list of verbs.
+//! `reference`: the whole help at once, for docs/cli.md and for packagers. Not in the list of commands.
 
 mod pages;
 
@@ -10,11 +10,11 @@ use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::session::Start;
 
-/// Print the reference of all verbs and flags, as Markdown
+/// Print the reference of all commands and flags as Markdown
 #[derive(Args, Clone, Debug)]
 #[command(hide = true)]
 pub(crate) struct ReferenceArgs {
-    /// Write man pages into this directory instead, one a verb
+    /// Write man pages to this directory instead, one per command
     #[arg(long, value_name = "DIR")]
     pub(crate) man: Option<PathBuf>,
 }

@@ -17,11 +17,13 @@ use crate::run::session::{Session, Start};
 use crate::run::targets::Target;
 use crate::words::fencing::hold_of_fencing;
 
-/// Give the maintenance lock of nodes back
+/// Release locks
 ///
-/// Made for cleanup traps: a node that is free already is no error, and exit code 3 says that
-/// somebody else holds it. --force breaks the lease of somebody else, after a confirmation that
-/// names them.
+/// It is not an error if a node is already free, so you can use this command in cleanup traps. If
+/// somebody else holds the lock, the exit code is 3.
+///
+/// Use --force to end somebody else's lock. You are shown who holds it and are asked to confirm. They
+/// may still be working on the node, so talk to them first.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", offers_no_lock_id),
@@ -32,19 +34,19 @@ use crate::words::fencing::hold_of_fencing;
   kubectl maint release worker-1 --force -m \"bob is on holiday\""
 )]
 pub(crate) struct ReleaseArgs {
-    /// All nodes that you hold
+    /// Select all nodes that you have locked
     #[arg(long)]
     pub(crate) mine: bool,
 
-    /// Break the lease of whoever holds it
+    /// End the lock even if somebody else holds it, after a confirmation
     #[arg(long, conflicts_with = "mine")]
     pub(crate) force: bool,
 
-    /// Why: a word for who looks next, and with --force for the record
+    /// Note for the next holder; with --force, the reason to record
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// A node that does not exist is no error
+    /// Treat a node that does not exist as released
     #[arg(long)]
     pub(crate) ignore_not_found: bool,
 

@@ -14,22 +14,24 @@ use crate::run::change::{Report, Work, must_exist};
 use crate::run::session::Start;
 use crate::run::targets::Target;
 
-/// Hold nodes that you hold for longer
+/// Extend your locks
 ///
-/// The lease then ends the given time from now, or as long from now as it was acquired for. It never
-/// ends earlier than before: release for that. A lease of yours that expired is renewed too, where
-/// nobody took the node meanwhile; exit code 3 says that it is no longer yours.
+/// The lock then expires after --duration, counted from now. Without --duration, the duration of the
+/// acquisition is used again. Renewing never makes a lock expire earlier; to end it, use release.
+///
+/// You can also renew your lock after it has expired, if nobody has acquired it since. If the lock is
+/// no longer yours, the exit code is 3.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint renew worker-1
   kubectl maint renew worker-1 --duration 1h -m \"firmware takes longer\"
   kubectl maint renew --mine")]
 pub(crate) struct RenewArgs {
-    /// All nodes that you hold
+    /// Select all nodes that you have locked
     #[arg(long)]
     pub(crate) mine: bool,
 
-    /// For how long from now: up to 1h; as long as it was acquired for where it is left away
+    /// Time from now until the lock expires, at most 1h (e.g. 90s, 30m)
     #[arg(
         long,
         value_name = "TIME",
@@ -38,7 +40,7 @@ pub(crate) struct RenewArgs {
     )]
     pub(crate) duration: Option<std::time::Duration>,
 
-    /// Replace the reason
+    /// New reason for the lock
     #[arg(short = 'm', long, alias = "reason", value_name = "REASON", value_parser = reason)]
     pub(crate) message: Option<String>,
 

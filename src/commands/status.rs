@@ -25,59 +25,54 @@ use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::ui::Terminal;
 
-/// Show who holds which nodes, since when, until when and why
+/// Show the locks of nodes: holder, reason and time left
 ///
-/// Without nodes, all of them. An expired lease is somebody who did not finish: anyone may take the
-/// node, after a look at what is left to do. The exit code is 0 whether nodes are held or not.
+/// Shows all nodes, or the ones you select. The state of a lock is Free, Locked, Expired or OnHold.
+/// Expired means that the holder did not release the lock: check what is left to do before you
+/// acquire it. AGE is the time since the lock was acquired. LEFT is the time until it expires, or the
+/// time since it expired. The exit code does not depend on the states.
 ///
-/// AGE is that of the acquisition. LEFT is the time until its end, or how long ago that was.
+/// STATUS shows the health of the node in more detail than kubectl. docs/json.md explains the values.
+/// A fenced node may look ready, so name such a node or use --check-taints to be sure. -o wide, json
+/// and yaml show who fenced a node, when, how and why, and the hook that is running for it.
 ///
-/// STATUS says more than kubectl of nodes that are not well: NotReady (reporting) has a kubelet that is
-/// alive, nobody hears of Partitioned ones, and somebody asserts that nothing runs on OutOfService
-/// ones. Fenced is a node of which that was asserted, and that was restarted since: unfence is what is
-/// left to do. MisFenced is one whose kubelet is alive without that. To be sure of a node that looks
-/// ready, name it, or use --check-taints. Who fenced a node, when, how and why, and which hook is at
-/// work for it, is shown with -o wide, json and yaml.
-///
-/// --pods shows the pods on such nodes, or on one: when they are evicted, which keep their name from a
-/// replacement, which wait for a finalizer; volumes that stay attached for nobody; and namespaces that
-/// can't go before such pods do.
+/// --pods shows what is stuck on a node that is not ready: its pods and when they are evicted,
+/// volumes that stay attached, and namespaces that cannot be deleted because of these pods.
 #[derive(Args, Debug)]
 #[command(mut_arg("quiet", |quiet| quiet.help(QUIET)))]
 #[command(after_help = "Examples:
   kubectl maint status
   kubectl maint status worker-1 -o wide
   kubectl maint status -l pool=gpu --locked
-  kubectl maint status --mine -o lock-id
   kubectl maint status -w
   kubectl maint status --pods worker-1")]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
 
-    /// Go on, and print a row whenever something changes
+    /// Print a new row whenever a lock changes, until you press Ctrl-C
     #[arg(short, long)]
     pub(crate) watch: bool,
 
-    /// Only nodes that somebody holds, or did not finish with
+    /// Show only nodes that are locked, expired or on hold
     #[arg(long)]
     pub(crate) locked: bool,
 
-    /// Only nodes that you hold, by lease or by hold
+    /// Show only nodes that you have locked or on hold
     #[arg(long)]
     pub(crate) mine: bool,
 
-    /// Look at every node's taints: a fence on a node that is alive may show nowhere else
+    /// Read the taints of all nodes, to find fenced nodes that look ready
     #[arg(long, conflicts_with = "mine")]
     pub(crate) check_taints: bool,
 
-    /// Show pods on nodes that are not well instead, and what they keep from going on
+    /// Show pods that are stuck on nodes that are not ready
     #[arg(long, conflicts_with_all = [
         "watch", "locked", "mine", "check_taints", "selector", "all", "nodes_from",
     ])]
     pub(crate) pods: bool,
 
-    /// Leave the headers of the table away
+    /// Print the table without headers
     #[arg(long)]
     pub(crate) no_headers: bool,
 
@@ -85,8 +80,7 @@ pub(crate) struct StatusArgs {
     pub(crate) output: OutputArgs,
 }
 
-const QUIET: &str = "Print what was asked for and nothing else: no summary, no remarks; problems \
-                     still go to stderr";
+const QUIET: &str = "Print no summary and no remarks";
 
 impl StatusArgs {
     /// What was meant: all nodes, where nothing narrows it.

@@ -26,28 +26,30 @@ use crate::words::fencing::{
 };
 use crate::words::with::command_line;
 
-/// Take a fenced node back into service
+/// Return a fenced node to service
 ///
-/// It refuses (exit code 6) until the node's kubelet gives signs of life, and the node was restarted
-/// since it was fenced (its boot ID has changed) or is a new one of that name. Then it takes record and
-/// taint away, and ends the hold that fence took. A lock that was there before fence stays.
+/// Removes the fencing record and the taint, and ends the hold that fence placed. A lock that was
+/// there before fence stays. The command refuses (exit code 6) unless the kubelet is alive and the
+/// node was restarted after it was fenced, that is, its boot ID has changed.
 ///
-/// HOOK is run first; the node then has --timeout to come back (else exit code 4). Where it was fenced with --isolated,
-/// HOOK is the opposite, and its success stands for the restart: it has to make sure that nothing of
-/// before goes on. Where it was powered off, HOOK powers it on, and the restart has to show.
-/// --override=boot-id goes on without a restart on your word. The hold of somebody else's fencing is
-/// ended after a confirmation, and so is one of a fencing that was broken off before it was recorded.
+/// If you give a HOOK, it runs first; then the node has --timeout to come back (exit code 4). If the
+/// node was powered off, HOOK should power it on. If it was cut off with --isolated, HOOK reconnects
+/// it and must first stop whatever was running there: the node then does not need a restart.
+///
+/// You are asked to confirm if somebody else fenced the node, or if fencing stopped before it was
+/// recorded.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", offers_no_lock_id),
     override_usage = "kubectl maint unfence [OPTIONS] NODE [-- HOOK [ARGUMENT]...]",
     after_help = "Examples:
   kubectl maint unfence worker-1
-  kubectl maint unfence worker-1 -- ssh switch-7 enable-port worker-1
-  kubectl maint unfence worker-1 --override=boot-id -m \"it never ran any pods\""
+  kubectl maint unfence worker-1 -- ./power-on-ipmi
+  kubectl maint unfence worker-1 -- ./isolate open
+  kubectl maint unfence worker-1 --override=boot-id -m \"it ran no pods\""
 )]
 pub(crate) struct UnfenceArgs {
-    /// The node, by name or as node/NAME
+    /// Node name, as NAME or node/NAME
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
 
@@ -57,8 +59,9 @@ pub(crate) struct UnfenceArgs {
     #[command(flatten)]
     pub(crate) hook: HookArgs,
 
-    /// How long the node may take, after HOOK, until it is fit for service. 0 looks once, a negative
-    /// time is a week
+    /// Stop waiting for the node after this long, after HOOK; 0 checks once
+    ///
+    /// The exit code is then 4. A negative time means one week.
     #[arg(
         long,
         value_name = "TIME",
@@ -68,7 +71,7 @@ pub(crate) struct UnfenceArgs {
     )]
     pub(crate) timeout: Duration,
 
-    /// Answer the confirmation with yes
+    /// Answer yes to the confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
 
@@ -82,7 +85,7 @@ pub(crate) struct UnfenceArgs {
 /// The doubts that an operator may know better about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Insist {
-    /// The node may not have been restarted
+    /// The node may not have been restarted since it was fenced
     BootId,
 }
 

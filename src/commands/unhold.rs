@@ -13,11 +13,13 @@ use crate::run::session::Start;
 use crate::run::targets::Target;
 use crate::words::fencing::hold_of_fencing;
 
-/// End the hold of nodes
+/// End holds
 ///
-/// A node that nobody has is no error. The hold of somebody else, also one made by hand with plain
-/// kubectl, is ended after a confirmation that names them. A lease is not a hold: release is for
-/// leases. The hold that fence took is refused (exit code 6): unfence ends it.
+/// It is not an error if a node is already free. If the hold is not yours, or was made by hand with
+/// kubectl, you are shown whose it is and are asked to confirm.
+///
+/// A lock that expires by itself is refused (exit code 3): use release. A hold that fence placed is
+/// refused (exit code 6): use unfence.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", offers_no_lock_id),
@@ -26,7 +28,7 @@ use crate::words::fencing::hold_of_fencing;
   kubectl maint unhold --mine"
 )]
 pub(crate) struct UnholdArgs {
-    /// All nodes that you have on hold
+    /// Select all nodes that you have on hold
     #[arg(long)]
     pub(crate) mine: bool,
 

@@ -15,15 +15,15 @@ use crate::run::session::Start;
 use crate::words::holder::person;
 use crate::words::refusal;
 
-/// Say whether an acquisition of yours still holds
+/// Check that you still hold a lock
 ///
-/// For scripts, between two steps: exit code 0 where the node is still held by that very acquisition,
-/// and 3 where it is not: it ran out, was released, its Lease is being deleted, or somebody else has the
-/// node. 1 is that this could not be learnt, as from a server that does not answer, and 2 a usage error: only 0 is a yes. A later
-/// acquisition under the same name is another. It reads one Lease and writes nothing.
+/// Use this command between two steps of a script. Continue only if the exit code is 0: you still
+/// hold the lock that you acquired. The exit code is 3 if that lock has expired or was released or
+/// taken over, even if you have acquired the node again since. It is also 3 if the Lease is being
+/// deleted. It is 1 if the state is unknown, for example because the API server does not answer.
 ///
-/// The acquisition is that of --lock-id or MAINT_LOCK_ID. Under `with` nothing has to be given: the nodes
-/// are those of MAINT_LOCK_ID.
+/// Give the lock with --lock-id, or with MAINT_LOCK_ID. Inside of `with`, MAINT_LOCK_ID is set, and you need
+/// no arguments. This command reads one Lease per node and writes nothing.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint verify worker-1 --lock-id \"$LOCK_ID\" && \\
@@ -31,14 +31,14 @@ use crate::words::refusal;
   kubectl maint with worker-1 -- sh -ec \\
       './firmware.sh; kubectl maint verify; ssh worker-1 sudo reboot'")]
 pub(crate) struct VerifyArgs {
-    /// The node, by name or as node/NAME; all that MAINT_LOCK_ID names where it is left away
+    /// Node name, as NAME or node/NAME [default: all nodes in MAINT_LOCK_ID]
     #[arg(value_name = "NODE")]
     pub(crate) node: Option<String>,
 
     #[command(flatten)]
     pub(crate) lock_id: LockIdArgs,
 
-    /// Print nothing but problems
+    /// Print only warnings and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

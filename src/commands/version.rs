@@ -9,16 +9,16 @@ use crate::exit::Code;
 use crate::output::print;
 use crate::run::session::Start;
 
-/// Print the versions of this plugin and of the API server
+/// Print the client and server versions
 ///
-/// The server's is left out, after an error on stderr, where it can't be reached.
+/// If the API server cannot be reached, only the client version is printed, after an error on stderr.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct VersionArgs {
-    /// Print this plugin's version alone, without asking the API server
+    /// Print the client version only, without a request to the server
     #[arg(long)]
     pub(crate) client: bool,
 
-    /// How to print them, where not as text
+    /// Output format (default: text)
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     pub(crate) output: Option<VersionFormat>,
 }
@@ -26,9 +26,9 @@ pub(crate) struct VersionArgs {
 /// The forms, beside text, in which versions can be printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VersionFormat {
-    /// JSON, in the field names of `kubectl version`
+    /// JSON, with the field names of `kubectl version`
     Json,
-    /// YAML, likewise
+    /// The same as YAML
     Yaml,
 }
 

@@ -21,26 +21,29 @@ use crate::run::{parallel, targets};
 
 /// Wait until nodes are free, locked, expired or on hold
 ///
-/// Each node is told as it gets there; exit code 4 where one does not in time. A node is free where
-/// acquire would succeed, so also where its lease expired.
+/// Prints each node when it reaches the state. If a node does not reach it in time, the exit code is 4.
+/// With --for=free, an expired lock counts as free, because acquire would succeed.
 ///
-/// A wait reserves nothing: by the time that you act, somebody else may have the node. To act, use
-/// acquire --wait.
+/// Waiting does not lock the node: somebody else may lock it before you do. To lock it, use
+/// acquire --wait instead.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint wait worker-1
+  kubectl maint wait worker-1 --timeout=10m
+  kubectl maint wait -l pool=gpu --timeout=1h
   kubectl maint wait worker-1 --for=locked --timeout=5m
-  kubectl maint wait -l pool=gpu --for=free --timeout=-1s
-  kubectl maint acquire worker-1 --wait    # where you mean to act")]
+  kubectl maint acquire worker-1 --wait    # if you want to lock it")]
 pub(crate) struct WaitArgs {
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
 
-    /// What to wait for
+    /// State to wait for
     #[arg(long = "for", value_name = "STATE", value_enum, default_value = "free")]
     pub(crate) condition: Condition,
 
-    /// How long to wait, such as 90s or 10m. 0 checks once, a negative time is a week
+    /// Stop waiting after this long (e.g. 90s, 10m); 0 checks once
+    ///
+    /// The exit code is then 4. A negative time means one week.
     #[arg(
         long,
         value_name = "TIME",
@@ -57,14 +60,14 @@ pub(crate) struct WaitArgs {
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Condition {
-    /// acquire would succeed
+    /// Free or Expired: acquire would succeed
     Free,
-    /// somebody has locked it
+    /// Locked: somebody holds the lock
     #[value(alias = "held")]
     Locked,
-    /// a lock on it has expired
+    /// Expired: the lock ended without a release
     Expired,
-    /// somebody has it on hold
+    /// OnHold: somebody has the node on hold
     #[value(alias = "hold")]
     OnHold,
 }

@@ -39,59 +39,41 @@ use crate::words::with::With;
 
 /// Run a command on this machine while nodes are locked
 ///
-/// Locks the nodes, runs COMMAND on this machine, as flock does for files, and releases the nodes
-/// when COMMAND and everything that it started have ended. To do something on a node, COMMAND has to
-/// go there: ssh. The lock is renewed all the while. Several nodes are locked all or none, COMMAND
-/// runs once, and the loss of any of them ends it.
+/// Locks the nodes, runs COMMAND on this machine and renews the locks meanwhile. The nodes are
+/// released when COMMAND and everything that it started have ended. COMMAND runs once, without a
+/// shell. To work on a node, it has to connect to the node, for example with ssh.
 ///
-/// Where a lock is lost (somebody took it over, or it could not be renewed in time), COMMAND and
-/// everything that it started get TERM, and KILL after --grace; where it could not be renewed, before
-/// it runs out. The exit code is then 5, whatever COMMAND says. A killed or stopped `with` ends COMMAND
-/// too. What COMMAND started on another machine is out of its reach. Where the clocks show that time
-/// may have passed unnoticed (a virtual machine that was paused), COMMAND stands still until the lock
-/// was checked.
+/// If a lock is lost, COMMAND and everything that it started on this machine get TERM, and KILL after
+/// --grace. The exit code is then 5. What COMMAND started on other machines keeps running. The lock
+/// is held under a name of its own, so a node that you have already locked is refused: use --reentry.
 ///
-/// INT, TERM, HUP, QUIT, USR1, USR2, TSTP and CONT to `with` are passed on to COMMAND. How long it
-/// takes to end then is for COMMAND to say: the lock is kept for it all the while, and only a loss is
-/// followed by KILL.
-///
-/// COMMAND gets its words as they are (no shell), stdin, stdout, stderr, and the terminal where there
-/// is one. Its environment has MAINT_NODES, MAINT_HOLDER and MAINT_LOCK_ID; with one node also MAINT_NODE,
-/// MAINT_LEASE_UID, MAINT_FENCING_TOKEN and MAINT_TRANSITIONS. With several, MAINT_LOCK_ID has
-/// NODE=ID for each, separated by spaces.
-///
-/// The holder is --holder with an ending of this process's own, so that two of the same name keep each
-/// other off. A node that you hold already is refused; --reentry works under that lock.
-///
-/// The shortest --lease-duration is 3/2 × (--request-timeout + --grace + 1s): a renewal is due after a
-/// third of it, and where that fails, there must be time to end COMMAND.
-///
-/// Exit codes: that of COMMAND, or 128 and the number of the signal that ended it; 126 and 127 where it
-/// can't be run or isn't found; 3 where somebody else holds a node, 4 where that was
-/// waited for in vain, 5 where a lock was lost, also while the other nodes were waited for, 130
-/// where it was interrupted before COMMAND began, and 125 for any other failure of its own.
+/// Otherwise, the exit code is the one of COMMAND. If COMMAND was not run, it is 3 (a node is locked
+/// by somebody else), 4 (the wait timed out), 125 (another error), 126 or 127. docs/with.md explains
+/// the exit codes, signals and times, and the variables for COMMAND, such as MAINT_NODES.
 #[derive(Args, Debug)]
 #[command(
     override_usage = "kubectl maint with [OPTIONS] NODE... -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
+  kubectl maint with worker-1 -m \"disk errors\" -- bash    # then: ssh worker-1
   kubectl maint with worker-1 -m \"new kernel\" -- \\
       ssh worker-1 sudo apt-get -y dist-upgrade
-  kubectl maint with worker-1 -m \"disk errors\" -- bash    # then: ssh worker-1
+  kubectl maint with worker-1 --wait --timeout 1h -- ./reboot.sh
   kubectl maint with worker-1 worker-2 -- \\
-      sh -c 'for n in $MAINT_NODES; do ssh $n sudo fstrim -a; done'
-  kubectl maint with worker-1 --lost-exit-code 75 -- \\
-      ssh worker-1 sudo fwupdmgr update -y"
+      sh -c 'for n in $MAINT_NODES; do ssh $n sudo fstrim -a; done'"
 )]
 pub(crate) struct WithArgs {
-    /// Nodes to lock, by name or as node/NAME
+    /// Nodes to lock, as NAME or node/NAME
     #[arg(value_name = "NODE", required = true)]
     pub(crate) nodes: Vec<String>,
 
-    /// Why, for everybody who meets the lock
+    /// Reason for the lock, shown to others
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// For how long each renewal holds: how soon others can have the node after a crash
+    /// Time until the lock expires if this machine crashes, at most 1h
+    ///
+    /// The shortest time is 3/2 × (--request-timeout + --grace + 1s): a renewal is due after a third
+    /// of it and, if that fails, there must be time to end COMMAND.
     #[arg(
         long,
         value_name = "TIME",
@@ -101,7 +83,7 @@ pub(crate) struct WithArgs {
     )]
     pub(crate) lease_duration: Duration,
 
-    /// How long COMMAND and what it started have between TERM and KILL
+    /// Time between TERM and KILL if a lock is lost
     #[arg(
         long,
         value_name = "TIME",
@@ -111,20 +93,21 @@ pub(crate) struct WithArgs {
     )]
     pub(crate) grace: Duration,
 
-    /// Work under the lock that you have on a node already, keep it alive, and leave it as found
+    /// Use a lock that you already hold; renew it, but do not release it
     #[arg(long)]
     pub(crate) reentry: bool,
 
-    /// Exit code where somebody else holds a node, instead of 3 and, after a wait, 4: 1 to 255
-    #[arg(short = 'E', long, value_name = "CODE", value_parser = value_parser!(u8).range(1..))]
+    /// Exit code if a node is not free, instead of 3 and 4 (1 to 255)
+    #[arg(short = 'E', long, value_name = "CODE", hide_short_help = true, value_parser = value_parser!(u8).range(1..))]
     pub(crate) conflict_exit_code: Option<u8>,
 
-    /// Exit code where a lock was lost, instead of 5: 1 to 255
+    /// Exit code if a lock is lost, instead of 5 (1 to 255)
     #[arg(
         long,
         value_name = "CODE",
         default_value_t = Code::LOST.number(),
         hide_default_value = true,
+        hide_short_help = true,
         value_parser = value_parser!(u8).range(1..)
     )]
     pub(crate) lost_exit_code: u8,
@@ -135,11 +118,11 @@ pub(crate) struct WithArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
 
-    /// Print nothing but problems
+    /// Print only warnings and errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// What to run on this machine, and its arguments
+    /// Command to run on this machine, and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }

@@ -9,15 +9,15 @@ pub(crate) enum Format {
     #[default]
     #[value(skip)]
     Text,
-    /// Rows with more columns
+    /// Table with more columns
     Wide,
-    /// node/NAME
+    /// Names as node/NAME
     Name,
-    /// Documented, versioned JSON
+    /// Versioned JSON (see docs/json.md)
     Json,
     /// The same as YAML
     Yaml,
-    /// The lock id, for shells; behind the NODE if several were given
+    /// The lock id, for scripts; with the node name if there are several nodes
     #[value(alias = "token")]
     LockId,
 }

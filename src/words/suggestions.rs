@@ -20,7 +20,7 @@ pub(crate) fn near_misses<'a>(
 
 /// How to wait for `limit` at most, for who gave it to `--wait`.
 pub(crate) fn wait_for(limit: &str) -> String {
-    format!("to wait for at most {limit}, use --wait --timeout {limit}")
+    format!("to wait at most {limit}, use --wait --timeout {limit}")
 }
 
 #[cfg(test)]

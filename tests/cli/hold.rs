@@ -178,12 +178,8 @@ fn a_reason_and_a_time_with_a_zone_are_required() {
         assert_snapshot!(refused(&[]), @r"
         $ kubectl maint hold worker-1
         -- stderr
-        error: the following required arguments were not provided:
-          --message <REASON>
-
-        Usage: kubectl maint hold --message <REASON> --holder <ID> <NODE>...
-
-        For more information, try '--help'.
+        error: missing --message <REASON>
+        hint: see `kubectl maint hold --help`
         -- exit code 2
         ");
         assert_snapshot!(refused(&["-m", " "]), @r#"

@@ -381,12 +381,8 @@ fn what_cannot_be_meant_is_a_usage_error() {
     assert_snapshot!(cluster.maint(["acquire", "a", "--timeout", "30s"]).run(), @"
     $ kubectl maint acquire a --timeout 30s
     -- stderr
-    error: the following required arguments were not provided:
-      --wait
-
-    Usage: kubectl maint acquire --wait --timeout <TIME> --holder <ID> <NODE>...
-
-    For more information, try '--help'.
+    error: --timeout requires --wait
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
 }

@@ -40,13 +40,8 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
     assert_snapshot!(fence(&stage, &node, &["--override=mass-loss"]), @"
     $ kubectl maint fence worker-1 --powered-off=dark --override=mass-loss
     -- stderr
-    error: the following required arguments were not provided:
-      --message <WHY>
-
-    Usage: kubectl maint fence [OPTIONS] NODE --powered-off=HOW
-           kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...
-
-    For more information, try '--help'.
+    error: missing --message <WHY>
+    hint: see `kubectl maint fence --help`
     -- exit code 2
     ");
     let run = fence(

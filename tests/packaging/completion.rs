@@ -43,11 +43,11 @@ fn completer(words: &[&str]) -> Run {
 fn kubectl_completes_verbs_and_flags() {
     assert_eq!(
         kubectl_offers(None, &["maint", "acq"]),
-        ["acquire\tTake the maintenance lock of nodes", ":4"]
+        ["acquire\tLock nodes", ":4"]
     );
     assert_eq!(
         kubectl_offers(None, &["maint", "acquire", "--free"]),
-        ["--free-only\tRefuse nodes whose lease expired", ":4"]
+        ["--free-only\tRefuse nodes with an expired lock", ":4"]
     );
 }
 

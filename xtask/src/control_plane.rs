@@ -11,15 +11,14 @@ use control_plane::{Binary, cache_dir};
 use crate::go::MODULES;
 use crate::say::say;
 
-/// Build the real control plane that tests and benchmarks run on
+/// Build etcd, Kubernetes and the other programs that the tests need
 ///
-/// Takes some five minutes the first time, and nothing after that: the binaries are kept in the
-/// user's cache directory. Binaries that TEST_ASSET_ETCD, TEST_ASSET_KUBE_APISERVER,
-/// TEST_ASSET_KUBE_CONTROLLER_MANAGER, TEST_ASSET_KUBECTL, TEST_ASSET_CANDIDATE,
-/// TEST_ASSET_OLDER_CANDIDATE or KUBEBUILDER_ASSETS name are used instead.
+/// The first run takes about five minutes. Later runs reuse the binaries from the cache directory of
+/// the user. To use your own binaries, set KUBEBUILDER_ASSETS, or TEST_ASSET_ETCD and the other
+/// variables that CONTRIBUTING.md lists.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Build this program alone
+    /// Build only this program
     #[arg(long, value_name = "PROGRAM", value_parser = names())]
     only: Option<String>,
 }

@@ -15,10 +15,10 @@ use self::krew::Release;
 use crate::cargo::{cargo, run};
 use crate::say::say;
 
-/// Build the archives of a release, with static binaries, and krew's manifest for the plugin
+/// Build the release archives and the krew manifest
 ///
-/// All go into target/dist: an archive for each of the two programs, their checksums, and the
-/// manifest. Prints how large each binary is.
+/// Writes an archive with a static binary for each of the two programs, their checksums and the
+/// manifest to target/dist, and prints the size of each binary.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {}
 

@@ -11,11 +11,10 @@ use control_plane::target_dir;
 use crate::cargo::{build, build_plugin};
 use crate::say::say;
 
-/// Make the files that follow from the command line's definition: completions/, docs/cli.md and
-/// docs/man/
+/// Generate completions/, docs/cli.md and docs/man/ from the definition of the flags
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Change nothing, and fail where a file is not what it should be
+    /// Change nothing; fail if a file is out of date
     #[arg(long)]
     pub(crate) check: bool,
 }
@@ -60,9 +59,7 @@ impl Arguments {
             say(path.display());
         }
         if self.check {
-            bail!(
-                "the files above are not what the arguments' definition says: run `cargo xtask gen`"
-            );
+            bail!("the files above are out of date: run `cargo xtask gen`");
         }
         for path in differing {
             let file = root.join(path);

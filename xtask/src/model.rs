@@ -4,11 +4,10 @@ use anyhow::Result;
 
 use crate::cargo::{cargo, run};
 
-/// Explore every state of the protocol in small worlds, in larger bounds than the tests do
+/// Check the protocol in all reachable states of small clusters
 ///
-/// The steps that ship wait, keep, break and lose a lock; clocks disagree, machines stand still, requests
-/// arrive late. Some millions of states, in minutes and a few GB of memory; each world's number of
-/// states is printed.
+/// The bounds are larger than those of the tests. This checks some millions of states, takes minutes
+/// and a few GB of memory, and prints the number of states of each cluster.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {}
 

@@ -5,25 +5,25 @@ use anyhow::Result;
 use crate::cargo::{cargo, run};
 use crate::planted;
 
-/// Live through many seeded worlds of faults and check what the library promises
+/// Run the library in many simulated clusters with faults, and check what it promises
 ///
-/// A seed is a whole world: clients, clocks, a network and what goes wrong there. The same seed is
-/// the same world to the last microsecond.
+/// A seed determines everything: clients, clocks, network and faults. The same seed always gives the
+/// same run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// How many seeds
+    /// Number of seeds
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     seeds: u64,
-    /// The first one
+    /// First seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     from: u64,
-    /// This one alone
+    /// Run only this seed
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "from"])]
     seed: Option<u64>,
-    /// Tell everything that happens
+    /// Print everything that happens
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// Plant mistakes in the library, one after another, and say what catches them: this or the model
+    /// Add known bugs to the library, one at a time, and print what finds each: this or the model
     #[arg(long, conflicts_with_all = ["seeds", "from", "seed", "trace"])]
     bugs: bool,
 }

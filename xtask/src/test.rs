@@ -11,12 +11,13 @@ use crate::machine::Part;
 use crate::memory;
 use crate::say::say;
 
-/// Run every test, on a real etcd and kube-apiserver too
+/// Run all tests, including those on a real etcd and kube-apiserver
 ///
-/// Builds the control plane first where it is missing, beside the tests if memory allows.
+/// Builds the control plane first if it is missing, at the same time as the tests if there is enough
+/// memory.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Print a dot for each test, and in full what fails
+    /// Print a dot per test, and the full output of failed tests
     #[arg(short, long)]
     quiet: bool,
 }

@@ -14,14 +14,14 @@ use crate::cargo::build_plugin;
 use crate::practice::{Practice, kubectl, path_with, tools};
 use crate::say::say;
 
-/// Try the plugin on a throw-away cluster in memory
+/// Try the plugin on a temporary cluster in memory
 ///
 /// Builds the plugin, starts an API server in memory with four nodes, and shows two operators who
-/// want the same node. Every command is really run, and every line below it is its output. Needs
-/// kubectl: the one in PATH, else one is built.
+/// want the same node. All commands really run, and their output is real. This needs kubectl: if it
+/// is not in PATH, it is built.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Start a shell with `kubectl maint` ready, instead of the tour
+    /// Start a shell on the cluster instead of the tour
     #[arg(long)]
     shell: bool,
 }

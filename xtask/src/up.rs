@@ -12,17 +12,17 @@ use crate::control_plane::ensure_built;
 use crate::practice::{HEARTBEAT, Practice, kubectl, tools};
 use crate::say::say;
 
-/// Leave a real control plane running, with nodes, until it is ended with Ctrl-C
+/// Run a real control plane with nodes until you press Ctrl-C
 ///
-/// Prints two `export` lines for another shell on stdout: KUBECONFIG, and PATH with the plugin and
+/// Prints two `export` lines on stdout for another shell: KUBECONFIG, and PATH with the plugin and
 /// kubectl.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// How many nodes there are: node-1, node-2 and so on
+    /// Number of nodes: node-1, node-2 and so on
     #[arg(long, value_name = "N", default_value_t = 4)]
     nodes: usize,
 
-    /// An API server in memory, instead of a real control plane
+    /// Use an API server in memory instead of a real control plane
     #[arg(long)]
     sandbox: bool,
 }

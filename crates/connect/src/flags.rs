@@ -1,4 +1,4 @@
-//! How to reach the API server, as typed: kubectl's own connection flags, with kubectl's meaning.
+//! The connection flags of kubectl, with the same meaning.
 
 use std::convert::Infallible;
 use std::ffi::OsStr;
@@ -11,27 +11,27 @@ use clap::{Arg, Args, Command};
 
 mod go_duration;
 
-/// The connection flags, usable before and behind a verb.
+/// The connection flags, usable before and after a command.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Connection")]
 pub struct Flags {
-    /// Kubeconfig file to use, instead of the files named in KUBECONFIG or ~/.kube/config
-    #[arg(long, value_name = "FILE", global = true)]
+    /// Kubeconfig file to use, instead of $KUBECONFIG or ~/.kube/config
+    #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Kubeconfig context to use, instead of the current one
-    #[arg(long, value_name = "NAME", global = true)]
+    /// Kubeconfig context to use, instead of the current context
+    #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
     pub context: Option<String>,
 
-    /// Kubeconfig cluster to talk to, instead of the context's
+    /// Kubeconfig cluster to use, instead of the one of the context
     #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
     pub cluster: Option<String>,
 
-    /// Kubeconfig user to be, instead of the context's
+    /// Kubeconfig user to use, instead of the one of the context
     #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
     pub user: Option<String>,
 
-    /// Namespace to work in, instead of the context's or, in a cluster, the pod's own
+    /// Namespace to use, instead of the one of the context or, in a pod, of the pod
     #[arg(
         short,
         long,
@@ -45,11 +45,11 @@ pub struct Flags {
     #[arg(short, long, value_name = "URL", global = true, hide_short_help = true)]
     pub server: Option<String>,
 
-    /// Bearer token to authenticate with. How it is given is each program's own.
+    /// Bearer token to authenticate with. Each program reads it in its own way.
     #[arg(skip)]
     pub token: Option<String>,
 
-    /// User to act as: an ordinary user, or a service account (system:serviceaccount:NAMESPACE:NAME)
+    /// User to impersonate: a regular user or system:serviceaccount:NAMESPACE:NAME
     #[arg(
         long = "as",
         value_name = "USER",
@@ -58,7 +58,7 @@ pub struct Flags {
     )]
     pub impersonate: Option<String>,
 
-    /// Group to act as a member of; repeat it for several
+    /// Group to impersonate; repeat the flag for multiple groups
     #[arg(
         long = "as-group",
         value_name = "GROUP",
@@ -67,7 +67,7 @@ pub struct Flags {
     )]
     pub impersonate_groups: Vec<String>,
 
-    /// UID to act as
+    /// UID to impersonate
     #[arg(
         long = "as-uid",
         value_name = "UID",
@@ -76,7 +76,7 @@ pub struct Flags {
     )]
     pub impersonate_uid: Option<String>,
 
-    /// Extra attribute of the user to act as; repeat it for several values or keys
+    /// Extra attribute of the impersonated user; repeat the flag for multiple values
     #[arg(
         long = "as-user-extra",
         value_name = "KEY=VALUE",
@@ -86,7 +86,7 @@ pub struct Flags {
     )]
     pub impersonate_extra: Vec<(String, String)>,
 
-    /// File with the certificates of the authorities that may vouch for the API server
+    /// File with the CA certificates to check the API server's certificate with
     #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
     pub certificate_authority: Option<PathBuf>,
 
@@ -94,11 +94,11 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
     pub client_certificate: Option<PathBuf>,
 
-    /// File with the key of the client certificate
+    /// File with the private key of the client certificate
     #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
     pub client_key: Option<PathBuf>,
 
-    /// Do not check the API server's certificate: anybody in between can then read and change everything
+    /// Do not check the API server's certificate. This makes the connection insecure
     #[arg(
         long,
         value_name = "BOOL",
@@ -112,11 +112,11 @@ pub struct Flags {
     )]
     pub insecure_skip_tls_verify: Option<bool>,
 
-    /// Name that the API server's certificate must carry, where it is not the one in its address
+    /// Server name to check the API server's certificate with, instead of its host name
     #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
     pub tls_server_name: Option<String>,
 
-    /// Longest time that a single request may take, such as 10s, 1m or 10 (seconds); 0 is without limit
+    /// Time limit of a single request (e.g. 10, 10s, 1m); 0 means no limit
     #[arg(
         long,
         value_name = "TIME",
@@ -128,7 +128,7 @@ pub struct Flags {
     )]
     pub request_timeout: Timeout,
 
-    /// Do not ask the API server to compress its answers
+    /// Do not let the API server compress its responses
     #[arg(
         long,
         value_name = "BOOL",
@@ -142,12 +142,13 @@ pub struct Flags {
     )]
     pub disable_compression: Option<bool>,
 
-    /// How much to tell about requests: 6 their URL, status and time, 7 headers too, 8 bodies too
+    /// Log level for requests: 6 (URL, status, time), 7 (headers), 8 (bodies)
     #[arg(
         short = 'v',
         long = "v",
         value_name = "LEVEL",
         global = true,
+        hide_short_help = true,
         default_value_t = 0
     )]
     pub verbosity: u8,
@@ -216,7 +217,7 @@ impl TypedValueParser for BasicAuth {
         _: Option<&Arg>,
         _: &OsStr,
     ) -> Result<Infallible, clap::Error> {
-        let message = "--username and --password are not supported: the API server takes no basic authentication\n\
+        let message = "--username and --password are not supported: the API server does not accept basic authentication\n\
                        hint: use --token, a client certificate, or a user of your kubeconfig (--user)\n";
         Err(clap::Error::raw(ErrorKind::InvalidValue, message).with_cmd(command))
     }

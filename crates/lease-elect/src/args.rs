@@ -12,28 +12,19 @@ use maintenance_lease::{Keep, LONGEST_DURATION, check_duration};
 
 use crate::failure::Failure;
 
-/// Run a daemon here while this process leads, and stand by while another does
+/// Run a daemon while this process is the leader, and stand by while another one is
 ///
-/// Of those who run `lease-elect` with the same LEASE, on any machine, one runs its DAEMON at a time:
-/// first come, first served. The others stand by and do nothing but watch the Lease. When the
-/// leader's daemon ends, the lease is released and a standby starts its own at once; when the leader
-/// crashes or is cut off, a standby does so as soon as it saw the Lease unchanged for
-/// --lease-duration.
+/// Start lease-elect with the same LEASE on several machines. One of them leads and runs DAEMON. The
+/// others stand by and watch the Lease. If DAEMON ends, the lease is released and a standby starts its
+/// own DAEMON at once. If the leader crashes, a standby starts after --lease-duration.
 ///
-/// The leader renews its lease every (--lease-duration − --grace − 1s) / (--missed-renewals + 1),
-/// which must be at least 1s. Once that many renewals in a row have failed, the lead is given up:
-/// DAEMON and everything that it started get TERM, and KILL after --grace, before anybody else can
-/// lead. The exit code is then 5, whatever DAEMON says, so that a supervisor starts it again as a
-/// standby.
+/// If the leader cannot renew its lease --missed-renewals times in a row, it gives up: DAEMON and
+/// everything that it started get TERM, and KILL after --grace, before another process can lead. The
+/// exit code is then 5. Start lease-elect again to make it a standby.
 ///
-/// It leads in the same elections as Kubernetes' own components (client-go) do. DAEMON gets its words
-/// as they are (no shell), stdin, stdout, stderr and all signals. Its environment has
-/// LEASE_ELECT_NAMESPACE, LEASE_ELECT_LEASE, LEASE_ELECT_HOLDER, LEASE_ELECT_TRANSITIONS and
-/// LEASE_ELECT_FENCING_TOKEN.
-///
-/// Exit codes: that of DAEMON, or 128 and the number of the signal that ended it; 126 and 127 where it
-/// can't be run or isn't found; 5 where the lead was lost; 0 where it was asked to end (TERM) while it
-/// stood by, 130 where that was Ctrl-C, and 125 for any failure of its own.
+/// Otherwise, the exit code is the one of DAEMON, or 128 plus the number of the signal that ended it.
+/// It is 125 for errors of lease-elect itself. docs/lease-elect.md has the other exit codes, the
+/// variables for DAEMON, and how to choose the times.
 #[derive(Parser, Debug)]
 #[command(
     name = "lease-elect",
@@ -43,17 +34,15 @@ use crate::failure::Failure;
     after_help = "Examples:
   lease-elect scheduler -n batch -- \\
       /usr/bin/scheduler --config /etc/scheduler.yaml
-  lease-elect scheduler --lease-duration 30s --grace 15s --missed-renewals 4 \\
-      -- scheduler
-  # ready: /readyz, and leading: /readyz?leader
-  lease-elect scheduler --status-address :8080 -- scheduler"
+  lease-elect scheduler --status-address :8080 -- scheduler
+  lease-elect scheduler --lease-duration 30s --grace 15s -- scheduler"
 )]
 pub(crate) struct Args {
-    /// Lease to lead on; it is made where there is none
+    /// Name of the Lease; it is created if it does not exist
     #[arg(value_name = "LEASE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) lease: String,
 
-    /// What to run, and its arguments
+    /// Program to run, and its arguments
     #[arg(
         last = true,
         required = true,
@@ -62,23 +51,23 @@ pub(crate) struct Args {
     )]
     pub(crate) daemon: Vec<OsString>,
 
-    /// For how long each renewal holds: how soon another leads after a crash
+    /// Time until another process leads after a crash
     #[arg(long, value_name = "TIME", default_value = "15s", allow_hyphen_values = true, value_parser = lease_duration)]
     pub(crate) lease_duration: Duration,
 
-    /// How many renewals in a row may fail before the lead is given up
+    /// Number of renewals in a row that may fail before the leader gives up
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = value_parser!(u32).range(1..=1000))]
     pub(crate) missed_renewals: u32,
 
-    /// How long DAEMON and what it started have between TERM and KILL
+    /// Time between TERM and KILL if leadership is lost
     #[arg(long, value_name = "TIME", default_value = "5s", allow_hyphen_values = true, value_parser = grace)]
     pub(crate) grace: Duration,
 
-    /// Identity to lead with, instead of HOST_PROCESS_RANDOM: no two processes may have the same
+    /// Identity of this process, unique in the election [default: HOST_PID_RANDOM]
     #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) holder: Option<String>,
 
-    /// Serve /healthz, /readyz, /readyz?leader and /metrics there, such as 127.0.0.1:8080 or :8080
+    /// Serve /healthz, /readyz, /readyz?leader and /metrics on IP:PORT or :PORT
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) status_address: Option<SocketAddr>,
 

@@ -2,7 +2,9 @@
 
 use clap::{Arg, Command};
 
-/// The verbs that people are told of, in their order.
+use crate::args::connection::HEADING;
+
+/// The commands that the help lists, in their order.
 pub(crate) fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
     command
         .get_subcommands()
@@ -15,7 +17,9 @@ pub(crate) fn for_man(command: Command) -> Command {
     let is_verb = !command.has_subcommands();
     command.mut_args(|arg| {
         let hidden = arg.is_hide_set() || (is_verb && is_shared(&arg));
-        arg.hide(hidden).hide_short_help(false)
+        arg.hide(hidden)
+            .hide_short_help(false)
+            .hide_long_help(false)
     })
 }
 
@@ -26,7 +30,7 @@ pub(crate) fn markdown(command: &Command) -> String {
     page.push_str(&format!("# {program}\n\n"));
     page.push_str("<!-- Made by `cargo xtask gen` from the definition of the arguments. -->\n\n");
     push_prose(&mut page, command);
-    page.push_str("| verb | what it does |\n| --- | --- |\n");
+    page.push_str("| command | what it does |\n| --- | --- |\n");
     for verb in verbs(command) {
         let name = verb.get_name();
         let about = verb
@@ -39,7 +43,7 @@ pub(crate) fn markdown(command: &Command) -> String {
     for verb in verbs(command) {
         push_verb(&mut page, verb);
     }
-    page.push_str("## Flags of every verb\n\n");
+    page.push_str("## Connection flags\n\nEvery command accepts these flags.\n\n");
     push_flags(&mut page, command.get_arguments());
     page.trim_end().to_owned() + "\n"
 }
@@ -56,7 +60,14 @@ fn push_verb(page: &mut String, verb: &Command) {
     }
     if let Some(after) = verb.get_after_long_help().or(verb.get_after_help()) {
         let after = after.to_string();
-        push_shell(page, after.trim_start_matches("Examples:"));
+        // Behind the examples stands where to find the connection flags, which this page lists itself.
+        if let Some(examples) = after
+            .split("\n\n")
+            .next()
+            .and_then(|text| text.strip_prefix("Examples:"))
+        {
+            push_shell(page, examples);
+        }
     }
     push_flags(page, verb.get_arguments().filter(|arg| !is_shared(arg)));
 }
@@ -144,7 +155,7 @@ fn meaning(arg: &Arg) -> String {
 }
 
 fn is_shared(arg: &Arg) -> bool {
-    arg.get_help_heading() == Some("Connection")
+    arg.get_help_heading() == Some(HEADING)
 }
 
 /// Text in a cell of a table.

@@ -8,36 +8,25 @@ use crate::support::Cluster;
 fn unknown_verbs() {
     let cluster = Cluster::nowhere();
     // With what may have been meant.
-    assert_snapshot!(cluster.maint(["aquire", "worker-1"]).run(), @"
+    assert_snapshot!(cluster.maint(["aquire", "worker-1"]).run(), @r#"
     $ kubectl maint aquire worker-1
     -- stderr
-    error: unrecognized subcommand 'aquire'
-
-      tip: a similar subcommand exists: 'acquire'
-
-    Usage: kubectl maint [OPTIONS] <COMMAND>
-
-    For more information, try '--help'.
+    error: unknown command "aquire"
+    hint: did you mean `kubectl maint acquire`?
     -- exit code 2
-    ");
-    assert_snapshot!(cluster.maint(["drain"]).run(), @"
-    $ kubectl maint drain
+    "#);
+    assert_snapshot!(cluster.maint(["evict"]).run(), @r#"
+    $ kubectl maint evict
     -- stderr
-    error: unrecognized subcommand 'drain'
-
-    Usage: kubectl maint [OPTIONS] <COMMAND>
-
-    For more information, try '--help'.
+    error: unknown command "evict"
+    hint: see `kubectl maint --help` for the list of commands
     -- exit code 2
-    ");
+    "#);
     assert_snapshot!(cluster.maint(["\x1b[31mred"]).run(), @r#"
     $ kubectl maint "\u{1b}[31mred"
     -- stderr
-    error: unrecognized subcommand '\u{1b}[31mred'
-
-    Usage: kubectl maint [OPTIONS] <COMMAND>
-
-    For more information, try '--help'.
+    error: unknown command "\u{1b}[31mred"
+    hint: see `kubectl maint --help` for the list of commands
     -- exit code 2
     "#);
 }
@@ -49,22 +38,36 @@ fn unknown_flags() {
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--fore"]).run(), @"
     $ kubectl maint acquire worker-1 --fore
     -- stderr
-    error: unexpected argument '--fore' found
-
-
-    Usage: kubectl maint acquire <NODE>...
-
-    For more information, try '--help'.
+    error: acquire has no flag --fore
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "--time-out", "5m"]).run(), @"
+    $ kubectl maint acquire worker-1 --time-out 5m
+    -- stderr
+    error: acquire has no flag --time-out
+    hint: did you mean --timeout?
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["--nonsense"]).run(), @"
+    $ kubectl maint --nonsense
+    -- stderr
+    error: unknown flag: --nonsense
+    hint: see `kubectl maint --help` and `kubectl maint options`
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["fence", "worker-1", "worker-2"]).run(), @r#"
+    $ kubectl maint fence worker-1 worker-2
+    -- stderr
+    error: unexpected argument "worker-2"
+    hint: see `kubectl maint fence --help`
+    -- exit code 2
+    "#);
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--\x1b[31mred"]).run(), @r#"
     $ kubectl maint acquire worker-1 "--\u{1b}[31mred"
     -- stderr
-    error: unexpected argument '--\u{1b}[31mred' found
-
-    Usage: kubectl maint acquire <NODE>...
-
-    For more information, try '--help'.
+    error: acquire has no flag --\u{1b}[31mred
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     "#);
 }
@@ -161,51 +164,51 @@ fn a_command_of_with_that_is_not_behind_its_dashes() {
     assert_snapshot!(with(&["worker-1", "ssh", "worker-1"]), @"
     $ kubectl maint with worker-1 ssh worker-1
     -- stderr
-    error: there is no `--` with a command behind it
-    hint: put `--` before the command: kubectl maint with NODE... -- COMMAND
+    error: missing `-- COMMAND`
+    hint: run `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["worker-1", "ssh", "-t", "worker-1"]), @"
     $ kubectl maint with worker-1 ssh -t worker-1
     -- stderr
-    error: with has no -t
-    hint: if it is the command's, put `--` before the command: kubectl maint with NODE... -- COMMAND
+    error: with has no flag -t
+    hint: if -t belongs to COMMAND, put `--` before COMMAND: run `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["worker-1", "--"]), @"
     $ kubectl maint with worker-1 --
     -- stderr
-    error: there is no command behind the `--`
-    hint: say what to run on this machine: kubectl maint with NODE... -- COMMAND
+    error: missing COMMAND after `--`
+    hint: run `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["--", "ssh", "worker-1"]), @"
     $ kubectl maint with -- ssh worker-1
     -- stderr
-    error: no nodes given
-    hint: name them before the `--`: kubectl maint with NODE... -- COMMAND
+    error: missing NODE
+    hint: run `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     // What other verbs have, and it has not.
     assert_snapshot!(with(&["-l", "pool=gpu", "--", "uptime"]), @"
     $ kubectl maint with -l pool=gpu -- uptime
     -- stderr
-    error: with takes NODE arguments only, not -l
-    hint: name the nodes: kubectl maint with NODE... -- COMMAND
+    error: with has no flag -l: it accepts node names only
+    hint: run `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["--all", "--", "uptime"]), @"
     $ kubectl maint with --all -- uptime
     -- stderr
-    error: with takes NODE arguments only, not --all
-    hint: name the nodes: kubectl maint with NODE... -- COMMAND
+    error: with has no flag --all: it accepts node names only
+    hint: run `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["worker-1", "-o", "json", "--", "uptime"]), @"
     $ kubectl maint with worker-1 -o json -- uptime
     -- stderr
-    error: with has no -o: what it prints is its command's
-    hint: its command learns of the lock by MAINT_LOCK_ID, MAINT_NODE and others
+    error: with has no flag -o: it prints the output of COMMAND
+    hint: COMMAND finds the lock in MAINT_TOKEN, MAINT_NODE and other variables
     -- exit code 125
     ");
 }
@@ -214,97 +217,117 @@ fn a_command_of_with_that_is_not_behind_its_dashes() {
 fn what_other_tools_and_verbs_have() {
     let cluster = Cluster::nowhere();
     let said = |line: &str| cluster.maint(line.split(' ')).run();
-    assert_snapshot!(said("ls"), @"
-    $ kubectl maint ls
+    assert_snapshot!(said("lock worker-1"), @r#"
+    $ kubectl maint lock worker-1
     -- stderr
-    error: there is no verb ls
-    hint: it is status: kubectl maint status
+    error: unknown command "lock"
+    hint: run `kubectl maint acquire worker-1`
     -- exit code 2
-    ");
-    assert_snapshot!(said("steal worker-1"), @"
-    $ kubectl maint steal worker-1
+    "#);
+    assert_snapshot!(said("drain worker-1 --force"), @r#"
+    $ kubectl maint drain worker-1 --force
     -- stderr
-    error: there is no verb steal
-    hint: it is release --force: kubectl maint release NODE --force -m WHY
+    error: unknown command "drain"
+    hint: lock the node with `kubectl maint acquire worker-1`, then run `kubectl drain worker-1`
     -- exit code 2
-    ");
-    for (typed, verb) in [
-        ("list", "status"),
-        ("get nodes", "status"),
-        ("show worker-1", "status"),
-        ("describe worker-1", "status"),
-        ("who", "status"),
-        ("watch", "status -w"),
-        ("extend worker-1", "renew NODE"),
-        ("take worker-1", "acquire NODE"),
-        ("break worker-1", "release NODE --force -m WHY"),
+    "#);
+    for (typed, runs) in [
+        ("unlock worker-1", "run `kubectl maint release worker-1`"),
+        ("list", "run `kubectl maint status`"),
+        ("get nodes", "run `kubectl maint status`"),
+        (
+            "describe node worker-1",
+            "run `kubectl maint status worker-1 -o wide`",
+        ),
+        ("describe", "run `kubectl maint status NODE -o wide`"),
+        (
+            "cordon node/worker-1",
+            "lock the node with `kubectl maint acquire node/worker-1`, then run `kubectl cordon node/worker-1`",
+        ),
+        (
+            "steal worker-1",
+            "see `kubectl maint --help` for the list of commands",
+        ),
     ] {
         let run = said(typed);
         assert_eq!(run.code, 2, "{run}");
-        let line = format!("hint: use `kubectl maint {verb}`\n");
-        assert!(run.stderr.ends_with(&line), "{run}");
+        assert!(run.stderr.ends_with(&format!("hint: {runs}\n")), "{run}");
     }
+    assert_snapshot!(said("acquire worker-1 --ttl 5m"), @"
+    $ kubectl maint acquire worker-1 --ttl 5m
+    -- stderr
+    error: acquire has no flag --ttl
+    hint: did you mean --duration?
+    -- exit code 2
+    ");
+    assert_snapshot!(said("release --mine --force"), @"
+    $ kubectl maint release --mine --force
+    -- stderr
+    error: --mine cannot be used with --force
+    hint: see `kubectl maint release --help`
+    -- exit code 2
+    ");
     assert_snapshot!(said("acquire worker-1 --wait=10m"), @"
     $ kubectl maint acquire worker-1 --wait=10m
     -- stderr
-    error: --wait has no value
-    hint: to wait for 10m at most: --wait --timeout 10m
+    error: --wait takes no value
+    hint: to wait at most 10m, use --wait --timeout 10m
     -- exit code 2
     ");
     assert_snapshot!(said("acquire worker-1 --force"), @"
     $ kubectl maint acquire worker-1 --force
     -- stderr
-    error: acquire has no --force
-    hint: to break the lease of another: kubectl maint release NODE --force -m WHY; to take over what another has: kubectl maint hold NODE --take-over -m WHY
+    error: acquire has no flag --force
+    hint: to end somebody else's lock, run `kubectl maint release NODE --force -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("acquire worker-1 --take-over"), @"
     $ kubectl maint acquire worker-1 --take-over
     -- stderr
-    error: acquire has no --take-over
-    hint: to break the lease of another: kubectl maint release NODE --force -m WHY; to take over what another has: kubectl maint hold NODE --take-over -m WHY
+    error: acquire has no flag --take-over
+    hint: to take over somebody else's lock, run `kubectl maint hold NODE --take-over -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("unhold worker-1 -m done"), @"
     $ kubectl maint unhold worker-1 -m done
     -- stderr
-    error: unhold has no -m
-    hint: leave it away: who ended it is noted in an Event of the node
+    error: unhold has no flag -m
+    hint: remove it: an Event of the node records who ended the hold
     -- exit code 2
     ");
     assert_snapshot!(said("hold worker-1 -m fire --force"), @"
     $ kubectl maint hold worker-1 -m fire --force
     -- stderr
-    error: hold has no --force
-    hint: to take over what another has: kubectl maint hold NODE --take-over -m WHY
+    error: hold has no flag --force
+    hint: to take over somebody else's lock, run `kubectl maint hold NODE --take-over -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("release worker-1 --take-over"), @"
     $ kubectl maint release worker-1 --take-over
     -- stderr
-    error: release has no --take-over
-    hint: to take over what another has: kubectl maint hold NODE --take-over -m WHY
+    error: release has no flag --take-over
+    hint: to end somebody else's lock, run `kubectl maint release NODE --force -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("verify worker-1 -o json"), @"
     $ kubectl maint verify worker-1 -o json
     -- stderr
-    error: verify has no -o
-    hint: its exit code is the answer; as data: kubectl maint status NODE -o json
+    error: verify has no flag -o
+    hint: its exit code is the answer; for JSON, run `kubectl maint status NODE -o json`
     -- exit code 2
     ");
     assert_snapshot!(said("verify --mine"), @"
     $ kubectl maint verify --mine
     -- stderr
-    error: verify has no --mine
-    hint: it is about one acquisition, by --lock-id; all that you hold: kubectl maint status --mine
+    error: verify has no flag --mine
+    hint: it checks one lock, given with --token; for all, run `kubectl maint status --mine`
     -- exit code 2
     ");
     assert_snapshot!(said("with worker-1 --duration 2h -- bash"), @"
     $ kubectl maint with worker-1 --duration 2h -- bash
     -- stderr
-    error: with has no --duration: the lock lasts as long as the command
-    hint: leave it away; --lease-duration is how soon others can have the node after a crash
+    error: with has no flag --duration: the lock lasts as long as COMMAND
+    hint: remove it; --lease-duration is the time until the lock expires after a crash
     -- exit code 125
     ");
     assert_snapshot!(said("with worker-1 --lease-duration 2h -- bash"), @"
@@ -318,8 +341,8 @@ fn what_other_tools_and_verbs_have() {
     assert_snapshot!(said("with worker-1 -y -- bash"), @"
     $ kubectl maint with worker-1 -y -- bash
     -- stderr
-    error: with has no -y: it asks nothing
-    hint: leave it away
+    error: with has no flag -y: it asks for no confirmation
+    hint: remove it
     -- exit code 125
     ");
 }

@@ -81,13 +81,13 @@ impl Tools {
     }
 }
 
-/// Measure one run of a command, and print what it cost
+/// Run a command once and print its cost
 ///
-/// Linux counts what a process had in memory before it became another program, so that a large
-/// parent would show in every figure. This one is small.
+/// Linux counts the memory that a process had before it became another program. A large parent would
+/// therefore show in every result. This one is small.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The command
+    /// Command to run, and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
 }

@@ -21,42 +21,42 @@ use crate::cargo::{cargo, run};
 use crate::control_plane::ensure_built;
 use crate::say::say;
 
-/// Measure the plugin beside kubectl, and what waiting, keeping locks and reports cost
+/// Measure the plugin against kubectl, and the cost of waiting, renewing and reports
 ///
-/// Everything that is compared runs alternately, on the same real API server, whose etcd writes to
-/// disk. A ratio of 0.1 means a tenth of what kubectl takes. Figures depend on the machine and are
-/// printed, never asserted.
+/// Compared commands run alternately on the same real API server, and etcd writes to disk. A ratio of
+/// 0.1 means a tenth of what kubectl needs. The results depend on the machine: they are printed, not
+/// checked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// How often each command is run
+    /// Number of runs per command
     #[arg(long, value_name = "N", default_value_t = 20)]
     rounds: usize,
 
-    /// How many nodes are acquired by label
+    /// Number of nodes to acquire by label
     #[arg(long, value_name = "N", default_value_t = 500)]
     acquired: usize,
 
-    /// How many nodes are acquired by label in a large cluster
+    /// Number of nodes to acquire by label in a large cluster
     #[arg(long, value_name = "N", default_value_t = 15_000)]
     fleet: usize,
 
-    /// How many nodes are listed
+    /// Number of nodes to list
     #[arg(long, value_name = "N", default_value_t = 5000)]
     listed: usize,
 
-    /// How often a lock is handed over
+    /// Number of times that a lock changes its holder
     #[arg(long, value_name = "N", default_value_t = 200)]
     hand_overs: usize,
 
-    /// How many wait for one lock
+    /// Number of clients that wait for one lock
     #[arg(long, value_name = "N", default_value_t = 200)]
     crowd: usize,
 
-    /// How many locks one process keeps
+    /// Number of locks that one process renews
     #[arg(long, value_name = "N", default_value_t = 1000)]
     kept: usize,
 
-    /// How many pods the node has that is reported on
+    /// Number of pods on the node of the force-delete report
     #[arg(long, value_name = "N", default_value_t = 110)]
     pods: usize,
 
@@ -68,15 +68,15 @@ pub(crate) struct Arguments {
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// Single commands, beside kubectl
+    /// Single commands, compared with kubectl
     Commands,
-    /// Acquiring and releasing the nodes of a large cluster
+    /// Acquire and release the nodes of a large cluster
     Fleet,
-    /// Waiting for a lock
+    /// Wait for a lock
     Waiting,
-    /// Keeping locks
+    /// Renew locks
     Keeping,
-    /// Reports before a forced deletion
+    /// Reports of force-delete
     Reports,
 }
 

@@ -22,7 +22,7 @@ use tower::{BoxError, ServiceBuilder};
 
 use super::metrics::Requests;
 
-/// Put load on an API server by the library, and print what it took
+/// Put load on an API server with the library, and print the cost
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[arg(long)]
@@ -35,13 +35,13 @@ pub(crate) struct Arguments {
 /// What is done; nodes are there already, `PREFIX-0` and so on.
 #[derive(Debug, clap::Subcommand)]
 enum Load {
-    /// Two holders hand one lock to each other
+    /// Pass one lock back and forth between two holders
     HandOver { node: String, count: usize },
-    /// Holders vanish, each with one who waits
+    /// Stop holders without a release, with one waiting client each
     Crash { prefix: String, count: usize },
-    /// All wait for one lock, and give it back as soon as they have it
+    /// Let all clients wait for one lock, and release it as soon as they have it
     Waiters { node: String, count: usize },
-    /// Locks, each of so many seconds, are kept until stdin ends
+    /// Renew locks of this many seconds until stdin ends
     Keepers {
         prefix: String,
         count: usize,
