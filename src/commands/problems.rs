@@ -11,6 +11,7 @@ use crate::cli::program::Program;
 use crate::cli::{duration, misuse};
 use crate::exit::Code;
 use crate::failure::{Failure, Obstacle};
+use crate::report::loss;
 use crate::report::near::near_misses;
 use crate::report::refusal::{self, Asked};
 use crate::report::rights;
@@ -305,6 +306,14 @@ fn words(
             failure.to_string(),
             with_line("nothing was changed; check with", format!("status {node}")),
         ),
+        (Failure::Lock(Error::Lost(lost)), None) => {
+            let Some(session) = session else {
+                return (lost.to_string(), None);
+            };
+            let now = session.locks.server_time().now();
+            let (message, hint) = loss::while_waiting(lost, now, session.program);
+            (message, Some(hint))
+        }
         (Failure::InterruptedWrite { node }, None) => (failure.to_string(), to_see(node)),
         (Failure::OtherLease { .. }, None) => (
             failure.to_string(),

@@ -29,7 +29,7 @@ fn it_is_made_for_cleanup_traps() {
         $ kubectl maint release worker-1
         -- stderr
         error: cannot release node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask them, or break it after a confirmation: kubectl maint release worker-1 --force -m WHY
+        hint: ask bob@laptop to release it, or take it over with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
@@ -90,8 +90,8 @@ fn what_is_given_back_has_no_token() {
     assert_snapshot!(cluster.maint(["release", "worker-1", "-o", "token"]).run(), @"
     $ kubectl maint release worker-1 -o token
     -- stderr
-    error: nothing is held afterwards, so that there is no token for -o token
-    hint: -o name prints the nodes; status -o token prints the tokens of what is held
+    error: -o token is not available: no lock is left afterwards
+    hint: use -o name to print the nodes
     -- exit code 2
     ");
     assert_eq!(
@@ -113,8 +113,8 @@ fn all_that_one_holds_is_not_meant_by_a_token() {
     assert_snapshot!(run.run(), @"
     $ kubectl maint release --mine
     -- stderr
-    error: MAINT_TOKEN names one acquisition of one node
-    hint: name that node and no other, or put `env -u MAINT_TOKEN` before the command
+    error: MAINT_TOKEN is for one node only
+    hint: name that node only, or put `env -u MAINT_TOKEN` before the command
     -- exit code 2
     ");
 }
@@ -248,38 +248,38 @@ fn a_token_gives_back_that_very_acquisition_or_nothing() {
         assert_snapshot!(cluster.maint(["release", &node, "--token", token]).run(), @"
         $ kubectl maint release worker-1 --token [token]
         -- stderr
-        error: node/worker-1 changed hands: alice@bastion has another acquisition of it (since [time], until [time], [length] left)
-        hint: the one you named or confirmed is over; to see: kubectl maint status worker-1
+        error: cannot release node/worker-1: replaced by a newer lock of alice@bastion (since [time], until [time], [length] left)
+        hint: show the current lock with `kubectl maint status worker-1`
         -- exit code 3
         ");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
         assert_snapshot!(cluster.maint(["release", &node, "--token", ""]).run(), @r#"
         $ kubectl maint release worker-1 --token ""
         -- stderr
-        error: invalid value for '--token <TOKEN>': it is empty: without a token this would be for whichever acquisition stands there
+        error: invalid value for '--token <TOKEN>': it is empty, which would allow any lock of yours
         -- exit code 2
         "#);
         assert_snapshot!(cluster.maint(["release", &node, "--token", "worker-1"]).run(), @"
         $ kubectl maint release worker-1 --token worker-1
         -- stderr
-        error: invalid value for '--token <TOKEN>': it is not the token of an acquisition
-        hint: that is the second word of acquire -o token; a bearer token goes before the verb
+        error: invalid value for '--token <TOKEN>': it is not the token of a lock
+        hint: use the second word that `acquire -o token` prints; put a bearer token before the verb
         -- exit code 2
         ");
         assert_snapshot!(cluster.maint(["release", &node]).env("MAINT_TOKEN", "").run(), @"
         $ kubectl maint release worker-1
         -- stderr
-        error: MAINT_TOKEN is set and empty
-        hint: unset MAINT_TOKEN, or take the second word of acquire -o token
+        error: MAINT_TOKEN is set, but empty
+        hint: unset MAINT_TOKEN, or set it to the second word that `acquire -o token` prints
         -- exit code 2
         ");
         assert_snapshot!(
             cluster.maint(["release", &node, "--force", "--token", token]).run(),
-            @r"
+            @"
             $ kubectl maint release worker-1 --force --token [token]
             -- stderr
-            error: --force breaks the lease of another, and a token names your own
-            hint: do without one of them
+            error: --force takes over the lock of somebody else, but --token is for your own
+            hint: use only one of them
             -- exit code 2
             "
         );
@@ -287,8 +287,8 @@ fn a_token_gives_back_that_very_acquisition_or_nothing() {
         assert_snapshot!(forced.env("MAINT_TOKEN", token).run(), @"
         $ kubectl maint release worker-1 --force
         -- stderr
-        error: --force breaks the lease of another, and MAINT_TOKEN names your own
-        hint: do without one of them: put `env -u MAINT_TOKEN` before the command
+        error: --force takes over the lock of somebody else, but MAINT_TOKEN is for your own
+        hint: put `env -u MAINT_TOKEN` before the command
         -- exit code 2
         ");
     });
@@ -330,16 +330,16 @@ fn breaking_anothers_lease_takes_a_confirmation() {
         $ kubectl maint release worker-1 --force
         -- stderr
         context [context], server [server], user [user]: 1 node
-          node/worker-1 is held by bob@laptop since [time] until [time]: "disk"
+          node/worker-1 is locked by bob@laptop since [time] until [time]: "disk"
         error: not confirmed: there is no terminal for a prompt
         hint: add --yes to confirm
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["release", &node, "--force", "--dry-run"]).run(), @"
         $ kubectl maint release worker-1 --force --dry-run
-        node/worker-1 released, lease of bob@laptop broken (dry run)
+        node/worker-1 lock of bob@laptop released (dry run)
         -- stderr
-        without --dry-run it asks first: Break the lease of bob@laptop on node/worker-1?
+        without --dry-run, this asks first: Release the lock of bob@laptop on node/worker-1?
         -- exit code 0
         ");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
@@ -347,16 +347,16 @@ fn breaking_anothers_lease_takes_a_confirmation() {
             cluster.maint(["release", &node, "--force", "--yes", "-m", "he is away"]).run(),
             @r#"
             $ kubectl maint release worker-1 --force --yes -m "he is away"
-            node/worker-1 released, lease of bob@laptop broken
+            node/worker-1 lock of bob@laptop released
             -- stderr
-            Warning: bob@laptop may still act on node/worker-1 until [time], or until they notice
+            Warning: bob@laptop may still act on node/worker-1 until [time] at the latest
             -- exit code 0
             "#
         );
         assert_eq!(holder_of(cluster, &node), None);
         assert_snapshot!(
             events_of(cluster, &node),
-            @r#"Warning MaintenanceLockBroken: alice@bastion broke the maintenance lease of bob@laptop: "he is away""#
+            @r#"Warning MaintenanceLockBroken: alice@bastion released the maintenance lock of bob@laptop: "he is away""#
         );
     });
 }
@@ -378,8 +378,8 @@ fn nodes_from_standard_input_are_never_asked_about() {
         $ kubectl maint release --nodes-from - --force
         -- stderr
         context [context], server [server], user [user]: 1 node
-          node/worker-1 is held by bob@laptop since [time] until [time]
-        error: not confirmed: --nodes-from - leaves nothing to ask on
+          node/worker-1 is locked by bob@laptop since [time] until [time]
+        error: not confirmed: --nodes-from - reads standard input, which leaves no prompt
         hint: add --yes to confirm
         -- exit code 6
         ");
@@ -435,8 +435,8 @@ fn nobody_is_asked_to_break_what_is_refused_anyway() {
         assert_snapshot!(cluster.maint(["release", &node, "--force"]).run(), @"
         $ kubectl maint release worker-1 --force
         -- stderr
-        error: node/worker-1 has a Lease that is being deleted
-        hint: until it is gone: kubectl maint status worker-1
+        error: cannot release node/worker-1: its Lease is being deleted
+        hint: retry when the Lease is gone; check with `kubectl maint status worker-1`
         -- exit code 1
         ");
         cluster.patch(&lease, &keep(json!([])));

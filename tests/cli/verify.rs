@@ -22,7 +22,7 @@ fn the_acquisition_that_stands_holds() {
         let token = acquire(cluster, &node);
         assert_snapshot!(cluster.maint(["verify", &node, "--token", &token]).run(), @r#"
         $ kubectl maint verify worker-1 --token [token]
-        node/worker-1 is still held by alice@bastion: "new kernel" (since [time], until [time], [length] left)
+        node/worker-1 is still locked by alice@bastion: "new kernel" (since [time], until [time], [length] left)
         -- exit code 0
         "#);
         let quiet = ["verify", &node, "-q"];
@@ -50,7 +50,7 @@ fn one_that_is_over_does_not() {
         assert_snapshot!(verify(), @"
         $ kubectl maint verify worker-1 --token [token]
         -- stderr
-        error: node/worker-1 is free: your lease was released at [time]
+        error: lost the lock on node/worker-1: it is free: your lock was released at [time]
         hint: stop the work that relied on this lock
         -- exit code 3
         ");
@@ -59,7 +59,7 @@ fn one_that_is_over_does_not() {
         assert_snapshot!(verify(), @r#"
         $ kubectl maint verify worker-1 --token [token]
         -- stderr
-        error: node/worker-1 changed hands: alice@bastion has another acquisition of it: "new kernel" (since [time], until [time], [length] left)
+        error: lost the lock on node/worker-1: replaced by a newer lock of alice@bastion: "new kernel" (since [time], until [time], [length] left)
         hint: stop the work that relied on this lock
         -- exit code 3
         "#);
@@ -76,15 +76,15 @@ fn a_token_is_of_one_node() {
         assert_snapshot!(verify(&nodes[1]), @"
         $ kubectl maint verify worker-2 --token [token]
         -- stderr
-        error: the token is not of node/worker-2's Lease, but of another node's, or of one that was deleted
-        hint: if another was meant: kubectl maint status --mine -o token; else yours is over: stop what relied on it
+        error: the token does not match the Lease of node/worker-2: it is for another node or for a deleted Lease
+        hint: stop the work that relied on this lock; show your locks with `kubectl maint status --mine -o token`
         -- exit code 3
         ");
         assert_snapshot!(verify(&cluster.name("wroker-1")), @"
         $ kubectl maint verify wroker-1 --token [token]
         -- stderr
-        error: node/wroker-1 has no Lease: the token is of another node's, or the Lease was deleted
-        hint: if another was meant: kubectl maint status --mine -o token; else yours is over: stop what relied on it
+        error: node/wroker-1 has no Lease: the token is for another node, or the Lease was deleted
+        hint: stop the work that relied on this lock; show your locks with `kubectl maint status --mine -o token`
         -- exit code 3
         ");
     });
@@ -103,7 +103,7 @@ fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
         assert_snapshot!(cluster.maint(["verify", &node, "--token", &token]).run(), @r#"
         $ kubectl maint verify worker-1 --token [token]
         -- stderr
-        error: lost the lock on node/worker-1: the lock of alice@bastion has expired: "new kernel" (since [time], expired at [time], [length] ago)
+        error: lost the lock on node/worker-1: it has expired: "new kernel" (since [time], expired at [time], [length] ago)
         hint: stop the work that relied on this lock
         -- exit code 3
         "#);
@@ -123,7 +123,7 @@ fn one_whose_lease_is_being_deleted_does_not() {
         assert_snapshot!(cluster.maint(["verify", &node, "--token", &token]).run(), @"
         $ kubectl maint verify worker-1 --token [token]
         -- stderr
-        error: node/worker-1 has a Lease that is being deleted
+        error: lost the lock on node/worker-1: its Lease is being deleted
         hint: stop the work that relied on this lock
         -- exit code 3
         ");
@@ -168,16 +168,16 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     assert_snapshot!(cluster.maint(["verify", "worker-1"]).run(), @"
     $ kubectl maint verify worker-1
     -- stderr
-    error: no acquisition is given
-    hint: take the second word of acquire -o token for --token; `with` sets MAINT_TOKEN
+    error: missing --token
+    hint: use the second word that `acquire -o token` prints; `with` sets MAINT_TOKEN
     -- exit code 2
     ");
     let token = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
     assert_snapshot!(cluster.maint(["verify"]).env("MAINT_TOKEN", token).run(), @"
     $ kubectl maint verify
     -- stderr
-    error: no node is given
-    hint: name the node whose acquisition it is
+    error: no node given
+    hint: name the node that the token is for
     -- exit code 2
     ");
     let other = cluster
@@ -186,8 +186,8 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     assert_snapshot!(other.env("MAINT_TOKEN", token).run(), @"
     $ kubectl maint verify worker-2
     -- stderr
-    error: MAINT_TOKEN has no acquisition of node/worker-2
-    hint: it is of the nodes that `with` has locked
+    error: MAINT_TOKEN has no token for node/worker-2
+    hint: name a node that `with` has locked
     -- exit code 2
     ");
 }

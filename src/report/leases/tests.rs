@@ -182,8 +182,8 @@ async fn a_wide_table_has_the_times() {
     let maintained: Vec<Entry> = all_kinds().await;
     let maintained = &maintained[3..5];
     assert_snapshot!(table(maintained, layout, noon()), @"
-    worker-1   carol@desk      30m   never   node maintenance   Hold   2026-03-01T11:30:00Z   2026-03-01T11:59:51Z   1s      3
-    worker-2   alice@bastion   30m   29m     node maintenance   Held   2026-03-01T11:30:00Z   2026-03-01T11:59:00Z   1800s   3
+    worker-1   carol@desk      30m   never   node maintenance   OnHold   2026-03-01T11:30:00Z   2026-03-01T11:59:51Z   1s      3
+    worker-2   alice@bastion   30m   29m     node maintenance   Locked   2026-03-01T11:30:00Z   2026-03-01T11:59:00Z   1800s   3
     ");
 }
 
@@ -224,7 +224,7 @@ async fn data_has_only_documented_fields() {
     }
     assert_eq!(items[2]["state"], "Expired");
     assert_eq!(items[2]["node"], "worker-2");
-    assert_eq!(items[3]["state"], "Hold");
+    assert_eq!(items[3]["state"], "OnHold");
     assert_eq!(items[6]["strategy"], "OldestEmulationVersion");
     assert_eq!(items[9]["version"], "1.36.3");
     assert_eq!(items[9].get("state"), None, "a candidate has none");

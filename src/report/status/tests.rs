@@ -149,20 +149,20 @@ async fn every_state_reads_well() {
     let views = views(&leases, &ready);
     let mut table = Table::new(false, true, true, None);
     assert_snapshot!(table.rows(&views, noon()), @r"
-    NODE           STATE          HOLDER            REASON                 AGE         LEFT               STATUS
-    a-free         Free           <none>            <none>                 <none>      <none>             Ready
-    b-held         Held           alice@bastion     new kernel             30m         15m                Ready
-    c-expired      Expired        bob@laptop        drivers                30m         12m ago            Ready
-    d-hold         Hold           carol@desk        bad disk               30m         120m               Ready
-    e-overdue      Hold overdue   carol@desk        bad disk               30m         5m ago             Ready
-    f-ahead        Held           dave@atomic       <none>                 30m         2m (clock ahead)   Ready
-    g-overlong     Held           erin@script       <none>                 30m         24h (overlong)     Ready
-    h-unreadable   Held           frank@year        <none>                 30m         <unreadable>       Ready
-    i-no-times     Expired        grace             <none>                 <unknown>   <unknown>          Ready
-    j-odd-text     Held           \u{202e}mallory   \u{1b}[31mred\nalert   30m         60s                Ready
-    k-released     Free           <none>            <none>                 <none>      <none>             Ready
+    NODE           STATE            HOLDER            REASON                 AGE         LEFT               STATUS
+    a-free         Free             <none>            <none>                 <none>      <none>             Ready
+    b-held         Locked           alice@bastion     new kernel             30m         15m                Ready
+    c-expired      Expired          bob@laptop        drivers                30m         12m ago            Ready
+    d-hold         OnHold           carol@desk        bad disk               30m         120m               Ready
+    e-overdue      OnHold overdue   carol@desk        bad disk               30m         5m ago             Ready
+    f-ahead        Locked           dave@atomic       <none>                 30m         2m (clock ahead)   Ready
+    g-overlong     Locked           erin@script       <none>                 30m         24h (overlong)     Ready
+    h-unreadable   Locked           frank@year        <none>                 30m         <unreadable>       Ready
+    i-no-times     Expired          grace             <none>                 <unknown>   <unknown>          Ready
+    j-odd-text     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m         60s                Ready
+    k-released     Free             <none>            <none>                 <none>      <none>             Ready
     ");
-    assert_snapshot!(summary(&views, noon()), @"11 nodes: 2 free, 5 held, 2 expired, 2 on hold (1 overdue)");
+    assert_snapshot!(summary(&views, noon()), @"11 nodes: 2 free, 5 locked, 2 expired, 2 on hold (1 overdue)");
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn wide_tells_more() {
     assert_snapshot!(table.rows(&[&views[..3], &views[10..]].concat(), noon()), @"
     NODE         STATE     HOLDER          REASON       AGE      LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON          FENCING
     a-free       Free      <none>          <none>       <none>   <none>    Gone     <unknown>   <none>                 <none>                 <none>        <none>        <none>               <unknown>
-    b-held       Held      alice@bastion   new kernel   30m      15m       Gone     <none>      2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             <none>        <none>               <none>
+    b-held       Locked    alice@bastion   new kernel   30m      15m       Gone     <none>      2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             <none>        <none>               <none>
     c-expired    Expired   bob@laptop      drivers      30m      12m ago   Gone     4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             <none>        <none>               by dave at noon, powered off: dark
     k-released   Free      <none>          <none>       <none>   <none>    Gone     4s          <none>                 <none>                 3             bob@laptop    all fine, rebooted   <unknown>
     ");
@@ -197,7 +197,7 @@ async fn without_the_nodes_their_columns_are_left_away() {
     let unread = Sight::Unread;
     let views = views(&leases, &unread);
     let mut table = Table::new(true, false, false, None);
-    assert_snapshot!(table.rows(&views[1..2], noon()), @"b-held   Held   alice@bastion   new kernel   30m   15m   2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7   <none>   <none>");
+    assert_snapshot!(table.rows(&views[1..2], noon()), @"b-held   Locked   alice@bastion   new kernel   30m   15m   2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7   <none>   <none>");
 }
 
 /// `holder` has `worker-1`, for a minute from noon on, because of `reason`.
@@ -223,16 +223,16 @@ async fn a_terminal_cuts_reasons_then_holders_and_nothing_where_that_would_not_d
     };
     assert!(at(&leases, None).contains(LONG), "a pipe gets all of it");
     assert_snapshot!(at(&leases, Some(88)), @"
-    NODE       STATE   HOLDER                  REASON                    AGE   LEFT   STATUS
-    worker-1   Held    alice@bastion.example   new kernel, then the d…   30m   60s    Ready
+    NODE       STATE    HOLDER                  REASON                   AGE   LEFT   STATUS
+    worker-1   Locked   alice@bastion.example   new kernel, then the …   30m   60s    Ready
     ");
     assert_snapshot!(at(&leases, Some(72)), @"
-    NODE       STATE   HOLDER               REASON       AGE   LEFT   STATUS
-    worker-1   Held    alice@bastion.exa…   new kerne…   30m   60s    Ready
+    NODE       STATE    HOLDER              REASON       AGE   LEFT   STATUS
+    worker-1   Locked   alice@bastion.ex…   new kerne…   30m   60s    Ready
     ");
     assert_snapshot!(at(&leases, Some(60)), @"
-    NODE       STATE   HOLDER       REASON   AGE   LEFT   STATUS
-    worker-1   Held    alice@bas…   new k…   30m   60s    Ready
+    NODE       STATE    HOLDER      REASON   AGE   LEFT   STATUS
+    worker-1   Locked   alice@ba…   new k…   30m   60s    Ready
     ");
     for fit in 61..100 {
         let widest = at(&leases, Some(fit))
@@ -243,13 +243,13 @@ async fn a_terminal_cuts_reasons_then_holders_and_nothing_where_that_would_not_d
     }
     leases = held_by("alice@bastion", "新しいカーネルと新しいドライバー").await;
     assert_snapshot!(at(&leases, Some(80)), @"
-    NODE       STATE   HOLDER          REASON                    AGE   LEFT   STATUS
-    worker-1   Held    alice@bastion   新しいカーネルと新しい…   30m   60s    Ready
+    NODE       STATE    HOLDER          REASON                   AGE   LEFT   STATUS
+    worker-1   Locked   alice@bastion   新しいカーネルと新し…    30m   60s    Ready
     ");
     leases = held_by(&"x".repeat(900), LONG).await;
     assert_snapshot!(at(&leases, Some(120)), @"
-    NODE       STATE   HOLDER                             REASON                                         AGE   LEFT   STATUS
-    worker-1   Held    xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…   new kernel, then the drivers, then a look a…   30m   60s    Ready
+    NODE       STATE    HOLDER                             REASON                                        AGE   LEFT   STATUS
+    worker-1   Locked   xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…   new kernel, then the drivers, then a look …   30m   60s    Ready
     ");
     assert!(
         at(&leases, None).contains(&"x".repeat(900)),
@@ -306,10 +306,10 @@ async fn a_holder_that_looks_like_nobody_is_quoted() {
     held.extend(leases(&more).await);
     let text = Table::new(true, true, true, None).rows(&views(&held, &ready)[1..], noon());
     assert_snapshot!(text, @r#"
-    NODE       STATE   HOLDER   REASON   AGE         LEFT     STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
-    worker-1   Held    "  "     disk     30m         60s      Ready    4s          2026-03-01T11:30:00Z   2026-03-01T12:00:00Z   0             <none>        <none>        <unknown>
-    worker-2   Hold    " "      <none>   <unknown>   <none>   Ready    4s          <unknown>              <unknown>              0             <none>        <none>        <unknown>
-    worker-3   Free    <none>   <none>   <none>      <none>   Ready    4s          <none>                 <none>                 0             " "           <none>        <unknown>
+    NODE       STATE    HOLDER   REASON   AGE         LEFT     STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
+    worker-1   Locked   "  "     disk     30m         60s      Ready    4s          2026-03-01T11:30:00Z   2026-03-01T12:00:00Z   0             <none>        <none>        <unknown>
+    worker-2   OnHold   " "      <none>   <unknown>   <none>   Ready    4s          <unknown>              <unknown>              0             <none>        <none>        <unknown>
+    worker-3   Free     <none>   <none>   <none>      <none>   Ready    4s          <none>                 <none>                 0             " "           <none>        <unknown>
     "#);
 }
 
@@ -361,9 +361,9 @@ async fn at_80(held: bool) -> [String; 2] {
 async fn a_reason_outlasts_the_status_and_following_has_the_columns_of_looking_once() {
     let [once, _] = at_80(true).await;
     assert_snapshot!(once, @"
-    NODE              STATE   HOLDER         REASON     AGE      LEFT     STATUS
-    control-plane-1   Free    <none>         <none>     <none>   <none>   Ready
-    worker-1          Held    alice@basti…   new ker…   30m      60s      Ready,Sch…
+    NODE              STATE    HOLDER         REASON    AGE      LEFT     STATUS
+    control-plane-1   Free     <none>         <none>    <none>   <none>   Ready
+    worker-1          Locked   alice@basti…   new ke…   30m      60s      Ready,Sch…
     ");
     let [once, followed] = at_80(false).await;
     assert_eq!(once, followed);
@@ -387,6 +387,6 @@ async fn a_row_that_comes_later_is_cut_to_the_terminal() {
     assert_snapshot!(format!("{first}\n{later}"), @"
     NODE       STATE     HOLDER                 REASON       AGE      LEFT      STATUS
     worker-1   Free      <none>                 <none>       <none>   <none>    Ready
-    worker-1   Held      alice@bastion.examp…   new kerne…   30m      60s       Ready
+    worker-1   Locked    alice@bastion.examp…   new kerne…   30m      60s       Ready
     ");
 }

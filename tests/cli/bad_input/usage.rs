@@ -149,7 +149,7 @@ fn tokens() {
     assert_snapshot!(cluster.maint(["release", "worker-1", "--token", token, "--token", token]).run(), @"
     $ kubectl maint release worker-1 --token [token] --token [token]
     -- stderr
-    error: invalid value for '--token <TOKEN>': several acquisitions are given, and each is of one node
+    error: invalid value for '--token <TOKEN>': more than one token of a lock given
     -- exit code 2
     ");
 }
@@ -161,51 +161,51 @@ fn a_command_of_with_that_is_not_behind_its_dashes() {
     assert_snapshot!(with(&["worker-1", "ssh", "worker-1"]), @"
     $ kubectl maint with worker-1 ssh worker-1
     -- stderr
-    error: there is no `--` with a command behind it
-    hint: put `--` before the command: kubectl maint with NODE... -- COMMAND
+    error: missing `-- COMMAND`
+    hint: use `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["worker-1", "ssh", "-t", "worker-1"]), @"
     $ kubectl maint with worker-1 ssh -t worker-1
     -- stderr
-    error: with has no -t
-    hint: if it is the command's, put `--` before the command: kubectl maint with NODE... -- COMMAND
+    error: unknown flag -t for `with`
+    hint: if it belongs to COMMAND, put `--` before COMMAND: `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["worker-1", "--"]), @"
     $ kubectl maint with worker-1 --
     -- stderr
-    error: there is no command behind the `--`
-    hint: say what to run on this machine: kubectl maint with NODE... -- COMMAND
+    error: missing COMMAND after `--`
+    hint: use `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["--", "ssh", "worker-1"]), @"
     $ kubectl maint with -- ssh worker-1
     -- stderr
     error: no nodes given
-    hint: name them before the `--`: kubectl maint with NODE... -- COMMAND
+    hint: name nodes before `--`: `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     // What other verbs have, and it has not.
     assert_snapshot!(with(&["-l", "pool=gpu", "--", "uptime"]), @"
     $ kubectl maint with -l pool=gpu -- uptime
     -- stderr
-    error: with takes NODE arguments only, not -l
-    hint: name the nodes: kubectl maint with NODE... -- COMMAND
+    error: unknown flag -l for `with`, which takes node names only
+    hint: use `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["--all", "--", "uptime"]), @"
     $ kubectl maint with --all -- uptime
     -- stderr
-    error: with takes NODE arguments only, not --all
-    hint: name the nodes: kubectl maint with NODE... -- COMMAND
+    error: unknown flag --all for `with`, which takes node names only
+    hint: use `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["worker-1", "-o", "json", "--", "uptime"]), @"
     $ kubectl maint with worker-1 -o json -- uptime
     -- stderr
-    error: with has no -o: what it prints is its command's
-    hint: its command learns of the lock by MAINT_TOKEN, MAINT_NODE and others
+    error: unknown flag -o for `with`, which prints only what COMMAND prints
+    hint: in COMMAND, read MAINT_TOKEN, MAINT_NODE and the other variables
     -- exit code 125
     ");
 }
@@ -217,15 +217,15 @@ fn what_other_tools_and_verbs_have() {
     assert_snapshot!(said("ls"), @"
     $ kubectl maint ls
     -- stderr
-    error: there is no verb ls
-    hint: it is status: kubectl maint status
+    error: unknown command ls
+    hint: use `kubectl maint status`
     -- exit code 2
     ");
     assert_snapshot!(said("steal worker-1"), @"
     $ kubectl maint steal worker-1
     -- stderr
-    error: there is no verb steal
-    hint: it is release --force: kubectl maint release NODE --force -m WHY
+    error: unknown command steal
+    hint: use `kubectl maint release NODE --force -m WHY`
     -- exit code 2
     ");
     for (typed, verb) in [
@@ -247,70 +247,70 @@ fn what_other_tools_and_verbs_have() {
     assert_snapshot!(said("acquire worker-1 --wait=10m"), @"
     $ kubectl maint acquire worker-1 --wait=10m
     -- stderr
-    error: --wait has no value
-    hint: to wait for 10m at most: --wait --timeout 10m
+    error: --wait takes no value
+    hint: to wait for at most 10m, use --wait --timeout 10m
     -- exit code 2
     ");
     assert_snapshot!(said("acquire worker-1 --force"), @"
     $ kubectl maint acquire worker-1 --force
     -- stderr
-    error: acquire has no --force
-    hint: to break the lease of another: kubectl maint release NODE --force -m WHY; to take over what another has: kubectl maint hold NODE --take-over -m WHY
+    error: unknown flag --force for `acquire`
+    hint: to release the lock of somebody else, use `kubectl maint release NODE --force -m WHY`; to take over a node, use `kubectl maint hold NODE --take-over -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("acquire worker-1 --take-over"), @"
     $ kubectl maint acquire worker-1 --take-over
     -- stderr
-    error: acquire has no --take-over
-    hint: to break the lease of another: kubectl maint release NODE --force -m WHY; to take over what another has: kubectl maint hold NODE --take-over -m WHY
+    error: unknown flag --take-over for `acquire`
+    hint: to release the lock of somebody else, use `kubectl maint release NODE --force -m WHY`; to take over a node, use `kubectl maint hold NODE --take-over -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("unhold worker-1 -m done"), @"
     $ kubectl maint unhold worker-1 -m done
     -- stderr
-    error: unhold has no -m
-    hint: leave it away: who ended it is noted in an Event of the node
+    error: unknown flag -m for `unhold`
+    hint: remove it: an Event on the node records who ended the hold
     -- exit code 2
     ");
     assert_snapshot!(said("hold worker-1 -m fire --force"), @"
     $ kubectl maint hold worker-1 -m fire --force
     -- stderr
-    error: hold has no --force
-    hint: to take over what another has: kubectl maint hold NODE --take-over -m WHY
+    error: unknown flag --force for `hold`
+    hint: to take over a node, use `kubectl maint hold NODE --take-over -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("release worker-1 --take-over"), @"
     $ kubectl maint release worker-1 --take-over
     -- stderr
-    error: release has no --take-over
-    hint: to take over what another has: kubectl maint hold NODE --take-over -m WHY
+    error: unknown flag --take-over for `release`
+    hint: to take over a node, use `kubectl maint hold NODE --take-over -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("verify worker-1 -o json"), @"
     $ kubectl maint verify worker-1 -o json
     -- stderr
-    error: verify has no -o
-    hint: its exit code is the answer; as data: kubectl maint status NODE -o json
+    error: unknown flag -o for `verify`
+    hint: check its exit code, or use `kubectl maint status NODE -o json`
     -- exit code 2
     ");
     assert_snapshot!(said("verify --mine"), @"
     $ kubectl maint verify --mine
     -- stderr
-    error: verify has no --mine
-    hint: it is about one acquisition, by --token; all that you hold: kubectl maint status --mine
+    error: unknown flag --mine for `verify`
+    hint: verify checks one lock by its --token; show all your locks with `kubectl maint status --mine`
     -- exit code 2
     ");
     assert_snapshot!(said("with worker-1 --duration 2h -- bash"), @"
     $ kubectl maint with worker-1 --duration 2h -- bash
     -- stderr
-    error: with has no --duration: the lock lasts as long as the command
-    hint: leave it away; --lease-duration is how soon others can have the node after a crash
+    error: unknown flag --duration for `with`, which locks until COMMAND ends
+    hint: remove it; --lease-duration sets how soon the lock expires after a crash
     -- exit code 125
     ");
     assert_snapshot!(said("with worker-1 --lease-duration 2h -- bash"), @"
     $ kubectl maint with worker-1 --lease-duration 2h -- bash
     -- stderr
-    error: invalid value '2h' for '--lease-duration <TIME>': must not be longer than 1h; the lock lasts as long as the command anyway
+    error: invalid value '2h' for '--lease-duration <TIME>': must not be longer than 1h; the lock is renewed until the command ends
 
     For more information, try '--help'.
     -- exit code 125
@@ -318,8 +318,8 @@ fn what_other_tools_and_verbs_have() {
     assert_snapshot!(said("with worker-1 -y -- bash"), @"
     $ kubectl maint with worker-1 -y -- bash
     -- stderr
-    error: with has no -y: it asks nothing
-    hint: leave it away
+    error: unknown flag -y for `with`, which has no prompts
+    hint: remove it
     -- exit code 125
     ");
 }
