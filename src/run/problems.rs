@@ -16,7 +16,7 @@ use crate::words::command_line::Again;
 use crate::words::program::Program;
 use crate::words::refusal::{self, Asked};
 use crate::words::suggestions::{near_misses, wait_for};
-use crate::words::{rights, time};
+use crate::words::{loss, rights, time};
 use connect::ConnectError;
 
 /// How many unknown nodes are told one by one: of a wrong list, all would be too many.
@@ -304,6 +304,14 @@ fn words(
             failure.to_string(),
             with_line("nothing was changed; check with", format!("status {node}")),
         ),
+        (Failure::Lock(Error::Lost(lost)), None) => {
+            let Some(session) = session else {
+                return (lost.to_string(), None);
+            };
+            let now = session.locks.server_time().now();
+            let (message, hint) = loss::while_waiting(lost, now, session.program);
+            (message, Some(hint))
+        }
         (Failure::InterruptedWrite { node }, None) => (failure.to_string(), to_see(node)),
         (Failure::OtherLease { .. }, None) => (
             failure.to_string(),

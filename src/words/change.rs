@@ -199,7 +199,7 @@ pub(crate) fn expired(change: &Change, now: Now) -> Option<String> {
     let about = about(before, change.state_before, now);
     match change.done {
         Done::Acquired => Some(format!(
-            "node/{} had an expired lock of {}, whose work may be unfinished{about}{}",
+            "node/{} had an expired lock of {}{about}; their work may be unfinished{}",
             change.node,
             person(before),
             node_words(change)

@@ -49,6 +49,13 @@ pub(crate) fn of_deletion(
     (message, to_see(lost, program))
 }
 
+/// The two lines of a lock that was lost while others were waited for.
+pub(crate) fn while_waiting(lost: &Lost, now: Now, program: &Program) -> (String, String) {
+    let cause = cause(lost, None, now);
+    let message = format!("lost the lock on node/{}: {cause}", lost.node);
+    (message, to_see(lost, program))
+}
+
 fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
     let lease = lost.lease.as_ref();
     let holder =
@@ -81,12 +88,8 @@ fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
             holder().unwrap_or_else(|| of_node(by))
         ),
         LostBy::Release => match lease.and_then(|lease| Some((lease, lease.released_by()?))) {
-            Some((lease, by)) => format!(
-                "released by {} while the command had it{}",
-                named(by),
-                why(lease)
-            ),
-            None => "released while the command had it".to_owned(),
+            Some((lease, by)) => format!("released by {}{}", named(by), why(lease)),
+            None => "it was released".to_owned(),
         },
         LostBy::Deletion => "its Lease was deleted".to_owned(),
         LostBy::Replacement(None) => "its Lease was deleted and created again".to_owned(),

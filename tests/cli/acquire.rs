@@ -79,7 +79,7 @@ fn who_has_it_already_is_told_how_to_go_on() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
-        hint: to extend it: kubectl maint renew worker-1; --reentry goes on under it
+        hint: extend it with `kubectl maint renew worker-1`, or add --reentry to keep working under it
         -- exit code 3
         ");
         assert_snapshot!(
@@ -88,7 +88,7 @@ fn who_has_it_already_is_told_how_to_go_on() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: locked by alice@bastion (since [time], until [time], [length] left)
-        hint: if that is you on another host: kubectl maint --holder alice@bastion renew worker-1
+        hint: if you are alice@bastion, run `kubectl maint --holder alice@bastion renew worker-1`
         -- exit code 3
         "
         );
@@ -127,8 +127,8 @@ fn a_line_of_a_hint_goes_where_this_one_went() {
         assert_snapshot!(maint(&["acquire", &node], "our ops"), @r#"
         $ kubectl maint acquire worker-1 --context [context] --holder "our ops"
         -- stderr
-        error: node/worker-1 is held already by our ops, you or your namesake: "new kernel" (since [time], until [time], [length] left)
-        hint: to extend it: kubectl maint --context [context] --holder 'our ops' renew worker-1; --reentry goes on under it
+        error: cannot acquire node/worker-1: you already hold this lock (our ops): "new kernel" (since [time], until [time], [length] left)
+        hint: extend it with `kubectl maint --context [context] --holder 'our ops' renew worker-1`, or add --reentry to keep working under it
         -- exit code 3
         "#);
         assert_snapshot!(maint(&["renew", &node], "ops@laptop"), @r#"
@@ -151,12 +151,12 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: on hold by you (alice@bastion): "disk" (since [time])
-        hint: to end it: kubectl maint unhold worker-1; --reentry goes on under it
+        hint: end it with `kubectl maint unhold worker-1`, or add --reentry to keep working under it
         -- exit code 3
         "#);
-        assert_snapshot!(cluster.maint(["acquire", &node, "--reentry"]).run(), @r"
+        assert_snapshot!(cluster.maint(["acquire", &node, "--reentry"]).run(), @"
         $ kubectl maint acquire worker-1 --reentry
-        node/worker-1 is on your own hold already
+        node/worker-1 already on hold by you
         -- exit code 0
         ");
         assert_snapshot!(
@@ -165,7 +165,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: on hold by alice@bastion: "disk" (since [time])
-        hint: ask them, wait for it (--wait), or end it after a confirmation: kubectl maint unhold worker-1
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`, or end the hold with `kubectl maint unhold worker-1`
         -- exit code 3
         "#
         );
@@ -181,14 +181,14 @@ fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
         $ kubectl maint acquire worker-1 --free-only
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired (since [time], expired at [time], [length] ago)
-        hint: find out what is unfinished, then: kubectl maint acquire worker-1
+        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1`
         -- exit code 3
         ");
         assert_snapshot!(cluster.maint(["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: node/worker-1 was left unfinished by bob@laptop (since [time], expired at [time], [length] ago); the node is still cordoned
+        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished; the node is still cordoned
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
@@ -214,14 +214,14 @@ fn a_dry_run_says_what_would_be_and_has_no_lock_id() {
         node/worker-1 acquired by alice@bastion until [time] (30m) (dry run)
         node/worker-2 acquired by alice@bastion until [time] (30m) (dry run)
         -- stderr
-        all 2 nodes would be held (dry run)
+        all 2 nodes would be locked (dry run)
         -- exit code 0
         ");
         assert_snapshot!(dry_run(&["-o", "lock-id"]), @"
         $ kubectl maint acquire --dry-run worker-1 worker-2 -o lock-id
         -- stderr
-        error: a dry run acquires nothing, so there is no lock id for -o lock-id
-        hint: omit one of them
+        error: -o lock-id cannot be combined with --dry-run: nothing is locked
+        hint: use only one of them
         -- exit code 2
         ");
         assert_eq!(holder_of(cluster, &nodes[0]), None);
@@ -243,7 +243,7 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
           "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenance",
           "node": "worker-1",
-          "state": "Held",
+          "state": "Locked",
           "holder": "alice@bastion",
           "reason": "disk",
           "acquiredAt": "[time]",
@@ -260,7 +260,7 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
           "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenance",
           "node": "worker-1",
-          "state": "Held",
+          "state": "Locked",
           "holder": "alice@bastion",
           "reason": "disk",
           "acquiredAt": "[time]",
@@ -277,7 +277,7 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
           "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenance",
           "node": "worker-1",
-          "state": "Held",
+          "state": "Locked",
           "holder": "alice@bastion",
           "reason": "disk",
           "acquiredAt": "[time]",
@@ -298,7 +298,7 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
           "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenance",
           "node": "worker-1",
-          "state": "Held",
+          "state": "Locked",
           "holder": "alice@bastion",
           "reason": "disk",
           "acquiredAt": "[time]",
@@ -319,7 +319,7 @@ fn what_is_missing_is_said_by_what_was_asked_for() {
         assert_snapshot!(cluster.maint(["acquire", "-l", "pool=nowhere"]).run(), @"
         $ kubectl maint acquire -l pool=nowhere
         -- stderr
-        error: no matching resources found: no node has labels that match -l pool=nowhere
+        error: no matching resources found: no node matches the labels of -l pool=nowhere
         -- exit code 1
         ");
         let near = ["worker-1", "worker-2"].map(|node| cluster.node(node));
@@ -599,7 +599,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         node/worker-1 on hold by alice@bastion
         -- stderr
         error: cannot put node/worker-2 on hold: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-2 -m 'rack moves' --take-over
+        hint: wait for it with `kubectl maint hold worker-2 -m 'rack moves' --wait`, or take it over with `kubectl maint hold worker-2 -m 'rack moves' --take-over`
         lease/worker-1 created
         A hold does not expire. To end it: kubectl maint unhold worker-1
         1 of 2 nodes on hold: worker-1
@@ -618,7 +618,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint release worker-2 -m "he is away"
         -- stderr
         error: cannot release node/worker-2: locked by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask them, or break it after a confirmation: kubectl maint release worker-2 --force -m 'he is away'
+        hint: ask bob@laptop to release it, or take it over with `kubectl maint release worker-2 --force -m 'he is away'`
         -- exit code 3
         "#);
     });

@@ -26,14 +26,14 @@ fn a_node_is_held_until_further_notice() {
         assert_eq!(spec["leaseDurationSeconds"], i32::MAX);
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "two disks"]).run(), @r#"
         $ kubectl maint hold worker-1 -m "two disks"
-        node/worker-1 hold updated by alice@bastion, without a date (was [time])
+        node/worker-1 hold updated by alice@bastion, no expected end (was [time])
         -- stderr
         A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
         "#);
         assert_snapshot!(events_of(cluster, &node), @r#"
-        Normal MaintenanceHold: alice@bastion holds the node for maintenance, meant until [time]: "disk"
-        Normal MaintenanceHold: alice@bastion holds the node for maintenance: "two disks"
+        Normal MaintenanceHold: alice@bastion put the node on hold for maintenance, expected until [time]: "disk"
+        Normal MaintenanceHold: alice@bastion put the node on hold for maintenance: "two disks"
         "#);
     });
 }
@@ -46,7 +46,7 @@ fn ones_own_lease_becomes_a_hold() {
         cluster.maint(["acquire", &node]).succeeds();
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "takes longer"]).run(), @r#"
         $ kubectl maint hold worker-1 -m "takes longer"
-        node/worker-1 on hold by alice@bastion, instead of your lease until [time]
+        node/worker-1 on hold by alice@bastion, replacing your lock until [time]
         -- stderr
         A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
@@ -74,9 +74,9 @@ fn of_several_nodes_each_is_held_on_its_own() {
         node/worker-1 on hold by alice@bastion
         -- stderr
         error: cannot put node/worker-2 on hold: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-2 worker-3 -m rack --take-over
+        hint: wait for it with `kubectl maint hold worker-2 worker-3 -m rack --wait`, or take it over with `kubectl maint hold worker-2 worker-3 -m rack --take-over`
         error: cannot put node/worker-3 on hold: locked by bob@laptop (since [time], until [time], [length] left)
-        holds do not end by themselves: kubectl maint unhold worker-4 worker-1 ends them
+        Holds do not expire. To end them: kubectl maint unhold worker-4 worker-1
         2 of 4 nodes on hold: worker-4, worker-1
         -- exit code 3
         ");
@@ -101,14 +101,14 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         $ kubectl maint hold worker-1 -m fire
         -- stderr
         error: cannot put node/worker-1 on hold: locked by bob@laptop: "kernel" (since [time], until [time], [length] left)
-        hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-1 -m fire --take-over
+        hint: wait for it with `kubectl maint hold worker-1 -m fire --wait`, or take it over with `kubectl maint hold worker-1 -m fire --take-over`
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "fire", "--take-over"]).run(), @r#"
         $ kubectl maint hold worker-1 -m fire --take-over
         -- stderr
         context [context], server [server], user [user]: 1 node
-          node/worker-1 is held by bob@laptop since [time] until [time]: "kernel"
+          node/worker-1 is locked by bob@laptop since [time] until [time]: "kernel"
         error: not confirmed: there is no terminal for a prompt
         hint: add --yes to confirm
         -- exit code 6
@@ -117,9 +117,9 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
             cluster.maint(["hold", &node, "-m", "fire", "--take-over", "--dry-run"]).run(),
             @"
         $ kubectl maint hold worker-1 -m fire --take-over --dry-run
-        node/worker-1 on hold by alice@bastion, taken from bob@laptop (dry run)
+        node/worker-1 on hold by alice@bastion, taken over from bob@laptop (dry run)
         -- stderr
-        without --dry-run it asks first: Take node/worker-1 from bob@laptop?
+        without --dry-run, this asks first: Take over node/worker-1 from bob@laptop?
         -- exit code 0
         "
         );
@@ -128,16 +128,16 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
             cluster.maint(["hold", &node, "-m", "fire", "--take-over", "--yes"]).run(),
             @"
         $ kubectl maint hold worker-1 -m fire --take-over --yes
-        node/worker-1 on hold by alice@bastion, taken from bob@laptop
+        node/worker-1 on hold by alice@bastion, taken over from bob@laptop
         -- stderr
-        Warning: bob@laptop may still act on node/worker-1 until [time], or until they notice
+        Warning: bob@laptop may still act on node/worker-1 until [time] at the latest
         A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
         "
         );
         assert_snapshot!(events_of(cluster, &node), @r#"
-        Warning MaintenanceLockBroken: alice@bastion broke the maintenance lease of bob@laptop: "fire"
-        Normal MaintenanceHold: alice@bastion holds the node for maintenance: "fire"
+        Warning MaintenanceLockBroken: alice@bastion took over the maintenance lock of bob@laptop: "fire"
+        Normal MaintenanceHold: alice@bastion put the node on hold for maintenance: "fire"
         "#);
         assert_snapshot!(
             cluster.maint(["hold", &node, "-m", "flood"]).holder("carol@desk").run(),
@@ -145,7 +145,7 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         $ kubectl maint hold worker-1 -m flood
         -- stderr
         error: cannot put node/worker-1 on hold: on hold by alice@bastion: "fire" (since [time])
-        hint: ask them, wait for it (--wait), or take it over: kubectl maint hold worker-1 -m flood --take-over
+        hint: wait for it with `kubectl maint hold worker-1 -m flood --wait`, or take it over with `kubectl maint hold worker-1 -m flood --take-over`
         -- exit code 3
         "#
         );
@@ -156,9 +156,9 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
                 .run(),
             @"
         $ kubectl maint hold worker-1 -m flood --take-over --yes
-        node/worker-1 on hold by carol@desk, taken from alice@bastion
+        node/worker-1 on hold by carol@desk, taken over from alice@bastion
         -- stderr
-        Warning: alice@bastion may still act on node/worker-1 until they notice: a hold has no end
+        Warning: alice@bastion may still act on node/worker-1 until they notice: a hold does not expire
         A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
         "
@@ -185,30 +185,30 @@ fn a_reason_and_a_time_with_a_zone_are_required() {
         assert_snapshot!(refused(&["-m", " "]), @r#"
         $ kubectl maint hold worker-1 -m " "
         -- stderr
-        error: invalid value ' ' for '--message <REASON>': a hold needs a reason: it may stand for long
+        error: invalid value ' ' for '--message <REASON>': a hold needs a reason, because it may last long
 
         For more information, try '--help'.
         -- exit code 2
         "#);
-        assert_snapshot!(refused(&["-m", "disk", "--until", "2040-01-01T12:00"]), @r"
+        assert_snapshot!(refused(&["-m", "disk", "--until", "2040-01-01T12:00"]), @"
         $ kubectl maint hold worker-1 -m disk --until 2040-01-01T12:00
         -- stderr
-        error: invalid value '2040-01-01T12:00' for '--until <TIME>': needs a zone, since people elsewhere read it: such as [time], 2026-05-31T18:00:00+02:00, or a length such as 2d or 90m
+        error: invalid value '2040-01-01T12:00' for '--until <TIME>': add a time zone, e.g. 2026-11-22T18:00Z or 2026-11-22T18:00+02:00; or give a duration, e.g. 2d or 90m
 
         For more information, try '--help'.
         -- exit code 2
         ");
-        assert_snapshot!(refused(&["-m", "disk", "--until", "2020-01-01T12:00Z"]), @r"
+        assert_snapshot!(refused(&["-m", "disk", "--until", "2020-01-01T12:00Z"]), @"
         $ kubectl maint hold worker-1 -m disk --until 2020-01-01T12:00Z
         -- stderr
-        error: --until has passed already, by the API server's clock
-        hint: give a time to come, or a length such as 2d
+        error: --until is in the past, by the API server's clock
+        hint: use a time in the future, or a duration, e.g. 2d
         -- exit code 2
         ");
-        assert_snapshot!(refused(&["-m", "disk", "--until", "soon"]), @r"
+        assert_snapshot!(refused(&["-m", "disk", "--until", "soon"]), @"
         $ kubectl maint hold worker-1 -m disk --until soon
         -- stderr
-        error: invalid value 'soon' for '--until <TIME>': is neither a time with a zone, such as [time], nor a length, such as 2d or 90m
+        error: invalid value 'soon' for '--until <TIME>': not a time with a time zone, e.g. 2026-11-22T18:00Z, or a duration, e.g. 2d or 90m
 
         For more information, try '--help'.
         -- exit code 2

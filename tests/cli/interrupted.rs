@@ -53,8 +53,8 @@ fn while_a_write_hangs() {
         assert_snapshot!(run.ends(), @"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: interrupted: the write for node/worker-1 was under way and may still take effect
-        hint: to see: kubectl maint status worker-1
+        error: interrupted: the write for node/worker-1 was in progress and may still take effect
+        hint: check with `kubectl maint status worker-1`
         -- exit code 130
         ");
         // And it does.
@@ -100,8 +100,8 @@ fn while_a_release_hangs() {
         assert_snapshot!(run.ends(), @"
         $ kubectl maint release worker-1
         -- stderr
-        error: interrupted: the write for node/worker-1 was under way and may still take effect
-        hint: to see: kubectl maint status worker-1
+        error: interrupted: the write for node/worker-1 was in progress and may still take effect
+        hint: check with `kubectl maint status worker-1`
         -- exit code 130
         ");
     });
@@ -133,9 +133,9 @@ fn while_the_second_of_two_hangs() {
             assert_snapshot!(run.ends(), @"
             $ kubectl maint acquire worker-1 worker-2
             -- stderr
-            error: interrupted: the write for node/worker-2 was under way and may still take effect
-            hint: to see: kubectl maint status worker-2
-            not acquired, 1 of 2 nodes: worker-1; unknown: worker-2
+            error: interrupted: the write for node/worker-2 was in progress and may still take effect
+            hint: check with `kubectl maint status worker-2`
+            1 of 2 nodes not acquired: worker-1; unknown: worker-2
             -- exit code 130
             ");
             assert_eq!(cluster.lease_of(&nodes[0])["spec"]["holderIdentity"], "");

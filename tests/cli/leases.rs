@@ -121,7 +121,7 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
         assert_snapshot!(cluster.maint(leases).run(), @"
         $ kubectl maint leases -n apps
         -- stderr
-        No resources found in apps namespace: -A looks in all
+        No resources found in apps namespace: add -A for all namespaces
         -- exit code 0
         ");
         lease(
@@ -151,7 +151,7 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
               "name": "db",
               "purpose": "LeaderElection",
               "about": "leader election",
-              "state": "Held",
+              "state": "Locked",
               "holder": "db-0",
               "createdAt": "[time]",
               "acquiredAt": "[time]",
@@ -168,14 +168,14 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
         assert_snapshot!(silent, @"
         $ kubectl maint leases -n kube-node-lease
         -- stderr
-        heartbeats are shown with --heartbeats only
+        No resources found: add --heartbeats to show heartbeats
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(leases).args(["-o", "lock-id"]).run(), @"
         $ kubectl maint leases -n apps -o lock-id
         -- stderr
-        error: -o lock-id is for maintenance locks
-        hint: status -o lock-id prints theirs
+        error: -o lock-id is for maintenance locks only
+        hint: print their tokens with `kubectl maint status -o lock-id`
         -- exit code 2
         ");
     });
@@ -199,17 +199,17 @@ fn elections_of_the_library_are_told_from_its_locks_also_between_two_leaders() {
             lock.expect("it is free");
             election.campaign(|_| ()).await.expect("it leads");
         });
-        assert_snapshot!(what(), @r#""Lock" "Held", "LeaderElection" "Held""#);
+        assert_snapshot!(what(), @r#""Lock" "Locked", "LeaderElection" "Locked""#);
         cluster.wait_for(async {
             let released = locks.release("scheduler", &Release::new()).await;
             released.expect("it is given back");
         });
-        assert_snapshot!(what(), @r#""Lock" "Held", "LeaderElection" "Free""#);
+        assert_snapshot!(what(), @r#""Lock" "Locked", "LeaderElection" "Free""#);
         cluster.wait_for(async {
             let lock = locks.try_acquire("scheduler", &Acquire::new()).await;
             lock.expect("it is free");
         });
-        assert_snapshot!(what(), @r#""Lock" "Held", "Lock" "Held""#);
+        assert_snapshot!(what(), @r#""Lock" "Locked", "Lock" "Locked""#);
     });
 }
 

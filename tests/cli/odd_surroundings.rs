@@ -30,14 +30,14 @@ fn a_local_clock_that_is_off() {
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
           kubectl maint with worker-1 --reentry -- COMMAND
-        Warning: the local clock is 10s behind the API server's; the server's counts
+        Warning: the local clock is 10s behind the API server's; server time is used
         -- exit code 0
         ");
         assert_snapshot!(run(-10, &["release", &node]), @"
         $ kubectl maint release worker-1
         node/worker-1 released
         -- stderr
-        Warning: the local clock is 10s ahead of the API server's; the server's counts
+        Warning: the local clock is 10s ahead of the API server's; server time is used
         -- exit code 0
         ");
         // As far as two clocks may well differ.
@@ -73,7 +73,7 @@ fn nodes_that_may_not_be_read() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: node/worker-1 can't be read with your rights: it may not exist, and then its Lease stays behind
+        Warning: could not check that node/worker-1 exists: no permission to read Nodes. The Lease of a node that does not exist is never deleted
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
@@ -85,7 +85,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 renewed by alice@bastion until [time] (30m)
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: node/worker-1 and 1 more can't be read with your rights: it may not exist, and then its Lease stays behind
+        Warning: could not check that node/worker-1 and 1 more exists: no permission to read Nodes. The Lease of a node that does not exist is never deleted
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
@@ -95,11 +95,11 @@ fn nodes_that_may_not_be_read() {
         ");
         assert_snapshot!(run(&["hold", one, two, "-m", "rack moves"]), @r#"
         $ kubectl maint hold worker-1 worker-2 -m "rack moves"
-        node/worker-1 on hold by alice@bastion, instead of your lease until [time]
-        node/worker-2 on hold by alice@bastion, instead of your lease until [time]
+        node/worker-1 on hold by alice@bastion, replacing your lock until [time]
+        node/worker-2 on hold by alice@bastion, replacing your lock until [time]
         -- stderr
-        Warning: node/worker-1 and 1 more can't be read with your rights: it may not exist, and then its Lease stays behind
-        holds do not end by themselves: kubectl maint unhold worker-1 worker-2 ends them
+        Warning: could not check that node/worker-1 and 1 more exists: no permission to read Nodes. The Lease of a node that does not exist is never deleted
+        Holds do not expire. To end them: kubectl maint unhold worker-1 worker-2
         all 2 nodes are on hold
         -- exit code 0
         "#);
@@ -109,7 +109,7 @@ fn nodes_that_may_not_be_read() {
           "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenance",
           "node": "worker-1",
-          "state": "Hold",
+          "state": "OnHold",
           "holder": "kubeadm:alice@bastion",
           "reason": "rack moves",
           "acquiredAt": "[time]",
@@ -145,7 +145,7 @@ fn a_namespace_that_is_being_deleted() {
         $ kubectl maint acquire worker-2
         -- stderr
         error: namespace kube-node-maintenance is being deleted: no Lease can be made in it
-        hint: wait until it is gone; the next acquire makes it anew
+        hint: retry when the namespace is gone; acquire creates it again
         -- exit code 1
         ");
     });

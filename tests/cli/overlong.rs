@@ -31,7 +31,7 @@ fn a_refusal_by_an_overlong_lease_says_how_to_break_it() {
                 for words in kept_off(node) {
                     let run = cluster.maint(words).holder(caller).run();
                     assert!([3, 4].contains(&run.code), "{run}");
-                    let line = format!("kubectl maint release {node} --force -m WHY\n");
+                    let line = format!("`kubectl maint release {node} --force -m WHY`\n");
                     assert!(run.stderr.ends_with(&line), "{caller}: {run}");
                 }
             }

@@ -63,7 +63,10 @@ fn rounds(cluster: &Cluster, holders: &[String]) {
             .iter()
             .find(|attempt| attempt.code == 0)
             .expect("one exit code is 0");
-        let named = format!(" by {}", winner.holder);
+        let named = match holders.iter().all(|holder| *holder == winner.holder) {
+            true => format!(": you already hold this lock ({})", winner.holder),
+            false => format!(": locked by {}", winner.holder),
+        };
         for attempt in attempts.iter().filter(|attempt| attempt.code == 3) {
             assert!(
                 attempt.stderr.contains(&named),

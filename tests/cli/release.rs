@@ -29,7 +29,7 @@ fn it_is_made_for_cleanup_traps() {
         $ kubectl maint release worker-1
         -- stderr
         error: cannot release node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask them, or break it after a confirmation: kubectl maint release worker-1 --force -m WHY
+        hint: ask bob@laptop to release it, or take it over with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
@@ -90,8 +90,8 @@ fn what_is_given_back_has_no_lock_id() {
     assert_snapshot!(cluster.maint(["release", "worker-1", "-o", "lock-id"]).run(), @"
     $ kubectl maint release worker-1 -o lock-id
     -- stderr
-    error: nothing is locked afterwards, so there is no lock id for -o lock-id
-    hint: -o name prints the nodes; status -o lock-id prints the ids of current locks
+    error: -o lock-id is not available: no lock is left afterwards
+    hint: use -o name to print the nodes
     -- exit code 2
     ");
     assert_eq!(
@@ -250,23 +250,22 @@ fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
         assert_snapshot!(cluster.maint(["release", &node, "--lock-id", id]).run(), @"
         $ kubectl maint release worker-1 --lock-id [lock-id]
         -- stderr
-        error: node/worker-1 changed hands: alice@bastion has another acquisition of it (since [time], until [time], [length] left)
-        hint: the one you named or confirmed is over; to see: kubectl maint status worker-1
+        error: cannot release node/worker-1: replaced by a newer lock of alice@bastion (since [time], until [time], [length] left)
+        hint: show the current lock with `kubectl maint status worker-1`
         -- exit code 3
         ");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
         assert_snapshot!(cluster.maint(["release", &node, "--token", ""]).run(), @r#"
         $ kubectl maint release worker-1 --token ""
         -- stderr
-        error: invalid value for '--token <TOKEN>': it is empty
+        error: invalid value for '--token <TOKEN>': it is empty, which would allow any lock of yours
         -- exit code 2
         "#);
         assert_snapshot!(cluster.maint(["release", &node, "--lock-id", "worker-1"]).run(), @"
         $ kubectl maint release worker-1 --lock-id worker-1
         -- stderr
-        error: invalid value 'worker-1' for '--lock-id <ID>': not a lock id, which acquire -o lock-id prints
-
-        For more information, try '--help'.
+        error: invalid value for '--token <TOKEN>': it is not the id of a lock
+        hint: use the second word that `acquire -o lock-id` prints; put a bearer id before the verb
         -- exit code 2
         ");
         assert_snapshot!(cluster.maint(["release", &node]).env("MAINT_LOCK_ID", "").run(), @"
@@ -278,11 +277,11 @@ fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
         ");
         assert_snapshot!(
             cluster.maint(["release", &node, "--force", "--lock-id", id]).run(),
-            @r"
+            @"
             $ kubectl maint release worker-1 --force --lock-id [lock-id]
             -- stderr
-            error: --force breaks the lease of another, but --lock-id is for your own
-            hint: omit one of them
+            error: --force takes over the lock of somebody else, but --lock-id is for your own
+            hint: use only one of them
             -- exit code 2
             "
         );
@@ -290,8 +289,8 @@ fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
         assert_snapshot!(forced.env("MAINT_LOCK_ID", id).run(), @"
         $ kubectl maint release worker-1 --force
         -- stderr
-        error: --force breaks the lease of another, but MAINT_LOCK_ID is for your own
-        hint: omit one of them: put `env -u MAINT_LOCK_ID` before the command
+        error: --force takes over the lock of somebody else, but MAINT_LOCK_ID is for your own
+        hint: put `env -u MAINT_LOCK_ID` before the command
         -- exit code 2
         ");
     });
@@ -368,16 +367,16 @@ fn breaking_anothers_lease_takes_a_confirmation() {
         $ kubectl maint release worker-1 --force
         -- stderr
         context [context], server [server], user [user]: 1 node
-          node/worker-1 is held by bob@laptop since [time] until [time]: "disk"
+          node/worker-1 is locked by bob@laptop since [time] until [time]: "disk"
         error: not confirmed: there is no terminal for a prompt
         hint: add --yes to confirm
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["release", &node, "--force", "--dry-run"]).run(), @"
         $ kubectl maint release worker-1 --force --dry-run
-        node/worker-1 released, lease of bob@laptop broken (dry run)
+        node/worker-1 lock of bob@laptop released (dry run)
         -- stderr
-        without --dry-run it asks first: Break the lease of bob@laptop on node/worker-1?
+        without --dry-run, this asks first: Release the lock of bob@laptop on node/worker-1?
         -- exit code 0
         ");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
@@ -385,16 +384,16 @@ fn breaking_anothers_lease_takes_a_confirmation() {
             cluster.maint(["release", &node, "--force", "--yes", "-m", "he is away"]).run(),
             @r#"
             $ kubectl maint release worker-1 --force --yes -m "he is away"
-            node/worker-1 released, lease of bob@laptop broken
+            node/worker-1 lock of bob@laptop released
             -- stderr
-            Warning: bob@laptop may still act on node/worker-1 until [time], or until they notice
+            Warning: bob@laptop may still act on node/worker-1 until [time] at the latest
             -- exit code 0
             "#
         );
         assert_eq!(holder_of(cluster, &node), None);
         assert_snapshot!(
             events_of(cluster, &node),
-            @r#"Warning MaintenanceLockBroken: alice@bastion broke the maintenance lease of bob@laptop: "he is away""#
+            @r#"Warning MaintenanceLockBroken: alice@bastion released the maintenance lock of bob@laptop: "he is away""#
         );
     });
 }
@@ -416,8 +415,8 @@ fn nodes_from_standard_input_are_never_asked_about() {
         $ kubectl maint release --nodes-from - --force
         -- stderr
         context [context], server [server], user [user]: 1 node
-          node/worker-1 is held by bob@laptop since [time] until [time]
-        error: not confirmed: --nodes-from - leaves nothing to ask on
+          node/worker-1 is locked by bob@laptop since [time] until [time]
+        error: not confirmed: --nodes-from - reads standard input, which leaves no prompt
         hint: add --yes to confirm
         -- exit code 6
         ");
@@ -473,8 +472,8 @@ fn nobody_is_asked_to_break_what_is_refused_anyway() {
         assert_snapshot!(cluster.maint(["release", &node, "--force"]).run(), @"
         $ kubectl maint release worker-1 --force
         -- stderr
-        error: node/worker-1 has a Lease that is being deleted
-        hint: until it is gone: kubectl maint status worker-1
+        error: cannot release node/worker-1: its Lease is being deleted
+        hint: retry when the Lease is gone; check with `kubectl maint status worker-1`
         -- exit code 1
         ");
         cluster.patch(&lease, &keep(json!([])));

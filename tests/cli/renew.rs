@@ -28,9 +28,9 @@ fn ones_own_lease_is_extended_and_never_shortened() {
         );
         assert_snapshot!(cluster.maint(["renew", &node, "--duration", "1m"]).run(), @"
         $ kubectl maint renew worker-1 --duration 1m
-        node/worker-1 stays held by alice@bastion until [time] (1h)
+        node/worker-1 unchanged, locked by alice@bastion until [time] (1h)
         -- stderr
-        node/worker-1: 60s from now would be earlier; to end it now: kubectl maint release worker-1
+        node/worker-1 is already locked for longer than 60s. For more than 1h: kubectl maint hold worker-1 -m WHY
         -- exit code 0
         ");
         let duration = cluster.lease_of(&node)["spec"]["leaseDurationSeconds"].as_u64();
@@ -68,8 +68,8 @@ fn what_is_not_ones_own_is_refused() {
         assert_snapshot!(cluster.maint(["renew", &node]).run(), @"
         $ kubectl maint renew worker-1
         -- stderr
-        error: node/worker-1 is free: there is nothing to renew
-        hint: to take it: kubectl maint acquire worker-1
+        error: cannot renew node/worker-1: it is free
+        hint: acquire it with `kubectl maint acquire worker-1`
         -- exit code 3
         ");
         let gone = cluster.name("decommissioned");
@@ -97,7 +97,7 @@ fn what_is_not_ones_own_is_refused() {
         $ kubectl maint renew worker-1
         -- stderr
         error: cannot renew node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); you are bob@desktop
-        hint: if that is you on another host: kubectl maint --holder bob@laptop renew worker-1
+        hint: if you are bob@laptop, run `kubectl maint --holder bob@laptop renew worker-1`
         -- exit code 3
         "
         );
@@ -135,7 +135,7 @@ fn ones_own_lease_that_ran_out_is_renewed_with_a_warning() {
         $ kubectl maint renew worker-1
         node/worker-1 renewed by alice@bastion until [time] (30m)
         -- stderr
-        Warning: node/worker-1 had expired while you held it (since [time], expired at [time], [length] ago); nobody took it meanwhile
+        Warning: your lock on node/worker-1 had expired (since [time], expired at [time], [length] ago); nobody else acquired it
         -- exit code 0
         ");
     });
@@ -161,7 +161,7 @@ fn a_lock_id_demands_that_very_acquisition() {
         assert_snapshot!(cluster.maint(["renew", &node, "--lock-id", id]).run(), @"
         $ kubectl maint renew worker-1 --lock-id [lock-id]
         -- stderr
-        error: node/worker-1 changed hands: alice@bastion has another acquisition of it (since [time], until [time], [length] left)
+        error: cannot renew node/worker-1: replaced by a newer lock of alice@bastion (since [time], until [time], [length] left)
         hint: stop the work that relied on this lock
         -- exit code 3
         ");
@@ -200,8 +200,8 @@ fn mine_are_those_that_the_caller_holds_as_a_lease() {
         ");
         assert_snapshot!(cluster.maint(["release", "--mine"]).holder(&me).run(), @"
         $ kubectl maint release --mine
-        node/worker-1 released (held since [time])
-        node/worker-2 released (held since [time])
+        node/worker-1 released (locked since [time])
+        node/worker-2 released (locked since [time])
         -- stderr
         all 2 nodes are free
         -- exit code 0
@@ -209,15 +209,15 @@ fn mine_are_those_that_the_caller_holds_as_a_lease() {
         assert_snapshot!(cluster.maint(["renew", &nodes[0]]).holder(&me).run(), @"
         $ kubectl maint renew worker-1
         -- stderr
-        error: node/worker-1 is free: your lease was released at [time]
-        hint: to take it: kubectl maint acquire worker-1
+        error: cannot renew node/worker-1: it is free: your lock was released at [time]
+        hint: acquire it with `kubectl maint acquire worker-1`
         -- exit code 3
         ");
         assert_snapshot!(cluster.maint(["renew", "--mine"]).holder(&me).run(), @"
         $ kubectl maint renew --mine
         -- stderr
-        error: no matching resources found: you (me) hold no lease
-        hint: you have nodes on hold: kubectl maint unhold --mine
+        error: no matching resources found: you (me) have no lock
+        hint: end your holds with `kubectl maint unhold --mine`
         -- exit code 1
         ");
     });

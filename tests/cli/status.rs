@@ -59,16 +59,16 @@ fn a_table_shows_every_state() {
         let run = cluster.maint(["status", "-l", "status-states"]).run();
         assert_snapshot!(run, @r"
         $ kubectl maint status -l status-states
-        NODE                         STATE          HOLDER            REASON                 AGE      LEFT           STATUS
-        a-free         Free           <none>            <none>                 <none>   <none>         Ready
-        b-held         Held           alice@bastion     new kernel             30m      30m            Ready
-        c-expired      Expired        bob@laptop        <none>                 90m      [length] ago        Ready
-        d-hold         Hold           carol@desk        bad disk               30m      <none>         Ready
-        e-overdue      Hold overdue   kubeadm-by-hand   <none>                 30m      [length] ago       Ready
-        f-unreadable   Held           dave@year         <none>                 30m      <unreadable>   Ready
-        g-cordoned     Held           \u{202e}mallory   \u{1b}[31mred\nalert   30m      30m            Ready,SchedulingDisabled
+        NODE                         STATE            HOLDER            REASON                 AGE      LEFT           STATUS
+        a-free         Free             <none>            <none>                 <none>   <none>         Ready
+        b-held         Locked           alice@bastion     new kernel             30m      30m            Ready
+        c-expired      Expired          bob@laptop        <none>                 90m      [length] ago        Ready
+        d-hold         OnHold           carol@desk        bad disk               30m      <none>         Ready
+        e-overdue      OnHold overdue   kubeadm-by-hand   <none>                 30m      [length] ago       Ready
+        f-unreadable   Locked           dave@year         <none>                 30m      <unreadable>   Ready
+        g-cordoned     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m      30m            Ready,SchedulingDisabled
         -- stderr
-        7 nodes: 1 free, 3 held, 1 expired, 2 on hold (1 overdue)
+        7 nodes: 1 free, 3 locked, 1 expired, 2 on hold (1 overdue)
         -- exit code 0
         ");
     });
@@ -136,7 +136,7 @@ fn json_has_the_documented_shape() {
           "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenance",
           "node": "b-held",
-          "state": "Held",
+          "state": "Locked",
           "holder": "alice@bastion",
           "reason": "new kernel",
           "acquiredAt": "[time]",
@@ -163,7 +163,9 @@ fn json_has_the_documented_shape() {
             .collect();
         assert_eq!(
             states,
-            ["Free", "Held", "Expired", "Hold", "Hold", "Held", "Held"]
+            [
+                "Free", "Locked", "Expired", "OnHold", "OnHold", "Locked", "Locked"
+            ]
         );
         let documented = include_str!("../../docs/json.md");
         for item in list["items"].as_array().expect("items") {
@@ -305,11 +307,11 @@ fn mine_are_leases_and_holds_of_the_caller() {
         let run = cluster.maint(["status", "--mine"]).holder(&holder).run();
         assert_snapshot!(run, @"
         $ kubectl maint status --mine
-        NODE                STATE   HOLDER                REASON   AGE   LEFT
-        hold    Hold    me@here   <none>   30m   <none>
-        lease   Held    me@here   <none>   30m   30m
+        NODE                STATE    HOLDER                REASON   AGE   LEFT
+        hold    OnHold   me@here   <none>   30m   <none>
+        lease   Locked   me@here   <none>   30m   30m
         -- stderr
-        2 nodes: 1 held, 1 on hold
+        2 nodes: 1 locked, 1 on hold
         -- exit code 0
         ");
     });
@@ -323,11 +325,11 @@ fn a_lease_outlives_its_node_in_sight() {
         cluster.lease(&gone, &held("alice@bastion", 1805, 3600));
         assert_snapshot!(cluster.maint(["status", &gone, &there]).run(), @"
         $ kubectl maint status gone there
-        NODE                STATE   HOLDER          REASON   AGE      LEFT     STATUS
-        gone    Held    alice@bastion   <none>   30m      30m      Gone
-        there   Free    <none>          <none>   <none>   <none>   Ready
+        NODE                STATE    HOLDER          REASON   AGE      LEFT     STATUS
+        gone    Locked   alice@bastion   <none>   30m      30m      Gone
+        there   Free     <none>          <none>   <none>   <none>   Ready
         -- stderr
-        2 nodes: 1 free, 1 held
+        2 nodes: 1 free, 1 locked
         -- exit code 0
         ");
         let all = cluster.maint(["status", "-o", "json"]).succeeds();
@@ -358,17 +360,17 @@ fn who_may_not_read_nodes_sees_the_leases() {
         let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
         assert_snapshot!(run, @"
         $ kubectl maint status b-held a-free -o wide
-        NODE                     STATE   HOLDER          REASON       AGE      LEFT     STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
-        b-held   Held    alice@bastion   new kernel   30m      30m      <unknown>   <none>      [time]   [time]   1             <none>        <none>        <unknown>
-        a-free   Free    <none>          <none>       <none>   <none>   <unknown>   <none>      <none>                 <none>                 <none>        <none>        <none>        <unknown>
+        NODE                     STATE    HOLDER          REASON       AGE      LEFT     STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
+        b-held   Locked   alice@bastion   new kernel   30m      30m      <unknown>   <none>      [time]   [time]   1             <none>        <none>        <unknown>
+        a-free   Free     <none>          <none>       <none>   <none>   <unknown>   <none>      <none>                 <none>                 <none>        <none>        <none>        <unknown>
         -- stderr
-        2 nodes: 1 free, 1 held
+        2 nodes: 1 free, 1 locked
         -- exit code 0
         ");
         assert_snapshot!(as_user(cluster, &rights, &["status", &one]), @"
         $ kubectl maint status b-held
-        NODE                     STATE   HOLDER          REASON       AGE   LEFT   STATUS
-        b-held   Held    alice@bastion   new kernel   30m   30m    <unknown>
+        NODE                     STATE    HOLDER          REASON       AGE   LEFT   STATUS
+        b-held   Locked   alice@bastion   new kernel   30m   30m    <unknown>
         -- exit code 0
         ");
         let all = as_user(cluster, &rights, &["status", "-o", "name"]);
@@ -398,11 +400,11 @@ fn who_may_not_list_reads_by_name() {
         let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
         assert_snapshot!(run, @r"
         $ kubectl maint status b-held g-cordoned -o wide
-        NODE                         STATE   HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
-        b-held       Held    alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             <none>        <none>        <none>
-        g-cordoned   Held    \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             <none>        <none>        <none>
+        NODE                         STATE    HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
+        b-held       Locked   alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             <none>        <none>        <none>
+        g-cordoned   Locked   \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             <none>        <none>        <none>
         -- stderr
-        2 nodes: 2 held
+        2 nodes: 2 locked
         -- exit code 0
         ");
         let all = as_user(cluster, &rights, &["status"]);

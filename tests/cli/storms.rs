@@ -31,7 +31,7 @@ fn a_storm_that_lasts_ends_at_the_time_limit() {
         $ kubectl maint acquire worker-1 --request-timeout=1s
         -- stderr
         error: node/worker-1 was not acquired: its Lease kept changing ([number] conflicts in [length])
-        hint: nothing was written; to see: kubectl maint status worker-1
+        hint: nothing was changed; check with `kubectl maint status worker-1`
         -- exit code 1
         ");
         assert_eq!(holder_of(cluster, &node), None);

@@ -228,7 +228,7 @@ fn nothing_is_stranded_where_all_is_well() {
         assert_snapshot!(cluster.maint(["status", "--pods", &node]).run(), @"
         $ kubectl maint status --pods worker-1
         -- stderr
-        node/worker-1 is well: nothing is stranded there
+        node/worker-1 is healthy: no pods are stuck there
         -- exit code 0
         ");
         let unknown = cluster.name("wroker-1");
@@ -242,8 +242,8 @@ fn nothing_is_stranded_where_all_is_well() {
         assert_snapshot!(cluster.maint(["status", "--pods", &node, &unknown]).run(), @"
         $ kubectl maint status --pods worker-1 wroker-1
         -- stderr
-        error: --pods is about one node or all
-        hint: name one, or none for all that are not well
+        error: --pods takes one node, or none for all nodes
+        hint: name at most one node
         -- exit code 2
         ");
     });

@@ -23,7 +23,7 @@ fn ones_own_hold_ends_and_a_free_node_is_no_error() {
         -- exit code 0
         ");
         assert_snapshot!(events_of(cluster, &node), @r#"
-        Normal MaintenanceHold: alice@bastion holds the node for maintenance: "disk"
+        Normal MaintenanceHold: alice@bastion put the node on hold for maintenance: "disk"
         Normal MaintenanceUnhold: alice@bastion ended their maintenance hold
         "#);
     });
@@ -65,11 +65,11 @@ fn anothers_hold_takes_a_confirmation() {
             holder_of(cluster, &node).as_deref(),
             Some("kubeadm:bob@laptop")
         );
-        assert_snapshot!(cluster.maint(["unhold", &node, "--yes"]).run(), @r"
+        assert_snapshot!(cluster.maint(["unhold", &node, "--yes"]).run(), @"
         $ kubectl maint unhold worker-1 --yes
         node/worker-1 hold of bob@laptop ended
         -- stderr
-        Warning: bob@laptop may still act on node/worker-1 until they notice: a hold has no end
+        Warning: bob@laptop may still act on node/worker-1 until they notice: a hold does not expire
         -- exit code 0
         ");
         assert_eq!(holder_of(cluster, &node), None);
@@ -119,8 +119,8 @@ fn a_lease_is_no_hold() {
         assert_snapshot!(cluster.maint(["unhold", &node]).run(), @"
         $ kubectl maint unhold worker-1
         -- stderr
-        error: node/worker-1 is not on hold: alice@bastion has a lease on it (since [time], until [time], [length] left)
-        hint: this is a lease: kubectl maint release worker-1
+        error: cannot unhold node/worker-1: not on hold, but locked by alice@bastion (since [time], until [time], [length] left)
+        hint: release your lock with `kubectl maint release worker-1`
         -- exit code 3
         ");
         assert_snapshot!(
@@ -128,8 +128,8 @@ fn a_lease_is_no_hold() {
             @"
         $ kubectl maint unhold worker-1 --yes
         -- stderr
-        error: node/worker-1 is not on hold: alice@bastion has a lease on it (since [time], until [time], [length] left)
-        hint: this is a lease; to break it: kubectl maint release worker-1 --force -m WHY
+        error: cannot unhold node/worker-1: not on hold, but locked by alice@bastion (since [time], until [time], [length] left)
+        hint: ask alice@bastion to release it, or take it over with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         "
         );
@@ -164,7 +164,7 @@ fn mine_are_the_callers_own_holds() {
         $ kubectl maint unhold --mine
         -- stderr
         error: no matching resources found: you (me) have no node on hold
-        hint: you hold leases: kubectl maint release --mine
+        hint: release your locks with `kubectl maint release --mine`
         -- exit code 1
         ");
     });

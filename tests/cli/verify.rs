@@ -21,7 +21,7 @@ fn the_acquisition_that_stands_holds() {
         let id = acquire(cluster, &node);
         assert_snapshot!(cluster.maint(["verify", &node, "--lock-id", &id]).run(), @r#"
         $ kubectl maint verify worker-1 --lock-id [lock-id]
-        node/worker-1 is still held by alice@bastion: "new kernel" (since [time], until [time], [length] left)
+        node/worker-1 is still locked by alice@bastion: "new kernel" (since [time], until [time], [length] left)
         -- exit code 0
         "#);
         let quiet = ["verify", &node, "-q"];
@@ -49,7 +49,7 @@ fn one_that_is_over_does_not() {
         assert_snapshot!(verify(), @"
         $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
-        error: node/worker-1 is free: your lease was released at [time]
+        error: lost the lock on node/worker-1: it is free: your lock was released at [time]
         hint: stop the work that relied on this lock
         -- exit code 3
         ");
@@ -58,7 +58,7 @@ fn one_that_is_over_does_not() {
         assert_snapshot!(verify(), @r#"
         $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
-        error: node/worker-1 changed hands: alice@bastion has another acquisition of it: "new kernel" (since [time], until [time], [length] left)
+        error: lost the lock on node/worker-1: replaced by a newer lock of alice@bastion: "new kernel" (since [time], until [time], [length] left)
         hint: stop the work that relied on this lock
         -- exit code 3
         "#);
@@ -75,15 +75,15 @@ fn a_lock_id_is_of_one_node() {
         assert_snapshot!(verify(&nodes[1]), @"
         $ kubectl maint verify worker-2 --lock-id [lock-id]
         -- stderr
-        error: the lock id is not of node/worker-2's Lease, but of another node's, or of one that was deleted
-        hint: if another was meant: kubectl maint status --mine -o lock-id; else yours is over: stop what relied on it
+        error: the id does not match the Lease of node/worker-2: it is for another node or for a deleted Lease
+        hint: stop the work that relied on this lock; show your locks with `kubectl maint status --mine -o lock-id`
         -- exit code 3
         ");
         assert_snapshot!(verify(&cluster.name("wroker-1")), @"
         $ kubectl maint verify wroker-1 --lock-id [lock-id]
         -- stderr
-        error: node/wroker-1 has no Lease: the lock id is of another node's, or the Lease was deleted
-        hint: if another was meant: kubectl maint status --mine -o lock-id; else yours is over: stop what relied on it
+        error: node/wroker-1 has no Lease: the id is for another node, or the Lease was deleted
+        hint: stop the work that relied on this lock; show your locks with `kubectl maint status --mine -o lock-id`
         -- exit code 3
         ");
     });
@@ -102,7 +102,7 @@ fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
         assert_snapshot!(cluster.maint(["verify", &node, "--lock-id", &id]).run(), @r#"
         $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
-        error: lost the lock on node/worker-1: the lock of alice@bastion has expired: "new kernel" (since [time], expired at [time], [length] ago)
+        error: lost the lock on node/worker-1: it has expired: "new kernel" (since [time], expired at [time], [length] ago)
         hint: stop the work that relied on this lock
         -- exit code 3
         "#);
@@ -122,7 +122,7 @@ fn one_whose_lease_is_being_deleted_does_not() {
         assert_snapshot!(cluster.maint(["verify", &node, "--lock-id", &id]).run(), @"
         $ kubectl maint verify worker-1 --lock-id [lock-id]
         -- stderr
-        error: node/worker-1 has a Lease that is being deleted
+        error: lost the lock on node/worker-1: its Lease is being deleted
         hint: stop the work that relied on this lock
         -- exit code 3
         ");
@@ -176,7 +176,7 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     $ kubectl maint verify
     -- stderr
     error: no node given
-    hint: name the node that the lock id is for
+    hint: name the node that the id is for
     -- exit code 2
     ");
     let other = cluster
@@ -185,7 +185,7 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     assert_snapshot!(other.env("MAINT_LOCK_ID", id).run(), @"
     $ kubectl maint verify worker-2
     -- stderr
-    error: MAINT_LOCK_ID has no lock id for node/worker-2
+    error: MAINT_LOCK_ID has no id for node/worker-2
     hint: name a node that `with` has locked
     -- exit code 2
     ");

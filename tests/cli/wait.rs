@@ -23,8 +23,8 @@ fn what_is_so_already_needs_no_waiting() {
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(["wait", &held, "--for=locked", now]).run(), @r#"
-        $ kubectl maint wait worker-2 --for=held --timeout=0
-        node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
+        $ kubectl maint wait worker-2 --for=locked --timeout=0
+        node/worker-2 is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         -- exit code 0
         "#);
         let name = ["wait", &held, "--for=held", now, "-o", "name"];
@@ -46,7 +46,7 @@ fn a_release_ends_it_and_reserves_nothing() {
         $ kubectl maint wait worker-1
         node/worker-1 is free
         -- stderr
-        waiting for it to be free: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
+        waiting for node/worker-1 to be free: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         -- exit code 0
         "#);
         assert_eq!(holder_of(cluster, &node), None);
@@ -63,7 +63,7 @@ fn what_expired_is_free_by_the_passing_of_time_alone() {
         ");
         assert_snapshot!(cluster.maint(["wait", &node]).run(), @"
         $ kubectl maint wait worker-1
-        node/worker-1 has an expired lease of bob@laptop (since [time], expired at [time], [length] ago)
+        node/worker-1 has an expired lock of bob@laptop (since [time], expired at [time], [length] ago)
         -- exit code 0
         ");
         let run = cluster.maint(["wait", &node, "--for=expired", "--timeout=0"]);
@@ -78,24 +78,24 @@ fn a_time_out_says_how_it_stands() {
         assert_snapshot!(cluster.maint(["wait", &node, "--timeout=1s"]).run(), @r#"
         $ kubectl maint wait worker-1 --timeout=1s
         -- stderr
-        waiting for it to be free: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
-        hint: wait for it with `kubectl maint acquire worker-1 --wait`
+        waiting for node/worker-1 to be free: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: timed out after 1s waiting for node/worker-1 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait longer with `kubectl maint wait worker-1 --timeout 1h`
         -- exit code 4
         "#);
         let hold = ["wait", &node, "--for=on-hold", "--timeout=0"];
         assert_snapshot!(cluster.maint(hold).run(), @r#"
-        $ kubectl maint wait worker-1 --for=hold --timeout=0
+        $ kubectl maint wait worker-1 --for=on-hold --timeout=0
         -- stderr
-        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); did not wait for it to be on hold
+        error: node/worker-1 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         -- exit code 4
         "#);
         let free = free(cluster, "worker-2");
         let held = ["wait", &free, "--for=locked", "--timeout=1s", "-q"];
         assert_snapshot!(cluster.maint(held).run(), @"
-        $ kubectl maint wait worker-2 --for=held --timeout=1s -q
+        $ kubectl maint wait worker-2 --for=locked --timeout=1s -q
         -- stderr
-        error: node/worker-2 is free; waited 1s for it to be held
+        error: timed out after 1s waiting for node/worker-2 to be locked: it is free
         -- exit code 4
         ");
     });
@@ -112,18 +112,18 @@ fn a_lease_that_is_being_deleted_is_not_free() {
         assert_snapshot!(cluster.maint(["wait", &node, "--timeout=1s"]).run(), @"
         $ kubectl maint wait worker-1 --timeout=1s
         -- stderr
-        waiting for it to be free: node/worker-1 has a Lease that is being deleted
-        error: node/worker-1 has a Lease that is being deleted; waited 1s
-        hint: until it is gone: kubectl maint status worker-1
+        waiting for node/worker-1 to be free: it has a Lease that is being deleted
+        error: timed out after 1s waiting for node/worker-1 to be free: its Lease is being deleted
+        hint: retry when the Lease is gone; check with `kubectl maint status worker-1`
         -- exit code 4
         ");
         let acquire = ["acquire", &node, "--wait", "--timeout=1s"];
         assert_snapshot!(cluster.maint(acquire).run(), @"
         $ kubectl maint acquire worker-1 --wait --timeout=1s
         -- stderr
-        waiting: node/worker-1 has a Lease that is being deleted; free when its Lease is gone
-        error: node/worker-1 has a Lease that is being deleted; waited 1s
-        hint: until it is gone: kubectl maint status worker-1
+        waiting for node/worker-1: its Lease is being deleted; free when its Lease is gone
+        error: timed out after 1s waiting for node/worker-1: its Lease is being deleted
+        hint: retry when the Lease is gone; check with `kubectl maint status worker-1`
         -- exit code 4
         ");
         let status = cluster.maint(["status", &node, "--no-headers"]).run();
@@ -143,10 +143,10 @@ fn a_lease_and_a_hold_are_waited_for_apart() {
         hold.says("to be on hold: ");
         bob(cluster, &["hold", &node, "-m", "disk"]).succeeds();
         assert_snapshot!(hold.ends(), @r#"
-        $ kubectl maint wait worker-1 --for=hold
+        $ kubectl maint wait worker-1 --for=on-hold
         node/worker-1 is on hold by bob@laptop: "disk" (since [time])
         -- stderr
-        waiting for it to be on hold: node/worker-1 is free
+        waiting for node/worker-1 to be on hold: it is free
         -- exit code 0
         "#);
         held.says("is on hold by bob@laptop");
@@ -167,16 +167,16 @@ fn ones_own_lock_is_not_free() {
         assert_snapshot!(cluster.maint(["wait", &node, "--timeout=0"]).run(), @"
         $ kubectl maint wait worker-1 --timeout=0
         -- stderr
-        error: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left); it was not waited for
-        hint: it is for you to give it back: kubectl maint release worker-1
+        error: node/worker-1 is not free: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
+        hint: this is your own lock; release it with `kubectl maint release worker-1`
         -- exit code 4
         ");
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
         assert_snapshot!(cluster.maint(["wait", &node, "--timeout=0"]).run(), @r#"
         $ kubectl maint wait worker-1 --timeout=0
         -- stderr
-        error: node/worker-1 is on your own hold: "disk" (since [time]); it was not waited for
-        hint: it is for you to end it: kubectl maint unhold worker-1
+        error: node/worker-1 is not free: on hold by you (alice@bastion): "disk" (since [time])
+        hint: this is your own hold; end it with `kubectl maint unhold worker-1`
         -- exit code 4
         "#);
     });
@@ -188,8 +188,8 @@ fn what_is_free_has_no_lock_id() {
     assert_snapshot!(cluster.maint(["wait", "worker-1", "-o", "lock-id"]).run(), @"
     $ kubectl maint wait worker-1 -o lock-id
     -- stderr
-    error: nothing is locked afterwards, so there is no lock id for -o lock-id
-    hint: -o name prints the nodes; status -o lock-id prints the ids of current locks
+    error: -o lock-id is not available: no lock is left afterwards
+    hint: use -o name to print the nodes
     -- exit code 2
     ");
 }
@@ -210,8 +210,8 @@ fn each_of_several_nodes_is_told_as_it_gets_there() {
         node/worker-2 is free
         node/worker-1 is free
         -- stderr
-        waiting for it to be free: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
-        waiting for it to be free: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
+        waiting for node/worker-1 to be free: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        waiting for node/worker-2 to be free: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         -- exit code 0
         "#);
         bob(cluster, &["acquire", &nodes[0], "-m", "disk"]).succeeds();
@@ -241,8 +241,8 @@ fn each_of_several_nodes_is_told_as_it_gets_there() {
           ]
         }
         -- stderr
-        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
-        hint: wait for it with `kubectl maint acquire worker-1 --wait`
+        error: timed out after 1s waiting for node/worker-1 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait longer with `kubectl maint wait worker-1 --timeout 1h`
         -- exit code 4
         "#);
     });
@@ -299,7 +299,7 @@ fn ctrl_c_ends_it() {
         assert_snapshot!(run.ends(), @r#"
         $ kubectl maint wait worker-1
         -- stderr
-        waiting for it to be free: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
+        waiting for node/worker-1 to be free: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         error: interrupted
         -- exit code 130
         "#);

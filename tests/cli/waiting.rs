@@ -51,7 +51,7 @@ fn a_released_node_is_acquired() {
         $ kubectl maint acquire worker-1 --wait
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
@@ -72,8 +72,8 @@ fn an_expired_node_is_acquired() {
         $ kubectl maint acquire worker-1 --wait -o name
         node/worker-1
         -- stderr
-        waiting: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        Warning: node/worker-1 was left unfinished by bob@laptop (since [time], expired at [time], [length] ago)
+        waiting for node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); free when released, or at [time] unless renewed
+        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished
         -- exit code 0
         ");
     });
@@ -106,9 +106,9 @@ fn a_time_out_says_who_has_it() {
         assert_snapshot!(run.run(), @r#"
         $ kubectl maint acquire worker-1 --wait --timeout=1s
         -- stderr
-        waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        error: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
-        hint: wait for it with `kubectl maint acquire worker-1 --wait`
+        waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
+        error: timed out after 1s waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait without a limit with `kubectl maint acquire worker-1 --wait`
         -- exit code 4
         "#);
         // Who looks once waits for nobody.
@@ -116,8 +116,8 @@ fn a_time_out_says_who_has_it() {
         assert_snapshot!(run.run(), @r#"
         $ kubectl maint acquire worker-1 --wait --timeout 0
         -- stderr
-        error: cannot acquire node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); it was not waited for
-        hint: wait for it with `kubectl maint acquire worker-1 --wait`
+        error: cannot acquire node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait without a limit with `kubectl maint acquire worker-1 --wait`
         -- exit code 4
         "#);
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
@@ -157,8 +157,8 @@ fn another_holder_is_something_new() {
         $ kubectl maint acquire worker-1 --wait
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        waiting: node/worker-1 is on hold by carol@desk: "fire" (since [time]); free when the hold is ended
+        waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
+        waiting for node/worker-1: on hold by carol@desk: "fire" (since [time]); free when the hold is ended
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
@@ -183,7 +183,7 @@ fn who_waits_for_themselves_is_told_how_to_go_on() {
         $ kubectl maint acquire worker-1 --wait
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        waiting: node/worker-1 is held already by alice@bastion, you or your namesake (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest; --reentry goes on under it, kubectl maint release worker-1 ends it
+        waiting for node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left); free when released, or at [time] unless renewed; release it with `kubectl maint release worker-1`, or use --reentry instead
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
@@ -201,7 +201,7 @@ fn quiet_says_nothing_of_it() {
         assert_snapshot!(run.run(), @"
         $ kubectl maint acquire worker-1 --wait -q
         -- stderr
-        Warning: node/worker-1 was left unfinished by bob@laptop (since [time], expired at [time], [length] ago)
+        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished
         -- exit code 0
         ");
     });
@@ -219,7 +219,7 @@ fn a_hold_waits_too() {
         $ kubectl maint hold worker-1 -m "new disk" --wait
         node/worker-1 on hold by alice@bastion
         -- stderr
-        waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
         "#);
@@ -277,7 +277,7 @@ fn ctrl_c_while_it_waits_leaves_nothing() {
             assert_snapshot!(run.ends(), @r#"
             $ kubectl maint acquire worker-1 --wait -o json
             -- stderr
-            waiting: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+            waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
             error: interrupted
             -- exit code 130
             "#);
@@ -307,8 +307,8 @@ fn ctrl_c_while_a_write_hangs_says_that_it_may_land() {
         assert_snapshot!(run.ends(), @"
         $ kubectl maint acquire worker-1 --wait -q
         -- stderr
-        error: interrupted: the write for node/worker-1 was under way and may still take effect
-        hint: to see: kubectl maint status worker-1
+        error: interrupted: the write for node/worker-1 was in progress and may still take effect
+        hint: check with `kubectl maint status worker-1`
         -- exit code 130
         ");
         assert_eq!(kept.passes(), 200);
@@ -348,11 +348,11 @@ fn who_may_not_watch_waits_all_the_same() {
         let waiting = start(&["wait", &node, "--for=on-hold", "--timeout=1m"]);
         bob(cluster, &["hold", &node, "-m", "disk"]).succeeds();
         assert_snapshot!(waiting.ends(), @r#"
-        $ kubectl maint wait worker-1 --for=hold --timeout=1m
+        $ kubectl maint wait worker-1 --for=on-hold --timeout=1m
         node/worker-1 is on hold by bob@laptop: "disk" (since [time])
         -- stderr
-        waiting for it to be on hold: node/worker-1 is held by bob@laptop: "disk" (since [time], until [time], [length] left)
-        Warning: changes can't be watched, but are looked for: Error from server (Forbidden): the gate says so
+        waiting for node/worker-1 to be on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        Warning: could not watch for changes, polling instead: Error from server (Forbidden): the gate says so
         -- exit code 0
         "#);
         bob(cluster, &["unhold", &node]).succeeds();

@@ -128,7 +128,7 @@ fn an_own_lease_that_is_given_back_meanwhile_ends_it() {
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
         assert_eq!(run.code, 5, "{run}");
-        let released = format!("error: node/{node} was released while the command had it\n");
+        let released = format!("error: lost the lock on node/{node}: it was released\n");
         assert!(run.stderr.contains(&released), "{run}");
         assert!(scene.is_there("web-2"));
     });

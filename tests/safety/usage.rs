@@ -135,7 +135,7 @@ fn the_help_offers_what_the_verb_takes() {
         for flag in ["-h", "--help"] {
             let help = help(&[verb, flag]);
             assert!(!help.contains("token of its lock"), "{help}");
-            assert!(!help.contains("yaml, token"), "{help}");
+            assert!(!help.contains("yaml, lock-id"), "{help}");
             let (_, dry_run) = help.split_once("--dry-run[=<MODE>]").expect("a flag");
             let (dry_run, _) = dry_run.split_once("  -").expect("another flag");
             let named = |mode: &str| dry_run.contains(mode);

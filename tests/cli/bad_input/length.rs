@@ -35,7 +35,7 @@ fn none_at_all() {
     assert_snapshot!(acquire_for(""), @r#"
     $ kubectl maint acquire worker-1 --duration ""
     -- stderr
-    error: invalid value '' for '--duration <TIME>': is not a length of time, such as 90s, 30m or 1h
+    error: invalid value '' for '--duration <TIME>': not a duration, e.g. 90s, 30m or 1h
 
     For more information, try '--help'.
     -- exit code 2
@@ -77,7 +77,7 @@ fn more_than_an_hour() {
     assert_snapshot!(acquire_for("61m"), @"
     $ kubectl maint acquire worker-1 --duration 61m
     -- stderr
-    error: invalid value '61m' for '--duration <TIME>': must not be longer than 1h; for longer: with, or hold
+    error: invalid value '61m' for '--duration <TIME>': must not be longer than 1h; use `with` or `hold` for longer
 
     For more information, try '--help'.
     -- exit code 2
@@ -85,7 +85,7 @@ fn more_than_an_hour() {
     assert_snapshot!(acquire_for("3601s"), @"
     $ kubectl maint acquire worker-1 --duration 3601s
     -- stderr
-    error: invalid value '3601s' for '--duration <TIME>': must not be longer than 1h; for longer: with, or hold
+    error: invalid value '3601s' for '--duration <TIME>': must not be longer than 1h; use `with` or `hold` for longer
 
     For more information, try '--help'.
     -- exit code 2
@@ -93,7 +93,7 @@ fn more_than_an_hour() {
     assert_snapshot!(acquire_for("99999999999999999999y"), @"
     $ kubectl maint acquire worker-1 --duration 99999999999999999999y
     -- stderr
-    error: invalid value '99999999999999999999y' for '--duration <TIME>': is not a length of time, such as 90s, 30m or 1h
+    error: invalid value '99999999999999999999y' for '--duration <TIME>': not a duration, e.g. 90s, 30m or 1h
 
     For more information, try '--help'.
     -- exit code 2
@@ -119,7 +119,7 @@ fn nonsense() {
     assert_snapshot!(acquire_for("30"), @"
     $ kubectl maint acquire worker-1 --duration 30
     -- stderr
-    error: invalid value '30' for '--duration <TIME>': needs a unit, such as 30s or 30m
+    error: invalid value '30' for '--duration <TIME>': add a unit, e.g. 30s or 30m
 
     For more information, try '--help'.
     -- exit code 2
@@ -127,7 +127,7 @@ fn nonsense() {
     assert_snapshot!(acquire_for("soon"), @"
     $ kubectl maint acquire worker-1 --duration soon
     -- stderr
-    error: invalid value 'soon' for '--duration <TIME>': is not a length of time, such as 90s, 30m or 1h
+    error: invalid value 'soon' for '--duration <TIME>': not a duration, e.g. 90s, 30m or 1h
 
     For more information, try '--help'.
     -- exit code 2
@@ -135,7 +135,7 @@ fn nonsense() {
     assert_snapshot!(acquire_for("30\x1b[31mm"), @r#"
     $ kubectl maint acquire worker-1 --duration "30\u{1b}[31mm"
     -- stderr
-    error: invalid value '30\u{1b}[31mm' for '--duration <TIME>': is not a length of time, such as 90s, 30m or 1h
+    error: invalid value '30\u{1b}[31mm' for '--duration <TIME>': not a duration, e.g. 90s, 30m or 1h
 
     For more information, try '--help'.
     -- exit code 2

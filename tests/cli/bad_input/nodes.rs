@@ -11,29 +11,29 @@ fn ways_to_name_nodes_are_not_mixed() {
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "-l", "pool=gpu"]).run(), @"
     $ kubectl maint acquire worker-1 -l pool=gpu
     -- stderr
-    error: NODE arguments and -l can't be mixed
-    hint: name nodes in one way only
+    error: NODE arguments and -l cannot be combined
+    hint: use only one of them
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--all"]).run(), @"
     $ kubectl maint acquire worker-1 --all
     -- stderr
-    error: NODE arguments and --all can't be mixed
-    hint: name nodes in one way only
+    error: NODE arguments and --all cannot be combined
+    hint: use only one of them
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["release", "-l", "pool=gpu", "--mine", "--nodes-from", "-"]).run(), @"
     $ kubectl maint release -l pool=gpu --mine --nodes-from -
     -- stderr
-    error: -l and --nodes-from and --mine can't be mixed
-    hint: name nodes in one way only
+    error: -l and --nodes-from and --mine cannot be combined
+    hint: use only one of them
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["acquire"]).run(), @"
     $ kubectl maint acquire
     -- stderr
     error: no nodes given
-    hint: name them, or use -l SELECTOR, --all or --nodes-from FILE
+    hint: name nodes, or use -l SELECTOR, --all or --nodes-from FILE
     -- exit code 2
     ");
     for verb in ["release", "renew", "unhold"] {
@@ -51,35 +51,35 @@ fn only_nodes_have_a_lock() {
     $ kubectl maint acquire pod/web-0
     -- stderr
     error: "pod/web-0" is not a node
-    hint: only nodes have a maintenance lock, not "pod"
+    hint: only nodes have a maintenance lock; use node/NAME, not pod/NAME
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["acquire", "nodes/worker-1/status"]).run(), @r#"
     $ kubectl maint acquire nodes/worker-1/status
     -- stderr
-    error: "worker-1/status" can't be the name of a node
-    hint: names have lower-case letters, digits, - and . only, at most 253 characters
+    error: "worker-1/status" is not a valid node name
+    hint: node names have only lower-case letters, digits, - and ., at most 253 characters
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["acquire", "Worker_1"]).run(), @r#"
     $ kubectl maint acquire Worker_1
     -- stderr
-    error: "Worker_1" can't be the name of a node
-    hint: names have lower-case letters, digits, - and . only, at most 253 characters
+    error: "Worker_1" is not a valid node name
+    hint: node names have only lower-case letters, digits, - and ., at most 253 characters
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["acquire", "../../secrets"]).run(), @r#"
     $ kubectl maint acquire ../../secrets
     -- stderr
     error: "../../secrets" is not a node
-    hint: only nodes have a maintenance lock, not ".."
+    hint: only nodes have a maintenance lock; use node/NAME, not ../NAME
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["acquire", "worker-1?x=y"]).run(), @r#"
     $ kubectl maint acquire worker-1?x=y
     -- stderr
-    error: "worker-1?x=y" can't be the name of a node
-    hint: names have lower-case letters, digits, - and . only, at most 253 characters
+    error: "worker-1?x=y" is not a valid node name
+    hint: node names have only lower-case letters, digits, - and ., at most 253 characters
     -- exit code 2
     "#);
 }
@@ -135,13 +135,13 @@ fn a_list_without_nodes() {
     assert_snapshot!(listed().run(), @"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: no matching resources found: --nodes-from - names no node
+    error: no matching resources found: --nodes-from - names no nodes
     -- exit code 1
     ");
     assert_snapshot!(listed().stdin("\n# rack 7\n\n").run(), @"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: no matching resources found: --nodes-from - names no node
+    error: no matching resources found: --nodes-from - names no nodes
     -- exit code 1
     ");
 }
@@ -154,15 +154,15 @@ fn a_list_with_a_bad_line() {
     assert_snapshot!(listed().stdin("worker-1\nnode/worker-2\nworker 3\n").run(), @r#"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: --nodes-from -, line 3: "worker 3" is several words
-    hint: one node a line
+    error: --nodes-from -, line 3: "worker 3" is more than one word
+    hint: put one node on each line
     -- exit code 2
     "#);
     assert_snapshot!(listed().stdin("worker-1\n\x1b[31mred\n").run(), @r#"
     $ kubectl maint acquire --nodes-from -
     -- stderr
-    error: --nodes-from -, line 2: "\u{1b}[31mred" can't be the name of a node
-    hint: names have lower-case letters, digits, - and . only, at most 253 characters
+    error: --nodes-from -, line 2: "\u{1b}[31mred" is not a valid node name
+    hint: node names have only lower-case letters, digits, - and ., at most 253 characters
     -- exit code 2
     "#);
     assert_snapshot!(listed().stdin(&b"worker-1\nworker\xff\n"[..]).run(), @"

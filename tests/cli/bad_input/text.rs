@@ -105,30 +105,30 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         $ kubectl maint release held
         -- stderr
         error: cannot release node/held: locked by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask them, or break it after a confirmation: kubectl maint release held --force -m WHY
+        hint: ask a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f to release it, or take it over with `kubectl maint release held --force -m WHY`
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release", &held, "--force"]).run(), @r#"
         $ kubectl maint release held --force
         -- stderr
         context [context], server [server], user [user]: 1 node
-          node/held is held by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f since [time] until [time]: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
+          node/held is locked by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f since [time] until [time]: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
         error: not confirmed: there is no terminal for a prompt
         hint: add --yes to confirm
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["release", &held, "--force", "--yes"]).run(), @r"
         $ kubectl maint release held --force --yes
-        node/held released, lease of a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f broken
+        node/held lock of a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f released
         -- stderr
-        Warning: a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f may still act on node/held until [time], or until they notice
+        Warning: a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f may still act on node/held until [time] at the latest
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(["acquire", &expired]).run(), @r#"
         $ kubectl maint acquire expired
         node/expired acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: node/expired was left unfinished by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], expired at [time], [length] ago)
+        Warning: node/expired had an expired lock of a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], expired at [time], [length] ago); their work may be unfinished
         Expires [time] (in 30m). To extend:
           kubectl maint renew expired
           kubectl maint hold expired -m WHY
@@ -158,11 +158,11 @@ fn a_holder_of_white_space() {
         // Somebody has it, and it isn't alice.
         assert_snapshot!(cluster.maint(["status", &blank, &padded]).run(), @r#"
         $ kubectl maint status blank padded
-        NODE                STATE   HOLDER             REASON   AGE   LEFT   STATUS
-        blank    Held    "  "               <none>   30m   29m    Ready
-        padded   Held    "alice@bastion "   <none>   30m   29m    Ready
+        NODE                STATE    HOLDER             REASON   AGE   LEFT   STATUS
+        blank    Locked   "  "               <none>   30m   29m    Ready
+        padded   Locked   "alice@bastion "   <none>   30m   29m    Ready
         -- stderr
-        2 nodes: 2 held
+        2 nodes: 2 locked
         -- exit code 0
         "#);
         assert_snapshot!(cluster.maint(["acquire", &blank]).run(), @r#"
@@ -176,14 +176,14 @@ fn a_holder_of_white_space() {
         $ kubectl maint release padded
         -- stderr
         error: cannot release node/padded: locked by "alice@bastion " (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask them, or break it after a confirmation: kubectl maint release padded --force -m WHY
+        hint: ask "alice@bastion " to release it, or take it over with `kubectl maint release padded --force -m WHY`
         -- exit code 3
         "#);
         assert_snapshot!(cluster.maint(["release", &padded, "--force", "--yes"]).run(), @r#"
         $ kubectl maint release padded --force --yes
-        node/padded released, lease of "alice@bastion " broken
+        node/padded lock of "alice@bastion " released
         -- stderr
-        Warning: "alice@bastion " may still act on node/padded until [time], or until they notice
+        Warning: "alice@bastion " may still act on node/padded until [time] at the latest
         -- exit code 0
         "#);
         // Programs get what the server has.
@@ -237,15 +237,15 @@ fn empty_arguments() {
         assert_snapshot!(cluster.maint(["acquire", ""]).run(), @r#"
         $ kubectl maint acquire ""
         -- stderr
-        error: the name of a node must not be empty
-        hint: names have lower-case letters, digits, - and . only, at most 253 characters
+        error: a node name must not be empty
+        hint: node names have only lower-case letters, digits, - and ., at most 253 characters
         -- exit code 2
         "#);
         assert_snapshot!(cluster.maint(["acquire", "node/"]).run(), @"
         $ kubectl maint acquire node/
         -- stderr
-        error: the name of a node must not be empty
-        hint: names have lower-case letters, digits, - and . only, at most 253 characters
+        error: a node name must not be empty
+        hint: node names have only lower-case letters, digits, - and ., at most 253 characters
         -- exit code 2
         ");
         assert_snapshot!(cluster.maint(["acquire", &node, "--holder", ""]).run(), @r#"
@@ -260,8 +260,8 @@ fn empty_arguments() {
         assert_snapshot!(cluster.maint(["acquire", "-l", ""]).run(), @r#"
         $ kubectl maint acquire -l ""
         -- stderr
-        error: the selector of -l is empty, which would be all nodes
-        hint: if all are meant, say --all
+        error: the selector of -l is empty
+        hint: to select all nodes, use --all
         -- exit code 2
         "#);
         // No reason is needed.
@@ -289,8 +289,8 @@ fn arguments_of_120_kib() {
         assert_snapshot!(cluster.maint(["acquire", &long]).run(), @r#"
         $ kubectl maint acquire xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
         -- stderr
-        error: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" can't be the name of a node
-        hint: names have lower-case letters, digits, - and . only, at most 253 characters
+        error: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" is not a valid node name
+        hint: node names have only lower-case letters, digits, - and ., at most 253 characters
         -- exit code 2
         "#);
         assert_snapshot!(cluster.maint(["acquire", &node, "-m", &long]).run(), @"
@@ -313,7 +313,7 @@ fn arguments_of_120_kib() {
         $ kubectl maint acquire pod/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
         -- stderr
         error: "pod/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" is not a node
-        hint: only nodes have a maintenance lock, not "pod"
+        hint: only nodes have a maintenance lock; use node/NAME, not pod/NAME
         -- exit code 2
         "#);
     });
@@ -327,7 +327,7 @@ fn a_selector_of_120_kib() {
         $ kubectl maint acquire -l xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
         -- stderr
         error: the selector of -l is longer than 16 KiB
-        hint: to name that many nodes, use --nodes-from FILE
+        hint: to select that many nodes, use --nodes-from FILE
         -- exit code 2
         ");
         // The server's business; it refuses.

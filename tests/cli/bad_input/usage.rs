@@ -152,7 +152,7 @@ fn lock_ids() {
     assert_snapshot!(cluster.maint(["release", "worker-1", "--token", id, "--token", id]).run(), @"
     $ kubectl maint release worker-1 --token [lock-id] --token [lock-id]
     -- stderr
-    error: invalid value for '--token <TOKEN>': more than one lock id given
+    error: invalid value for '--token <TOKEN>': more than one id of a lock given
     -- exit code 2
     ");
 }
@@ -165,50 +165,50 @@ fn a_command_of_with_that_is_not_behind_its_dashes() {
     $ kubectl maint with worker-1 ssh worker-1
     -- stderr
     error: missing `-- COMMAND`
-    hint: run `kubectl maint with NODE... -- COMMAND`
+    hint: use `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["worker-1", "ssh", "-t", "worker-1"]), @"
     $ kubectl maint with worker-1 ssh -t worker-1
     -- stderr
-    error: with has no flag -t
-    hint: if -t belongs to COMMAND, put `--` before COMMAND: run `kubectl maint with NODE... -- COMMAND`
+    error: unknown flag -t for `with`
+    hint: if it belongs to COMMAND, put `--` before COMMAND: `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["worker-1", "--"]), @"
     $ kubectl maint with worker-1 --
     -- stderr
     error: missing COMMAND after `--`
-    hint: run `kubectl maint with NODE... -- COMMAND`
+    hint: use `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["--", "ssh", "worker-1"]), @"
     $ kubectl maint with -- ssh worker-1
     -- stderr
-    error: missing NODE
-    hint: run `kubectl maint with NODE... -- COMMAND`
+    error: no nodes given
+    hint: name nodes before `--`: `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     // What other verbs have, and it has not.
     assert_snapshot!(with(&["-l", "pool=gpu", "--", "uptime"]), @"
     $ kubectl maint with -l pool=gpu -- uptime
     -- stderr
-    error: with has no flag -l: it accepts node names only
-    hint: run `kubectl maint with NODE... -- COMMAND`
+    error: unknown flag -l for `with`, which takes node names only
+    hint: use `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["--all", "--", "uptime"]), @"
     $ kubectl maint with --all -- uptime
     -- stderr
-    error: with has no flag --all: it accepts node names only
-    hint: run `kubectl maint with NODE... -- COMMAND`
+    error: unknown flag --all for `with`, which takes node names only
+    hint: use `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["worker-1", "-o", "json", "--", "uptime"]), @"
     $ kubectl maint with worker-1 -o json -- uptime
     -- stderr
-    error: with has no flag -o: it prints the output of COMMAND
-    hint: COMMAND finds the lock in MAINT_TOKEN, MAINT_NODE and other variables
+    error: unknown flag -o for `with`, which prints only what COMMAND prints
+    hint: in COMMAND, read MAINT_LOCK_ID, MAINT_NODE and the other variables
     -- exit code 125
     ");
 }
@@ -220,15 +220,15 @@ fn what_other_tools_and_verbs_have() {
     assert_snapshot!(said("lock worker-1"), @r#"
     $ kubectl maint lock worker-1
     -- stderr
-    error: unknown command "lock"
-    hint: run `kubectl maint acquire worker-1`
+    error: unknown command ls
+    hint: use `kubectl maint status`
     -- exit code 2
     "#);
     assert_snapshot!(said("drain worker-1 --force"), @r#"
     $ kubectl maint drain worker-1 --force
     -- stderr
-    error: unknown command "drain"
-    hint: lock the node with `kubectl maint acquire worker-1`, then run `kubectl drain worker-1`
+    error: unknown command steal
+    hint: use `kubectl maint release NODE --force -m WHY`
     -- exit code 2
     "#);
     for (typed, runs) in [
@@ -271,69 +271,69 @@ fn what_other_tools_and_verbs_have() {
     $ kubectl maint acquire worker-1 --wait=10m
     -- stderr
     error: --wait takes no value
-    hint: to wait at most 10m, use --wait --timeout 10m
+    hint: to wait for at most 10m, use --wait --timeout 10m
     -- exit code 2
     ");
     assert_snapshot!(said("acquire worker-1 --force"), @"
     $ kubectl maint acquire worker-1 --force
     -- stderr
-    error: acquire has no flag --force
-    hint: to end somebody else's lock, run `kubectl maint release NODE --force -m WHY`
+    error: unknown flag --force for `acquire`
+    hint: to release the lock of somebody else, use `kubectl maint release NODE --force -m WHY`; to take over a node, use `kubectl maint hold NODE --take-over -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("acquire worker-1 --take-over"), @"
     $ kubectl maint acquire worker-1 --take-over
     -- stderr
-    error: acquire has no flag --take-over
-    hint: to take over somebody else's lock, run `kubectl maint hold NODE --take-over -m WHY`
+    error: unknown flag --take-over for `acquire`
+    hint: to release the lock of somebody else, use `kubectl maint release NODE --force -m WHY`; to take over a node, use `kubectl maint hold NODE --take-over -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("unhold worker-1 -m done"), @"
     $ kubectl maint unhold worker-1 -m done
     -- stderr
-    error: unhold has no flag -m
-    hint: remove it: an Event of the node records who ended the hold
+    error: unknown flag -m for `unhold`
+    hint: remove it: an Event on the node records who ended the hold
     -- exit code 2
     ");
     assert_snapshot!(said("hold worker-1 -m fire --force"), @"
     $ kubectl maint hold worker-1 -m fire --force
     -- stderr
-    error: hold has no flag --force
-    hint: to take over somebody else's lock, run `kubectl maint hold NODE --take-over -m WHY`
+    error: unknown flag --force for `hold`
+    hint: to take over a node, use `kubectl maint hold NODE --take-over -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("release worker-1 --take-over"), @"
     $ kubectl maint release worker-1 --take-over
     -- stderr
-    error: release has no flag --take-over
-    hint: to end somebody else's lock, run `kubectl maint release NODE --force -m WHY`
+    error: unknown flag --take-over for `release`
+    hint: to take over a node, use `kubectl maint hold NODE --take-over -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("verify worker-1 -o json"), @"
     $ kubectl maint verify worker-1 -o json
     -- stderr
-    error: verify has no flag -o
-    hint: its exit code is the answer; for JSON, run `kubectl maint status NODE -o json`
+    error: unknown flag -o for `verify`
+    hint: check its exit code, or use `kubectl maint status NODE -o json`
     -- exit code 2
     ");
     assert_snapshot!(said("verify --mine"), @"
     $ kubectl maint verify --mine
     -- stderr
-    error: verify has no flag --mine
-    hint: it checks one lock, given with --token; for all, run `kubectl maint status --mine`
+    error: unknown flag --mine for `verify`
+    hint: verify checks one lock by its --lock-id; show all your locks with `kubectl maint status --mine`
     -- exit code 2
     ");
     assert_snapshot!(said("with worker-1 --duration 2h -- bash"), @"
     $ kubectl maint with worker-1 --duration 2h -- bash
     -- stderr
-    error: with has no flag --duration: the lock lasts as long as COMMAND
-    hint: remove it; --lease-duration is the time until the lock expires after a crash
+    error: unknown flag --duration for `with`, which locks until COMMAND ends
+    hint: remove it; --lease-duration sets how soon the lock expires after a crash
     -- exit code 125
     ");
     assert_snapshot!(said("with worker-1 --lease-duration 2h -- bash"), @"
     $ kubectl maint with worker-1 --lease-duration 2h -- bash
     -- stderr
-    error: invalid value '2h' for '--lease-duration <TIME>': must not be longer than 1h; the lock lasts as long as the command anyway
+    error: invalid value '2h' for '--lease-duration <TIME>': must not be longer than 1h; the lock is renewed until the command ends
 
     For more information, try '--help'.
     -- exit code 125
@@ -341,7 +341,7 @@ fn what_other_tools_and_verbs_have() {
     assert_snapshot!(said("with worker-1 -y -- bash"), @"
     $ kubectl maint with worker-1 -y -- bash
     -- stderr
-    error: with has no flag -y: it asks for no confirmation
+    error: unknown flag -y for `with`, which has no prompts
     hint: remove it
     -- exit code 125
     ");

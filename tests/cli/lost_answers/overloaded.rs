@@ -91,7 +91,7 @@ fn the_server_is_unavailable() {
         $ kubectl maint acquire --request-timeout=1s worker-1
         -- stderr
         error: unknown whether node/worker-1 was acquired: the write may still take effect (Error from server (ServiceUnavailable): the gate says so (the server asks to wait 1s))
-        hint: to see: kubectl maint status worker-1
+        hint: check with `kubectl maint status worker-1`
         -- exit code 1
         ");
         // It can't have taken what it wasn't sent.

@@ -29,7 +29,7 @@ fn an_acquisition_whose_answer_was_lost_is_one() {
         $ kubectl maint acquire worker-1 --request-timeout=1s
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        node/worker-1: the server's answer was lost; another read shows that it was done
+        node/worker-1: the API server's answer was lost, but a second read shows that the write succeeded
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
@@ -53,7 +53,7 @@ fn a_created_lease_whose_answer_was_lost_is_ours() {
         $ kubectl maint acquire worker-1 --request-timeout=1s
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        node/worker-1: the server's answer was lost; another read shows that it was done
+        node/worker-1: the API server's answer was lost, but a second read shows that the write succeeded
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
@@ -74,7 +74,7 @@ fn a_release_whose_answer_was_lost_is_one() {
         $ kubectl maint release worker-1 --request-timeout=1s
         node/worker-1 released
         -- stderr
-        node/worker-1: the server's answer was lost; another read shows that it was done
+        node/worker-1: the API server's answer was lost, but a second read shows that the write succeeded
         -- exit code 0
         ");
         assert_eq!(cluster.lease_of(&node)["spec"]["holderIdentity"], "");
@@ -121,10 +121,10 @@ fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
         assert_snapshot!(run, @"
         $ kubectl maint acquire --request-timeout=1s worker-1 worker-2
         -- stderr
-        error: node/worker-1 was acquired and could not be given back: Error from server (Forbidden): the gate says so
-        hint: to give it back: kubectl maint release worker-1 --lock-id [lock-id]
+        error: node/worker-1 was acquired but could not be released: Error from server (Forbidden): the gate says so
+        hint: release it with `kubectl maint release worker-1 --lock-id [lock-id]`
         error: unknown whether node/worker-2 was acquired: the write may still take effect (Error from server (ServiceUnavailable): the gate says so)
-        hint: to see: kubectl maint status worker-2
+        hint: check with `kubectl maint status worker-2`
         1 of 2 nodes locked: worker-1; unknown: worker-2
         -- exit code 1
         ");
@@ -142,7 +142,7 @@ fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
         $ kubectl maint acquire worker-1 --request-timeout=1s
         -- stderr
         error: unknown whether node/worker-1 was acquired: the write may still take effect (Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers))
-        hint: to see: kubectl maint status worker-1
+        hint: check with `kubectl maint status worker-1`
         -- exit code 1
         ");
         assert_eq!(cluster.lease_of(&node)["spec"]["holderIdentity"], "");

@@ -32,7 +32,7 @@ fn they_are_taken_in_the_order_of_their_names() {
         node/worker-2 acquired by alice@bastion until [time] (30m)
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        waiting for node/worker-2 (1 of 2 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-2 worker-1
           kubectl maint hold worker-2 worker-1 -m WHY
@@ -94,9 +94,9 @@ fn a_time_out_gives_back_what_was_taken() {
         assert_snapshot!(run.run(), @r#"
         $ kubectl maint acquire --wait --timeout 1s worker-1 worker-2
         -- stderr
-        waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        error: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
-        hint: wait for it with `kubectl maint acquire worker-1 worker-2 --wait`
+        waiting for node/worker-2 (1 of 2 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
+        error: timed out after 1s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait without a limit with `kubectl maint acquire worker-1 worker-2 --wait`
         none of the 2 nodes was acquired
         -- exit code 4
         "#);
@@ -107,8 +107,8 @@ fn a_time_out_gives_back_what_was_taken() {
         assert_snapshot!(run.run(), @r#"
         $ kubectl maint hold -m rack --wait --timeout 1s -q worker-1 worker-2
         -- stderr
-        error: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); waited 1s
-        hint: ask them, or take it over: kubectl maint hold worker-1 worker-2 -m rack --take-over
+        error: timed out after 1s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: take it over with `kubectl maint hold worker-1 worker-2 -m rack --take-over`
         -- exit code 4
         "#);
         assert_eq!(holder_of(cluster, &first), None);
@@ -163,7 +163,7 @@ fn ctrl_c_gives_back_what_was_taken() {
             assert_snapshot!(run.ends(), @r#"
             $ kubectl maint acquire worker-1 worker-2 --wait
             -- stderr
-            waiting, 1 of 2 taken: node/worker-2 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+            waiting for node/worker-2 (1 of 2 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
             error: interrupted
             none of the 2 nodes was acquired
             -- exit code 130
@@ -207,7 +207,7 @@ fn the_loss_of_one_gives_back_the_others() {
         assert_snapshot!(run.ends(), @r#"
         $ kubectl maint acquire worker-1 worker-2 worker-3 --wait
         -- stderr
-        waiting, 2 of 3 taken: node/worker-3 is held by bob@laptop: "disk" (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
+        waiting for node/worker-3 (2 of 3 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         error: node/worker-2 was taken over by a hold of carol@desk
         none of the 3 nodes was acquired
         -- exit code 5
@@ -259,7 +259,7 @@ fn behind_a_hold_nothing_is_kept_from_others() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
-        waiting, 0 of 2 taken: node/worker-2 is on hold by bob@laptop: "disk" (since [time]); free when the hold is ended
+        waiting for node/worker-2 (0 of 2 nodes locked): on hold by bob@laptop: "disk" (since [time]); free when the hold is ended
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY

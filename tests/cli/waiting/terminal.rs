@@ -14,14 +14,14 @@ fn waiting(cluster: &Cluster, node: &str) -> PtySession {
 /// The line that says whom it waits for.
 fn whom(terminal: &mut PtySession) -> String {
     let (_, line) = terminal
-        .exp_regex(r"waiting[^\x1b\r\n]* is (held|on hold) by [^\r\n]*\r\n")
+        .exp_regex(r"waiting[^\x1b\r\n]*: (locked|on hold) by [^\r\n]*\r\n")
         .expect("a line");
     as_text(&line)
 }
 
 /// The next one that is shown in place.
 fn next_line(terminal: &mut PtySession) -> String {
-    let line = r"waiting[^\x1b\r\n:]*: free [^\x1b\r\n]*(at the earliest|ended)";
+    let line = r"waiting[^\x1b\r\n:]*: free [^\x1b\r\n]*(unless renewed|ended)";
     let (_, line) = terminal.exp_regex(line).expect("a line");
     as_text(&line)
 }

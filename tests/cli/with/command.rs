@@ -22,7 +22,7 @@ fn it_runs_on_this_machine_while_the_node_is_locked() {
         $ kubectl maint with worker-1 -m "new kernel" -- /bin/sh -c "echo done"
         done
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]: "new kernel"; running on this machine: /bin/sh -c 'echo done'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]: "new kernel"; running on this machine: /bin/sh -c 'echo done'
         lease/worker-1 created
         node/worker-1 released
         -- exit code 0
@@ -158,7 +158,7 @@ fn of_several_nodes_it_is_told_in_pairs() {
         MAINT_NODES=worker-2 worker-1
         MAINT_TOKEN=worker-2=[lock-id] worker-1=[lock-id]
         -- stderr
-        node/worker-2, node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'env | grep ^MAINT_ | sort'
+        node/worker-2, node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'env | grep ^MAINT_ | sort'
         lease/worker-2 and 1 more created
         node/worker-2, node/worker-1 released
         -- exit code 0

@@ -141,10 +141,10 @@ fn it_does_not_outlive_the_lease_of_a_stopped_wrapper() {
         assert_snapshot!(ended.replace(seen, ""), @r#"
         $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "trap '' TERM; echo $$; setsid /bin/sh -c 'echo $$; while :; "
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo $$; setsid /bin/sh -c '\''echo $$; while :; do sleep 1000; done'\'' & while :; do sleep 1000; done'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo $$; setsid /bin/sh -c '\''echo $$; while :; do sleep 1000; done'\'' & while :; do sleep 1000; done'
         lease/worker-1 created
-        error: node/worker-1 was not renewed in time; was it edited, or this process or its machine stopped?
-        hint: the command is ended before its lease runs out; to see: kubectl maint status worker-1
+        error: lost the lock on node/worker-1, the command is ended before the lock expires: it was not renewed in time. Either its Lease was edited, or this process or machine was paused
+        hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
     });
@@ -167,9 +167,9 @@ fn it_dies_with_a_killed_supervisor() {
         assert_snapshot!(running.ends().without_stdout(), @r#"
         $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "trap '' TERM; echo $$; setsid /bin/sh -c 'echo $$; while :; "
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo $$; setsid /bin/sh -c '\''echo $$; while :; do sleep 1000; done'\'' & while :; do sleep 1000; done'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo $$; setsid /bin/sh -c '\''echo $$; while :; do sleep 1000; done'\'' & while :; do sleep 1000; done'
         lease/worker-1 created
-        Warning: the command's supervisor was killed or stopped: everything is ended
+        Warning: the command's supervisor was killed or stopped: ending the command
         node/worker-1 released
         -- exit code 137
         "#);

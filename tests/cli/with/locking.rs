@@ -41,7 +41,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot lock node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
-        hint: to work under it: kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'
+        hint: work under it with `kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
         cluster.maint(["hold", &node, "-m", "bad DIMM"]).succeeds();
@@ -49,7 +49,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot lock node/worker-1: on hold by you (alice@bastion): "bad DIMM" (since [time])
-        hint: to work under it: kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'
+        hint: work under it with `kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
     });
@@ -125,7 +125,7 @@ fn two_of_the_same_name_keep_each_other_off() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot lock node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left)
-        hint: a `with` of yours or of your namesake has it, until its command ends; to break it: kubectl maint release worker-1 --force -m WHY
+        hint: a running `with` of alice@bastion has the lock; take it over with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         "#);
         first.interrupt();
@@ -155,7 +155,7 @@ fn several_nodes_are_locked_all_or_none() {
         $ kubectl maint with worker-1 worker-2 -- /bin/sh -c "echo ran for $MAINT_NODES"
         ran for worker-1 worker-2
         -- stderr
-        node/worker-1, node/worker-2 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'echo ran for $MAINT_NODES'
+        node/worker-1, node/worker-2 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'echo ran for $MAINT_NODES'
         lease/worker-1 and 1 more created
         node/worker-1, node/worker-2 released
         -- exit code 0
@@ -193,30 +193,30 @@ fn what_cannot_be_meant_has_a_code_of_its_own() {
     assert_snapshot!(cluster.maint(["with", "worker-1"]).run(), @"
     $ kubectl maint with worker-1
     -- stderr
-    error: there is no `--` with a command behind it
-    hint: put `--` before the command: kubectl maint with NODE... -- COMMAND
+    error: missing `-- COMMAND`
+    hint: use `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(cluster.maint(["with", "-l", "a=b", "--", "true"]).run(), @"
     $ kubectl maint with -l a=b -- true
     -- stderr
-    error: with takes NODE arguments only, not -l
-    hint: name the nodes: kubectl maint with NODE... -- COMMAND
+    error: unknown flag -l for `with`, which takes node names only
+    hint: use `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(cluster.maint(["with", "Worker", "--", "true"]).run(), @r#"
     $ kubectl maint with Worker -- true
     -- stderr
-    error: "Worker" can't be the name of a node
-    hint: names have lower-case letters, digits, - and . only, at most 253 characters
+    error: "Worker" is not a valid node name
+    hint: node names have only lower-case letters, digits, - and ., at most 253 characters
     -- exit code 125
     "#);
     let short = ["with", "worker-1", "--lease-duration", "31s", "--", "true"];
     assert_snapshot!(cluster.maint(short).run(), @"
     $ kubectl maint with worker-1 --lease-duration 31s -- true
     -- stderr
-    error: --lease-duration 31s is too short: with --request-timeout 10s and --grace 10s it takes at least 32s
-    hint: the shortest is 3/2 × (--request-timeout + --grace + 1s)
+    error: --lease-duration 31s is too short: --request-timeout 10s and --grace 10s need at least 32s
+    hint: use at least 3/2 × (--request-timeout + --grace + 1s)
     -- exit code 125
     ");
     assert_snapshot!(cluster.maint(["with", "worker-1", "--", "true"]).run(), @"
@@ -241,8 +241,8 @@ fn a_node_that_is_released_is_waited_for() {
         $ kubectl maint with worker-1 --wait -- echo ran
         ran
         -- stderr
-        waiting: node/worker-1 is held by bob@laptop (since [time], until [time], [length] left); free when it is released, or from [time] on at the earliest
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: echo ran
+        waiting for node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); free when released, or at [time] unless renewed
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: echo ran
         node/worker-1 released
         -- exit code 0
         ");
@@ -270,8 +270,8 @@ fn a_wait_can_be_in_vain() {
         assert_snapshot!(run(&[]), @"
         $ kubectl maint with worker-1 --wait --timeout 0 -- echo ran
         -- stderr
-        error: cannot lock node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); it was not waited for
-        hint: wait for it with `kubectl maint with worker-1 -- echo ran --wait`
+        error: cannot lock node/worker-1: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait without a limit with `kubectl maint with worker-1 --wait -- echo ran`
         -- exit code 4
         ");
         assert_eq!(run(&["-E", "75"]).code, 75);
@@ -289,7 +289,7 @@ fn ones_own_lock_is_not_waited_for() {
         $ kubectl maint with worker-1 --wait -- echo ran
         -- stderr
         error: cannot lock node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
-        hint: to work under it: kubectl maint with worker-1 --reentry -- echo ran
+        hint: work under it with `kubectl maint with worker-1 --reentry -- echo ran`
         -- exit code 3
         ");
         cluster.maint(["release", &node]).succeeds();
@@ -298,9 +298,9 @@ fn ones_own_lock_is_not_waited_for() {
         assert_snapshot!(with(cluster, slice::from_ref(&node), &inner).run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "$PLUGIN with worker-1 --wait -- echo ran"
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
         error: cannot lock node/worker-1: you already hold this lock (alice@bastion/with-[process]) (since [time], until [time], [length] left)
-        hint: to work under it: kubectl maint --holder alice@bastion/with-[process] with worker-1 --reentry -- echo ran
+        hint: work under it with `kubectl maint --holder alice@bastion/with-[process] with worker-1 --reentry -- echo ran`
         node/worker-1 released
         -- exit code 3
         "#);

@@ -28,10 +28,10 @@ fn to_who_took_it_over() {
         $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
         asked to end
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: node/worker-1 was taken over by bob@laptop: "it is on fire" (since [time])
-        hint: the command is being ended; if somebody broke it, an Event says who and why: kubectl describe node worker-1
+        error: lost the lock on node/worker-1, the command is being ended: taken over by bob@laptop: "it is on fire" (since [time])
+        hint: an Event may say who ended it and why; see `kubectl describe node worker-1`
         -- exit code 5
         "#);
         let holder = holder_of(cluster, &node);
@@ -51,10 +51,10 @@ fn to_who_broke_it() {
         $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
         asked to end
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: node/worker-1 was released by bob@laptop while the command had it: "alice is away"
-        hint: the command is being ended; if somebody broke it, an Event says who and why: kubectl describe node worker-1
+        error: lost the lock on node/worker-1, the command is being ended: released by bob@laptop: "alice is away"
+        hint: an Event may say who ended it and why; see `kubectl describe node worker-1`
         -- exit code 5
         "#);
     });
@@ -71,10 +71,10 @@ fn with_its_lease() {
         $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
         asked to end
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: the Lease of node/worker-1 was deleted
-        hint: the command is being ended; to see: kubectl maint status worker-1
+        error: lost the lock on node/worker-1, the command is being ended: its Lease was deleted
+        hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
         // Nothing is written after that.
@@ -94,10 +94,10 @@ fn of_several_any_one_ends_it_and_the_others_are_released() {
         $ kubectl maint with worker-1 worker-2 -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
         asked to end
         -- stderr
-        node/worker-1, node/worker-2 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
+        node/worker-1, node/worker-2 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 and 1 more created
-        error: node/worker-2 was taken over by bob@laptop: "fire" (since [time])
-        hint: the command is being ended; if somebody broke it, an Event says who and why: kubectl describe node worker-2
+        error: lost the lock on node/worker-2, the command is being ended: taken over by bob@laptop: "fire" (since [time])
+        hint: an Event may say who ended it and why; see `kubectl describe node worker-2`
         node/worker-1 released
         -- exit code 5
         "#);
@@ -188,10 +188,10 @@ fn because_the_server_does_not_answer() {
         $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
         asked to end
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: node/worker-1 could not be renewed in time (Unable to connect to the server: no answer within 666ms (request canceled))
-        hint: the command is ended before its lease runs out; to see: kubectl maint status worker-1
+        error: lost the lock on node/worker-1, the command is ended before the lock expires: it could not be renewed in time (Unable to connect to the server: no answer within 666ms (request canceled))
+        hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
         // It runs out by itself: what was lost is not released.
@@ -208,10 +208,10 @@ fn also_for_who_does_not_listen() {
         assert_snapshot!(shut_off(cluster, &node, deaf), @r#"
         $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "trap '' TERM; echo at work; while :; do sleep 1000; done"
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo at work; while :; do sleep 1000; done'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo at work; while :; do sleep 1000; done'
         lease/worker-1 created
-        error: node/worker-1 could not be renewed in time (Unable to connect to the server: no answer within 666ms (request canceled))
-        hint: the command is ended before its lease runs out; to see: kubectl maint status worker-1
+        error: lost the lock on node/worker-1, the command is ended before the lock expires: it could not be renewed in time (Unable to connect to the server: no answer within 666ms (request canceled))
+        hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
     });

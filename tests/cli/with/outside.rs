@@ -25,10 +25,10 @@ fn an_edit_that_keeps_the_holder_is_no_take_over() {
         assert_snapshot!(edited(cluster, &node, &edit), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; echo at work; while :; do sleep 0.1; done"
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; echo at work; while :; do sleep 0.1; done'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: node/worker-1 has another acquisition in the same name, alice@bastion/with-[process]: its Lease was edited, or released and acquired again
-        hint: the command is being ended; if somebody broke it, an Event says who and why: kubectl describe node worker-1
+        error: lost the lock on node/worker-1, the command is being ended: it was acquired again as alice@bastion/with-[process]. Its Lease was edited, or released and acquired again
+        hint: an Event may say who ended it and why; see `kubectl describe node worker-1`
         -- exit code 5
         "#);
     });
@@ -43,10 +43,10 @@ fn an_edit_that_shortens_the_lease_is_told_from_a_server_that_is_away() {
         assert_snapshot!(edited(cluster, &node, &edit), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; echo at work; while :; do sleep 0.1; done"
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; echo at work; while :; do sleep 0.1; done'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: node/worker-1 was not renewed in time: its Lease was to end at [time], 1s after its last renewal; was it edited, or this process or its machine stopped?
-        hint: the command is ended before its lease runs out; to see: kubectl maint status worker-1
+        error: lost the lock on node/worker-1, the command is ended before the lock expires: it was not renewed in time: its Lease ended at [time], 1s after the last renewal. Either its Lease was edited, or this process or machine was paused
+        hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
     });
@@ -64,10 +64,10 @@ fn the_command_itself_may_release_it() {
         $ kubectl maint with worker-1 -- /bin/sh -c "$PLUGIN release $MAINT_NODE --holder $MAINT_HOLDER 2>/dev/nu"
         node/worker-1 released
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN release $MAINT_NODE --holder $MAINT_HOLDER 2>/dev/null; while :; do sleep 0.1; done'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN release $MAINT_NODE --holder $MAINT_HOLDER 2>/dev/null; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: node/worker-1 was released while the command had it
-        hint: the command is being ended; if somebody broke it, an Event says who and why: kubectl describe node worker-1
+        error: lost the lock on node/worker-1, the command is being ended: it was released
+        hint: an Event may say who ended it and why; see `kubectl describe node worker-1`
         -- exit code 5
         "#);
     });
@@ -82,10 +82,10 @@ fn under_ones_own_with_a_refusal_says_how_to_be_its_holder() {
         assert_snapshot!(with(cluster, &[node], script).run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "$PLUGIN acquire $MAINT_NODE --reentry"
         -- stderr
-        node/worker-1 locked until released, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN acquire $MAINT_NODE --reentry'
+        node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN acquire $MAINT_NODE --reentry'
         lease/worker-1 created
-        error: cannot lock node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left)
-        hint: this runs under that lock of `with`; to act as its holder: kubectl maint --holder alice@bastion/with-[process] acquire worker-1 --reentry
+        error: cannot acquire node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left)
+        hint: this runs inside `with`, which has the lock; act as its holder with `kubectl maint --holder alice@bastion/with-[process] acquire worker-1 --reentry`
         node/worker-1 released
         -- exit code 3
         "#);
@@ -106,8 +106,8 @@ fn what_would_end_ones_own_with_is_not_offered() {
                 .filter(|line| line.trim_start().starts_with("hint: "));
             hints.map(str::trim).collect::<Vec<_>>().join("\n")
         };
-        assert_snapshot!(hints("hold $MAINT_NODE -m disk"), @"hint: this runs under that lock of `with`, and would end with it: leave the command first, then: kubectl maint hold worker-1 -m disk");
-        assert_snapshot!(hints("release $MAINT_NODE"), @"hint: this runs under that lock of `with`, which is released when the command ends: leave it");
-        assert_snapshot!(hints("wait $MAINT_NODE --timeout 0"), @"hint: this runs under that lock of `with`, which lasts until the command ends: nothing to wait for");
+        assert_snapshot!(hints("hold $MAINT_NODE -m disk"), @"hint: this runs inside `with`, which has the lock; exit it, then run `kubectl maint hold worker-1 -m disk`");
+        assert_snapshot!(hints("release $MAINT_NODE"), @"hint: this runs inside `with`, which releases the lock when its command ends; exit it");
+        assert_snapshot!(hints("wait $MAINT_NODE --timeout 0"), @"hint: this runs inside `with`, which has the lock until its command ends; do not wait for it here");
     });
 }

@@ -216,9 +216,12 @@ fn a_loss_is_told_again_when_the_screen_is_given_back() {
         sees(&mut shell, "begun");
         let take_over = ["hold", &node, "--take-over", "--yes", "-m", "fire"];
         cluster.maint(take_over).holder("bob@laptop").succeeds();
-        for stage in ["the command is being ended; ", "the command has ended; "] {
-            sees(&mut shell, "taken over by bob@laptop: \"fire\"");
+        for stage in [
+            ", the command is being ended: ",
+            ", the command has ended: ",
+        ] {
             sees(&mut shell, stage);
+            sees(&mut shell, "taken over by bob@laptop: \"fire\"");
         }
         sees(&mut shell, OUTER);
     });
