@@ -214,7 +214,7 @@ impl fmt::Display for Failure {
             ),
             Self::NodeGone { node } => write!(
                 f,
-                "node/{node} was deleted meanwhile: its lock goes with it, and what was recorded there"
+                "node/{node} was deleted during this command: its lock and fencing record are deleted with it"
             ),
             Self::TimedOut { node, .. } => write!(f, "timed out waiting for node/{node}"),
             Self::TooSlow { node } => write!(

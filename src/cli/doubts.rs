@@ -3,6 +3,14 @@
 use clap::{Args, ValueEnum};
 
 use super::writing::reason;
+use crate::terminal::Terminal;
+
+/// That `old` is an earlier name of --accept-risk.
+pub(crate) fn renamed(old: &str) -> String {
+    format!(
+        "{old} was renamed to --accept-risk; the old name will stop working in the next release"
+    )
+}
 
 /// Flags of the verbs that refuse what is in doubt: `D` are the doubts that can be overridden.
 #[derive(Args, Debug)]
@@ -11,14 +19,37 @@ pub(crate) struct DoubtArgs<D: ValueEnum + Send + Sync + 'static> {
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// Go on against this doubt, for a reason in -m
-    #[arg(long = "override", value_name = "ID", value_enum, requires = "message")]
-    insist: Vec<D>,
+    /// Accept this risk, for the reason in -m
+    #[arg(
+        long,
+        value_name = "ID,...",
+        value_delimiter = ',',
+        value_enum,
+        requires = "message"
+    )]
+    accept_risk: Vec<D>,
+
+    /// The earlier name of --accept-risk
+    #[arg(
+        long = "override",
+        hide = true,
+        value_name = "ID",
+        value_enum,
+        requires = "message"
+    )]
+    overridden: Vec<D>,
 }
 
 impl<D: ValueEnum + PartialEq + Send + Sync> DoubtArgs<D> {
     /// Whether it is to go on against `doubt`.
     pub(crate) fn insists(&self, doubt: &D) -> bool {
-        self.insist.contains(doubt)
+        self.accept_risk.contains(doubt) || self.overridden.contains(doubt)
+    }
+
+    /// Warns if the risk was accepted by the earlier name of the flag.
+    pub(crate) fn warn_of_old_name(&self, terminal: &Terminal) {
+        if !self.overridden.is_empty() {
+            terminal.warn(renamed("--override"));
+        }
     }
 }

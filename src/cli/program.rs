@@ -10,6 +10,7 @@ use maintenance_lease::protocol::identity;
 
 use super::again::Again;
 use super::typed::for_shell;
+use super::writing::NO_REASON;
 
 /// The flags that say where and who, as they stand before a value, and that a next command needs again
 /// where they were typed. kubectl has all of them.
@@ -95,6 +96,15 @@ impl Program {
     /// The same again word for word, also with `flag`.
     pub(crate) fn whole(&self, node: &str, flag: &str) -> String {
         format!("{self} {}", self.again.whole(node, flag))
+    }
+
+    /// The same again word for word, that also accepts the risk `id`. That takes a reason.
+    pub(crate) fn accepting(&self, node: &str, id: &str) -> String {
+        let reason = match self.again.has_reason() {
+            true => String::new(),
+            false => format!(" -m \"{NO_REASON}\""),
+        };
+        self.whole(node, &format!("--accept-risk={id}{reason}"))
     }
 
     /// Its name alone.

@@ -16,6 +16,7 @@ use crate::cli::doubts::DoubtArgs;
 use crate::cli::duration;
 use crate::cli::hook::HookArgs;
 use crate::cli::output::{OutputArgs, offers_no_token};
+use crate::cli::typed::for_shell;
 use crate::cli::writing::{WriteArgs, reason};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -121,7 +122,7 @@ pub(crate) enum Insist {
 
 fn given(typed: &str) -> Result<String, String> {
     if typed.trim().is_empty() {
-        return Err("say how you know".to_owned());
+        return Err("say how you know that the node is off".to_owned());
     }
     reason(typed)
 }
@@ -129,10 +130,15 @@ fn given(typed: &str) -> Result<String, String> {
 pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
     if args.powered_off.is_none() && args.hook.hook.is_empty() {
         return Err(Failure::usage(
-            "say how it is known that nothing runs on the node any more",
-            "--powered-off=HOW: your word that it is off; or -- HOOK: what makes it so",
+            "missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`",
+            format!(
+                "{program} fence {node} --powered-off=\"HOW YOU KNOW\"; or {program} fence {node} -- HOOK",
+                program = start.program,
+                node = for_shell(&args.node)
+            ),
         ));
     }
+    args.doubts.warn_of_old_name(start.terminal);
     let site = Site::open(start, &args.node, &args.write, args.output).await?;
     let hook = Hook::new(&site, &args.hook)?;
     let mut course = Course {
@@ -283,14 +289,15 @@ impl Course<'_> {
         let signs = &look.evidence.signs;
         if let (Known::Yes(_), Known::Unknown(why)) = (&signs.heartbeat, signs.heard(look.at)) {
             self.site.session.terminal.warn(format!(
-                "nobody hears of node/{}, although {}",
+                "node/{} is unreachable, but {}",
                 self.site.node,
                 escape(&why.to_string())
             ));
         }
         if let Known::Unknown(why) = &look.evidence.remediation {
             self.site.session.terminal.warn(format!(
-                "unknown whether another tool remediates the node: {}",
+                "unknown whether another tool is remediating node/{}: {}",
+                self.site.node,
                 escape(&why.to_string())
             ));
         }
@@ -370,7 +377,7 @@ impl Course<'_> {
             .await?;
         if remains.is_over() {
             site.session.terminal.remark(format!(
-                "node/{}: nothing is left of it that has to go",
+                "node/{}: nothing is left to evict or detach",
                 site.node
             ));
         }

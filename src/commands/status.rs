@@ -32,11 +32,11 @@ use crate::terminal::Terminal;
 /// AGE is that of the acquisition. LEFT is the time until its end, or how long ago that was.
 ///
 /// STATUS says more than kubectl of nodes that are not well: NotReady (reporting) has a kubelet that is
-/// alive, nobody hears of Partitioned ones, and somebody asserts that nothing runs on OutOfService
+/// alive, Unreachable ones send no heartbeat, and somebody asserts that nothing runs on OutOfService
 /// ones. Fenced is a node of which that was asserted, and that was restarted since: unfence is what is
-/// left to do. MisFenced is one whose kubelet is alive without that. To be sure of a node that looks
-/// ready, name it, or use --check-taints. Who fenced a node, when, how and why, and which hook is at
-/// work for it, is shown with -o wide, json and yaml.
+/// left to do. "OutOfService, kubelet alive" is one whose kubelet is alive without that. To be sure of a
+/// node that looks ready, name it, or use --check-taints. Who fenced a node, when, how and why, and which
+/// hook is at work for it, is shown with -o wide, json and yaml.
 ///
 /// --pods shows the pods on such nodes, or on one: when they are evicted, which keep their name from a
 /// replacement, which wait for a finalizer; volumes that stay attached for nobody; and namespaces that

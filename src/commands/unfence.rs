@@ -35,7 +35,7 @@ use crate::terminal::escape;
 /// HOOK is run first; the node then has --timeout to come back (else exit code 4). Where it was fenced with --isolated,
 /// HOOK is the opposite, and its success stands for the restart: it has to make sure that nothing of
 /// before goes on. Where it was powered off, HOOK powers it on, and the restart has to show.
-/// --override=boot-id goes on without a restart on your word. The hold of somebody else's fencing is
+/// --accept-risk=boot-id goes on without a restart on your word. The hold of somebody else's fencing is
 /// ended after a confirmation, and so is one of a fencing that was broken off before it was recorded.
 #[derive(Args, Debug)]
 #[command(
@@ -44,7 +44,7 @@ use crate::terminal::escape;
     after_help = "Examples:
   kubectl maint unfence worker-1
   kubectl maint unfence worker-1 -- ssh switch-7 enable-port worker-1
-  kubectl maint unfence worker-1 --override=boot-id -m \"it never ran any pods\""
+  kubectl maint unfence worker-1 --accept-risk=boot-id -m \"it ran no pods\""
 )]
 pub(crate) struct UnfenceArgs {
     /// The node, by name or as node/NAME
@@ -87,6 +87,7 @@ pub(crate) enum Insist {
 }
 
 pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    args.doubts.warn_of_old_name(start.terminal);
     let site = Site::open(start, &args.node, &args.write, args.output).await?;
     let mut course = Course {
         args,
@@ -335,7 +336,7 @@ impl Course<'_> {
         let site = self.site;
         let caller = escape(site.session.locks.identity());
         let insisted = match self.args.doubts.insists(&Insist::BootId) {
-            true => ", though it may not have been restarted",
+            true => " without proof of a restart",
             false => "",
         };
         let why = self
@@ -345,7 +346,7 @@ impl Course<'_> {
             .as_deref()
             .map(|why| format!(": \"{}\"", escape(why)));
         let message = format!(
-            "{caller} took the node back into service{insisted}{}",
+            "{caller} unfenced the node{insisted}{}",
             why.unwrap_or_default()
         );
         let is_odd = !insisted.is_empty();

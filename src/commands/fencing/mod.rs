@@ -91,8 +91,8 @@ impl<'a> Site<'a> {
         let node = node_name(typed)?;
         if output.format() == Format::Token {
             return Err(Failure::usage(
-                "there is no token of a fencing for -o token",
-                "its record has that of the hold: -o json",
+                "this command has no lock id to print",
+                "use -o json; the fencing record has the lock id of the hold",
             ));
         }
         let session = start.writing(write).await?;
@@ -293,7 +293,9 @@ impl Tries {
         }
         Err(Failure::input(match written {
             Written::Unknown => format!("unknown whether node/{node} was changed: no answer"),
-            _ => format!("node/{node} keeps changing: nothing was written to it"),
+            _ => format!(
+                "could not update node/{node}: it keeps changing; nothing was written to it"
+            ),
         }))
     }
 }
