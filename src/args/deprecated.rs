@@ -1,6 +1,7 @@
 //! Names of earlier releases that still work, and the warning for each.
 
 use clap::ArgMatches;
+use clap::parser::ValueSource;
 use connect::Environment;
 
 use super::lock_id::{TAKING, TokenArgs};
@@ -22,6 +23,16 @@ pub(crate) fn warnings(
     let format = matches.try_get_raw("format").ok().flatten();
     if format.is_some_and(|mut typed| typed.any(|format| format == "token")) {
         warnings.push("-o token is deprecated: use -o lock-id".to_owned());
+    }
+    for (id, old) in [
+        ("overridden", "--override"),
+        ("overrides", "--override"),
+        ("confirm", "--confirm"),
+    ] {
+        let is_flag = matches.try_contains_id(id).is_ok();
+        if is_flag && matches.value_source(id) == Some(ValueSource::CommandLine) {
+            warnings.push(format!("{old} is deprecated: use --accept-risk"));
+        }
     }
     let is_set = |name| environment.set_os(name).is_some();
     if TAKING.contains(&command) && is_set(DEPRECATED) && !is_set(VARIABLE) {

@@ -11,14 +11,30 @@ pub(crate) struct DoubtArgs<D: ValueEnum + Send + Sync + 'static> {
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// Continue even if this check refuses; requires -m
-    #[arg(long = "override", value_name = "ID", value_enum, requires = "message")]
-    insist: Vec<D>,
+    /// Accept this risk, for the reason in -m
+    #[arg(
+        long,
+        value_name = "ID,...",
+        value_delimiter = ',',
+        value_enum,
+        requires = "message"
+    )]
+    accept_risk: Vec<D>,
+
+    /// The earlier name of --accept-risk
+    #[arg(
+        long = "override",
+        hide = true,
+        value_name = "ID",
+        value_enum,
+        requires = "message"
+    )]
+    overridden: Vec<D>,
 }
 
 impl<D: ValueEnum + PartialEq + Send + Sync> DoubtArgs<D> {
     /// Whether it is to go on against `doubt`.
     pub(crate) fn insists(&self, doubt: &D) -> bool {
-        self.insist.contains(doubt)
+        self.accept_risk.contains(doubt) || self.overridden.contains(doubt)
     }
 }

@@ -22,6 +22,7 @@ use crate::output::fencing::Fencing;
 use crate::run::fencing::{Hook, LeaseEnd, Look, Recording, Site, Tries, Written};
 use crate::run::session::Start;
 use crate::text::escape;
+use crate::text::for_shell;
 use crate::words::fencing::{
     fenced, hold_lost, hold_not_ended, hold_stays, record_open, stuck, unrecorded,
 };
@@ -112,7 +113,7 @@ pub(crate) enum Insist {
 
 fn given(typed: &str) -> Result<String, String> {
     if typed.trim().is_empty() {
-        return Err("say how you know".to_owned());
+        return Err("say how you know that the node is off".to_owned());
     }
     reason(typed)
 }
@@ -120,8 +121,12 @@ fn given(typed: &str) -> Result<String, String> {
 pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
     if args.powered_off.is_none() && args.hook.hook.is_empty() {
         return Err(Failure::usage(
-            "say how it is known that nothing runs on the node any more",
-            "--powered-off=HOW: your word that it is off; or -- HOOK: what makes it so",
+            "missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`",
+            format!(
+                "{program} fence {node} --powered-off=\"HOW YOU KNOW\"; or {program} fence {node} -- HOOK",
+                program = start.program,
+                node = for_shell(&args.node)
+            ),
         ));
     }
     let site = Site::open(start, &args.node, &args.write, args.output).await?;
@@ -274,14 +279,15 @@ impl Course<'_> {
         let signs = &look.evidence.signs;
         if let (Known::Yes(_), Known::Unknown(why)) = (&signs.heartbeat, signs.heard(look.at)) {
             self.site.session.terminal.warn(format!(
-                "nobody hears of node/{}, although {}",
+                "node/{} is unreachable, but {}",
                 self.site.node,
                 escape(&why.to_string())
             ));
         }
         if let Known::Unknown(why) = &look.evidence.remediation {
             self.site.session.terminal.warn(format!(
-                "unknown whether another tool remediates the node: {}",
+                "unknown whether another tool is remediating node/{}: {}",
+                self.site.node,
                 escape(&why.to_string())
             ));
         }
@@ -361,7 +367,7 @@ impl Course<'_> {
             .await?;
         if remains.is_over() {
             site.session.terminal.remark(format!(
-                "node/{}: nothing is left of it that has to go",
+                "node/{}: nothing is left to evict or detach",
                 site.node
             ));
         }

@@ -12,12 +12,13 @@ mod sequel;
 mod standing;
 mod tell;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
 use pod_safety::checks;
 use pod_safety::cluster::Reader;
-use pod_safety::consent::{Confirmed, Consent, NOTHING};
+use pod_safety::consent::{Confirmed, Consent, NONE};
 
 use self::asked::Asked;
 use self::carry_out::Work;
@@ -36,10 +37,10 @@ use crate::words::holder::Running;
 ///
 /// A forced deletion tells Kubernetes that the processes of a pod or node will never run again. Nothing
 /// checks that this is true. This command checks what can be known and prints one line per check. It
-/// deletes only if you accept the risks with --confirm; without it, the exit code is 6.
+/// deletes only if you accept the risks with --accept-risk; without it, the exit code is 6.
 ///
 /// A check is ok, WARN, CONFIRM (accept the risk to continue), UNKNOWN (it could not be checked: treated
-/// as CONFIRM) or REFUSE (needs its own --override). The report ends with the command to run next. That
+/// as CONFIRM) or REFUSE (you must accept it by its ID). The report ends with the command to run next. That
 /// command repeats all checks, and deletes nothing if there is a new risk (exit code 6).
 ///
 /// The node is locked during the deletion, if you may lock it. Finalizers are never removed. The result of the
@@ -50,9 +51,9 @@ use crate::words::holder::Running;
     mut_arg("format", offers_no_lock_id),
     after_help = "Examples:
   kubectl maint force-delete pod/web-0 -n shop
-  kubectl maint force-delete pod/web-0 -n shop --confirm=owner -m \"unplugged\"
+  kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner -m \"unplugged\"
   kubectl maint force-delete -l app=web -n shop
-  kubectl maint force-delete node/worker-1 --confirm -m \"scrapped\"
+  kubectl maint force-delete node/worker-1 --accept-risk -m \"scrapped\"
   kubectl maint fence worker-1 --powered-off=\"unplugged\"    # the safer way")]
 pub(crate) struct ForceDeleteArgs {
     /// Pods as pod/NAME, or one node/NAME: the Node with all its pods
@@ -65,8 +66,8 @@ pub(crate) struct ForceDeleteArgs {
 
     /// Accept these risks, by the IDs of the report, and delete
     ///
-    /// An ID is the one in a CONFIRM or UNKNOWN line. --confirm without IDs accepts everything that the
-    /// report shows. --confirm=nothing accepts nothing, and deletes only if there is no risk to accept.
+    /// An ID is the one in a CONFIRM or UNKNOWN line. --accept-risk without IDs accepts everything that the
+    /// report shows. --accept-risk=none accepts nothing, and deletes only if there is no risk to accept.
     /// For node/NAME, an ID counts for all pods of the node, also for those that came after the report.
     #[arg(
         long,
@@ -75,13 +76,27 @@ pub(crate) struct ForceDeleteArgs {
         require_equals = true,
         default_missing_value = ALL,
         requires = "message",
-        value_parser = confirmed
+        value_parser = risks
     )]
-    pub(crate) confirm: Option<Confirmed>,
+    pub(crate) accept_risk: Vec<Risks>,
 
-    /// Continue even if this check refuses
+    /// An earlier name of --accept-risk
+    #[arg(
+        long,
+        hide = true,
+        value_name = "ID,...",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ALL,
+        requires = "message",
+        value_parser = risks
+    )]
+    pub(crate) confirm: Vec<Risks>,
+
+    /// The earlier flag for checks that say REFUSE
     #[arg(
         long = "override",
+        hide = true,
         value_name = "ID",
         value_delimiter = ',',
         value_parser = clap::builder::PossibleValuesParser::new(checks::OVERRIDABLE)
@@ -109,61 +124,92 @@ pub(crate) struct ForceDeleteArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// What `--confirm` alone stands for.
+/// What `--accept-risk` alone stands for.
 const ALL: &str = "all";
 
-/// Reads the ids of `--confirm`.
-fn confirmed(typed: &str) -> Result<Confirmed, String> {
-    match typed {
-        ALL => Ok(Confirmed::All),
-        "" => Err(format!(
-            "it is empty: --confirm alone gives up all that the report shows, --confirm={NOTHING} nothing"
-        )),
-        ids => {
-            let ids = ids.split(',').map(|id| confirmable(id.trim()));
-            ids.collect::<Result<_, _>>().map(Confirmed::These)
+/// The earlier spelling of [`NONE`].
+const OLD_NONE: &str = "nothing";
+
+/// The ids of one `--accept-risk`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Risks(BTreeSet<String>);
+
+/// Reads the ids of `--accept-risk`.
+fn risks(typed: &str) -> Result<Risks, String> {
+    if typed.is_empty() {
+        return Err(format!(
+            "no ID given: --accept-risk accepts all risks shown, --accept-risk={NONE} accepts none"
+        ));
+    }
+    let ids = typed.split(',').map(|id| risk(id.trim()));
+    ids.collect::<Result<_, _>>().map(Risks)
+}
+
+fn risk(id: &str) -> Result<String, String> {
+    match id {
+        OLD_NONE => Ok(NONE.to_owned()),
+        ALL | NONE => Ok(id.to_owned()),
+        _ if is_acceptable(id) => Ok(id.to_owned()),
+        _ if checks::FINAL.contains(&id) => Err(format!("`{id}` cannot be accepted")),
+        _ if checks::TOLD.contains(&id) => {
+            Err(format!("`{id}` is informational and needs no confirmation"))
         }
+        _ => Err(format!(
+            "unknown ID {:?}; valid IDs are {}, {}",
+            shown(id),
+            checks::CONFIRMABLE.join(", "),
+            checks::OVERRIDABLE.join(", ")
+        )),
     }
 }
 
-fn confirmable(id: &str) -> Result<String, String> {
-    match id {
-        _ if id == NOTHING || checks::CONFIRMABLE.contains(&id) => Ok(id.to_owned()),
-        _ if checks::OVERRIDABLE.contains(&id) => {
-            Err(format!("{id} refuses: it takes --override={id}"))
-        }
-        _ if checks::FINAL.contains(&id) => {
-            Err(format!("{id} refuses, and nothing overrides that"))
-        }
-        _ if checks::TOLD.contains(&id) => {
-            Err(format!("{id} is told and gives nothing up: leave it away"))
-        }
-        _ => Err(format!(
-            "{:?} is none of {}",
-            shown(id),
-            checks::CONFIRMABLE.join(", ")
-        )),
-    }
+/// Whether `id` is that of a check whose risk can be accepted.
+fn is_acceptable(id: &str) -> bool {
+    checks::CONFIRMABLE.contains(&id) || checks::OVERRIDABLE.contains(&id)
 }
 
 impl ForceDeleteArgs {
     fn consent(&self) -> Consent {
+        let confirmed = match self.accepted().next() {
+            None => Confirmed::Nothing,
+            Some(_) if self.accepts(ALL) => Confirmed::All,
+            Some(_) => Confirmed::These(self.accepted().map(ToOwned::to_owned).collect()),
+        };
         Consent::new(
-            self.confirm.clone().unwrap_or_default(),
-            self.overrides.iter().cloned().collect(),
+            confirmed,
+            self.overridden().map(ToOwned::to_owned).collect(),
         )
     }
 
-    /// Whether `--confirm` names this id.
-    fn gives_up(&self, id: &str) -> bool {
-        matches!(&self.confirm, Some(Confirmed::These(ids)) if ids.contains(id))
+    /// The ids that were typed, of both names of the flag.
+    fn accepted(&self) -> impl Iterator<Item = &str> {
+        let given = self.accept_risk.iter().chain(&self.confirm);
+        given.flat_map(|Risks(ids)| ids).map(String::as_str)
+    }
+
+    /// Whether this id was typed.
+    fn accepts(&self, id: &str) -> bool {
+        self.accepted().any(|accepted| accepted == id)
+    }
+
+    /// The ids of refusals that the caller accepts.
+    fn overridden(&self) -> impl Iterator<Item = &str> {
+        let named = self
+            .accepted()
+            .filter(|id| checks::OVERRIDABLE.contains(id));
+        named.chain(self.overrides.iter().map(String::as_str))
+    }
+
+    /// Whether the caller accepts this refusal.
+    fn accepts_refusal(&self, id: &str) -> bool {
+        self.overridden().any(|overridden| overridden == id)
     }
 }
 
 pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Code, Failure> {
     if args.output.format() == Format::LockId {
         return Err(Failure::usage(
-            "force-delete has no lock id for -o lock-id",
+            "this command has no lock id to print",
             "use -o json or -o name",
         ));
     }
@@ -172,7 +218,7 @@ pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Cod
     let process = Running::ForceDelete.holder(session.locks.identity());
     let process = session.locks.as_holder(process);
     let process =
-        process.map_err(|error| Failure::usage(error.to_string(), "give another --holder"))?;
+        process.map_err(|error| Failure::usage(error.to_string(), "use another --holder"))?;
     let reader = Reader::new(session.locks.requests().clone());
     let work = Work {
         session: &session,
@@ -188,32 +234,81 @@ pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Cod
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+    use crate::app::{Cli, VerbArgs};
 
     #[test]
-    fn what_is_confirmed_is_a_check_that_can_be() {
+    fn only_the_risk_of_a_check_can_be_accepted() {
         let these = |ids: &[&str]| {
             let ids = ids.iter().map(|&id| id.to_owned());
-            Ok(Confirmed::These(ids.collect()))
+            Ok(Risks(ids.collect()))
         };
-        assert_eq!(confirmed("all"), Ok(Confirmed::All));
+        assert_eq!(risks("all"), these(&["all"]));
         assert_eq!(
-            confirmed("owner,lease-unknown"),
+            risks("owner,lease-unknown"),
             these(&["owner", "lease-unknown"])
         );
-        assert_eq!(confirmed("nothing"), these(&["nothing"]));
-        assert_eq!(confirmed("owner, pdb"), these(&["owner", "pdb"]));
+        assert_eq!(risks("none"), these(&["none"]));
+        assert_eq!(risks("nothing"), these(&["none"]));
+        assert_eq!(risks("owner, pdb"), these(&["owner", "pdb"]));
+        assert_eq!(risks("owner,node-alive"), these(&["owner", "node-alive"]));
         for (typed, why) in [
-            ("", "--confirm=nothing nothing"),
-            ("owner,", " is none of owner, "),
-            ("node-alive", "it takes --override=node-alive"),
-            ("mirror", "nothing overrides that"),
-            ("owner,finalizers", "finalizers is told"),
-            ("All", "\"All\" is none of owner, "),
-            ("ownr", "\"ownr\" is none of owner, "),
+            (
+                "",
+                "no ID given: --accept-risk accepts all risks shown, --accept-risk=none accepts none",
+            ),
+            ("owner,", "unknown ID \"\"; valid IDs are owner, no-owner, "),
+            ("mirror", "`mirror` cannot be accepted"),
+            (
+                "owner,finalizers",
+                "`finalizers` is informational and needs no confirmation",
+            ),
+            ("All", "unknown ID \"All\"; valid IDs are owner, "),
+            ("ownr", "unknown ID \"ownr\"; valid IDs are owner, "),
         ] {
-            let error = confirmed(typed).expect_err(typed);
+            let error = risks(typed).expect_err(typed);
             assert!(error.contains(why), "{typed:?}: {error}");
         }
+    }
+
+    #[test]
+    fn a_refusal_is_accepted_by_its_id_alone() {
+        let consent = |words: &[&str]| {
+            let line = ["kubectl-maint", "force-delete", "pod/a", "-m", "why"];
+            let line = line.iter().chain(words);
+            match Cli::parse_from(line).verb {
+                VerbArgs::ForceDelete(args) => args.consent(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let set = |ids: &[&str]| ids.iter().map(|&id| id.to_owned()).collect::<BTreeSet<_>>();
+        let these = |ids: &[&str], overridden: &[&str]| {
+            Consent::new(Confirmed::These(set(ids)), set(overridden))
+        };
+        let all = |overridden: &[&str]| Consent::new(Confirmed::All, set(overridden));
+        assert_eq!(consent(&[]), Consent::default());
+        assert_eq!(consent(&["--accept-risk"]), all(&[]));
+        assert_eq!(consent(&["--accept-risk=all,lease"]), all(&["lease"]));
+        assert_eq!(consent(&["--accept-risk=owner"]), these(&["owner"], &[]));
+        assert_eq!(
+            consent(&["--accept-risk=owner,lease"]),
+            these(&["owner", "lease"], &["lease"])
+        );
+        assert_eq!(
+            consent(&["--accept-risk=owner", "--accept-risk=lease"]),
+            these(&["owner", "lease"], &["lease"])
+        );
+        // The earlier names.
+        assert_eq!(consent(&["--confirm"]), all(&[]));
+        assert_eq!(
+            consent(&["--confirm=owner", "--override=lease"]),
+            these(&["owner"], &["lease"])
+        );
+        assert_eq!(
+            consent(&["--override=lease"]),
+            Consent::new(Confirmed::Nothing, set(&["lease"]))
+        );
     }
 }

@@ -46,7 +46,7 @@ use crate::words::with::command_line;
   kubectl maint unfence worker-1
   kubectl maint unfence worker-1 -- ./power-on-ipmi
   kubectl maint unfence worker-1 -- ./isolate open
-  kubectl maint unfence worker-1 --override=boot-id -m \"it ran no pods\""
+  kubectl maint unfence worker-1 --accept-risk=boot-id -m \"it ran no pods\""
 )]
 pub(crate) struct UnfenceArgs {
     /// Node name, as NAME or node/NAME
@@ -338,7 +338,7 @@ impl Course<'_> {
         let site = self.site;
         let caller = escape(site.session.locks.identity());
         let insisted = match self.args.doubts.insists(&Insist::BootId) {
-            true => ", though it may not have been restarted",
+            true => " without proof of a restart",
             false => "",
         };
         let why = self
@@ -348,7 +348,7 @@ impl Course<'_> {
             .as_deref()
             .map(|why| format!(": \"{}\"", escape(why)));
         let message = format!(
-            "{caller} took the node back into service{insisted}{}",
+            "{caller} unfenced the node{insisted}{}",
             why.unwrap_or_default()
         );
         let is_odd = !insisted.is_empty();

@@ -68,16 +68,16 @@ pub(crate) struct Item {
     /// There is no such Node any more: only its Lease is left.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     node_gone: bool,
-    /// How the node is: Ready, NotReady, Partitioned, OutOfService, Fenced, MisFenced or
+    /// How the node is: Ready, NotReady, Unreachable, OutOfService, Fenced, OutOfServiceKubeletAlive or
     /// Gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     node_health: Option<&'static str>,
     /// The node is not ready, and its kubelet says so.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     node_reporting: bool,
-    /// Since when nobody hears of the node.
+    /// Since when the node is unreachable.
     #[serde(skip_serializing_if = "Option::is_none")]
-    silent_since: Option<String>,
+    unreachable_since: Option<String>,
     /// Who asserts that nothing runs on the node any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     asserted_by: Option<String>,
@@ -150,7 +150,7 @@ impl Item {
             node_gone: *row == Sight::Missing,
             node_health: None,
             node_reporting: false,
-            silent_since: None,
+            unreachable_since: None,
             asserted_by: None,
             fencing_record: None,
             hook: None,
@@ -165,11 +165,11 @@ impl Item {
         let Some(health) = health else {
             return self;
         };
-        let since = health::silent_since(health);
+        let since = health::unreachable_since(health);
         Self {
             node_health: Some(health::word(health)),
             node_reporting: *health == Health::NotReady { reporting: true },
-            silent_since: since.and_then(Instant::to_chrono).map(rfc3339),
+            unreachable_since: since.and_then(Instant::to_chrono).map(rfc3339),
             asserted_by: health::asserted_by(health).map(ToOwned::to_owned),
             ..self
         }

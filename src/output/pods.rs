@@ -95,7 +95,8 @@ fn node_word(health: &Health) -> &'static str {
     match health {
         Health::Gone => "NodeGone",
         Health::Restarted { .. } => "NodeFenced",
-        Health::MisFenced { .. } => "NodeMisFenced",
+        Health::KubeletAlive { .. } => "NodeKubeletAlive",
+        Health::Unreachable { .. } => "NodeUnreachable",
         Health::NotReady { reporting: true } => "NodeNotReady",
         _ => "NodeDown",
     }

@@ -51,33 +51,39 @@ impl Outcome {
         let done = "force-deleted";
         let is_node = target.kind == "node";
         match self {
-            Self::WasGone => "was gone already".to_owned(),
+            Self::WasGone => "was already gone".to_owned(),
             Self::Deleted if is_node => format!(
-                "{done}: its maintenance lease goes with it, and its pods within about {}",
+                "{done}; its lease is deleted with it, and its pods within about {}",
                 length(POD_GC)
             ),
             Self::Deleted | Self::WouldBeDeleted => done.to_owned(),
-            Self::Unreplaced => format!("{done}, and not replaced yet"),
+            Self::Unreplaced => format!("{done}; not replaced yet"),
             Self::Unseen { error } => {
-                format!("{done}; what became of it is not known: {}", escape(error))
+                format!(
+                    "{done}; could not check for a replacement: {}",
+                    escape(error)
+                )
             }
-            Self::Unwatched => format!("{done}; what became of it was not looked at any more"),
+            Self::Unwatched => format!("{done}; interrupted before the check for a replacement"),
             Self::Unknown { error } => {
-                format!("may have been {done}, or may yet be: {}", escape(error))
+                format!(
+                    "may have been {done}: the outcome is unknown: {}",
+                    escape(error)
+                )
             }
             Self::Held { finalizers } if is_node => format!(
-                "is marked for deletion, and held by {}: its pods stay until it goes",
+                "is marked for deletion, but held by {}; its pods stay until it is gone",
                 held_by(finalizers)
             ),
-            Self::Held { finalizers } => format!("{done}, and held by {}", held_by(finalizers)),
+            Self::Held { finalizers } => format!("{done}, but held by {}", held_by(finalizers)),
             Self::StillHeld { finalizers } => {
                 let freed = if is_node {
-                    "it goes"
+                    "it is gone"
                 } else {
                     "its name is free"
                 };
                 format!(
-                    "is deleted already, but for {}: {freed} once the controller behind that removes it",
+                    "is already deleted, but held by {}; {freed} when its controller removes the finalizer",
                     held_by(finalizers)
                 )
             }
@@ -87,8 +93,8 @@ impl Outcome {
                     None => "that has no node yet".to_owned(),
                 };
                 match *name == target.name {
-                    true => format!("{done}, and replaced by a pod {node}"),
-                    false => format!("{done}; a replacement is pod/{} {node}", escape(name)),
+                    true => format!("{done}; replaced by a pod {node}"),
+                    false => format!("{done}; replaced by pod/{} {node}", escape(name)),
                 }
             }
         }
@@ -169,8 +175,8 @@ fn line(verdict: &Verdict, width: usize, columns: Option<usize>) -> String {
         Level::Refuse => "REFUSE",
     };
     let way_out = match verdict.level {
-        Level::Refuse if verdict.is_final => " (no override)".to_owned(),
-        Level::Refuse => format!(" (--override={})", verdict.id),
+        Level::Refuse if verdict.is_final => " (cannot be accepted)".to_owned(),
+        Level::Refuse => format!(" (--accept-risk={})", verdict.id),
         _ => String::new(),
     };
     let (id, words) = (verdict.id, escape(&verdict.words));
@@ -195,7 +201,7 @@ struct Row<'a> {
 struct Data<'a> {
     api_version: &'static str,
     kind: &'static str,
-    /// The flag that gives up what the reports show, and nothing else.
+    /// The flag that accepts the risks that the reports show, and nothing else.
     confirm: &'a str,
     items: Vec<Row<'a>>,
 }

@@ -124,7 +124,7 @@ impl Column {
 
     /// Whether it tells of something that nobody may overlook.
     fn alarms(self, view: &View<'_>) -> bool {
-        self == Self::Status && matches!(view.health, Some(Health::MisFenced { .. }))
+        self == Self::Status && matches!(view.health, Some(Health::KubeletAlive { .. }))
     }
 
     fn cell(self, view: &View<'_>, now: Now) -> String {

@@ -13,7 +13,7 @@ pub(crate) const NO_REASON: &str = "WHY";
 
 /// The options of verbs that a next command of the same kind needs again where they were typed, as they
 /// stand before a value.
-const OPTIONS: [(&str, &str); 10] = [
+const OPTIONS: [(&str, &str); 11] = [
     ("message", "-m "),
     ("duration", "--duration "),
     ("until", "--until "),
@@ -22,7 +22,8 @@ const OPTIONS: [(&str, &str); 10] = [
     ("conflict_exit_code", "-E "),
     ("lost_exit_code", "--lost-exit-code "),
     ("powered_off", "--powered-off="),
-    ("insist", "--override="),
+    ("accept_risk", "--accept-risk="),
+    ("overridden", "--accept-risk="),
     ("hook_timeout", "--hook-timeout="),
 ];
 const SWITCHES: [(&str, &str); 3] = [
@@ -58,6 +59,8 @@ pub(crate) struct Again {
     options: String,
     rest: String,
     why: Option<String>,
+    /// A reason was given, whatever is in it.
+    has_reason: bool,
     /// What is run: the command of `with`, or a hook.
     command: Option<String>,
     waits: bool,
@@ -92,6 +95,7 @@ impl Again {
                 .collect(),
             rest,
             why: typed.reason(),
+            has_reason: typed.is_typed("message"),
             command: typed.run(),
             waits: typed.is_set("wait"),
         }
@@ -147,6 +151,11 @@ impl Again {
     /// The reason that was given, else a word that stands for one.
     pub(crate) fn why(&self) -> &str {
         self.why.as_deref().unwrap_or(NO_REASON)
+    }
+
+    /// Whether a reason was given.
+    pub(crate) fn has_reason(&self) -> bool {
+        self.has_reason
     }
 
     /// The verb that was typed, by its name; empty where there was none.
@@ -324,12 +333,12 @@ mod tests {
     #[test]
     fn a_fencing_is_repeated_with_its_proof_and_doubts() {
         let asked = again(
-            "fence a -m it's --override=mass-loss --override=zone-unknown --isolated --hook-timeout=1m -o json \
+            "fence a -m it's --override=mass-loss --accept-risk=zone-unknown --isolated --hook-timeout=1m -o json \
              --timeout=0 -- ./cut-off $PORT",
         );
         assert_eq!(
             asked.whole("a", "--resume"),
-            r"fence a -m 'it'\''s' --override=mass-loss --override=zone-unknown --hook-timeout=1m --isolated --timeout 0 -o json --resume -- ./cut-off '$PORT'"
+            r"fence a -m 'it'\''s' --accept-risk=zone-unknown --accept-risk=mass-loss --hook-timeout=1m --isolated --timeout 0 -o json --resume -- ./cut-off '$PORT'"
         );
         let by_word = again("fence a --powered-off=dark");
         assert_eq!(by_word.whole("a", ""), "fence a --powered-off=dark");

@@ -16,20 +16,20 @@ pub(crate) fn word(health: &Health) -> &'static str {
     match health {
         Health::Ready => READY,
         Health::NotReady { .. } => "NotReady",
-        Health::Partitioned { .. } => "Partitioned",
+        Health::Unreachable { .. } => "Unreachable",
         Health::OutOfService { .. } => "OutOfService",
         Health::Restarted { .. } => "Fenced",
-        Health::MisFenced { .. } => "MisFenced",
+        Health::KubeletAlive { .. } => "OutOfServiceKubeletAlive",
         Health::Gone => "Gone",
     }
 }
 
-/// In words for people, such as `Partitioned 9m`.
+/// In words for people, such as `Unreachable 9m`.
 pub(crate) fn words(health: &Health, now: Now) -> String {
     let word = word(health);
     match health {
         Health::NotReady { reporting: true } => format!("{word} (reporting)"),
-        Health::Partitioned { since: Some(since) } => {
+        Health::Unreachable { since: Some(since) } => {
             format!("{word} {}", span(now.latest - *since))
         }
         Health::OutOfService {
@@ -47,13 +47,13 @@ pub(crate) fn words(health: &Health, now: Now) -> String {
         Health::Restarted { by } => {
             format!("{word} (restarted: unfence it, by {})", escape(by))
         }
-        Health::MisFenced { by: Some(by) } => {
-            format!("{word} (taint on a live node, by {})", escape(by))
+        Health::KubeletAlive { by: Some(by) } => {
+            format!("OutOfService, kubelet alive (taint set by {})", escape(by))
         }
-        Health::MisFenced { by: None } => format!("{word} (taint on a live node)"),
+        Health::KubeletAlive { by: None } => "OutOfService, kubelet alive".to_owned(),
         Health::Ready
         | Health::NotReady { reporting: false }
-        | Health::Partitioned { since: None }
+        | Health::Unreachable { since: None }
         | Health::Gone => word.to_owned(),
     }
 }
@@ -75,16 +75,16 @@ pub(crate) fn status(row: &NodeRow, health: Option<&Health>, now: Now) -> String
 /// Who asserts that nothing runs on the node any more.
 pub(crate) fn asserted_by(health: &Health) -> Option<&str> {
     match health {
-        Health::OutOfService { by, .. } | Health::MisFenced { by } => by.as_deref(),
+        Health::OutOfService { by, .. } | Health::KubeletAlive { by } => by.as_deref(),
         Health::Restarted { by } => Some(by),
         _ => None,
     }
 }
 
-/// Since when nobody hears of the node.
-pub(crate) fn silent_since(health: &Health) -> Option<Instant> {
+/// Since when the node is unreachable.
+pub(crate) fn unreachable_since(health: &Health) -> Option<Instant> {
     match health {
-        Health::Partitioned { since } => *since,
+        Health::Unreachable { since } => *since,
         _ => None,
     }
 }
@@ -128,8 +128,8 @@ mod tests {
             ),
             (
                 "NotReady,SchedulingDisabled",
-                Some(Health::Partitioned { since }),
-                "Partitioned 9m,SchedulingDisabled",
+                Some(Health::Unreachable { since }),
+                "Unreachable 9m,SchedulingDisabled",
             ),
             (
                 "NotReady",
@@ -164,8 +164,13 @@ mod tests {
             ),
             (
                 "Ready",
-                Some(Health::MisFenced { by: None }),
-                "MisFenced (taint on a live node)",
+                Some(Health::KubeletAlive { by: None }),
+                "OutOfService, kubelet alive",
+            ),
+            (
+                "Ready,SchedulingDisabled",
+                Some(Health::KubeletAlive { by: by() }),
+                "OutOfService, kubelet alive (taint set by alice\\u{1b}@bastion),SchedulingDisabled",
             ),
         ] {
             let status = status(&row(words), health.as_ref(), Now::at(NOW));

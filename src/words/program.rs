@@ -6,7 +6,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use maintenance_lease::protocol::identity;
 
-use super::command_line::Again;
+use super::command_line::{Again, NO_REASON};
 use crate::text::for_shell;
 
 /// What people type to run it.
@@ -97,6 +97,15 @@ impl Program {
     /// The same again word for word, also with `flag`.
     pub(crate) fn whole(&self, node: &str, flag: &str) -> String {
         format!("{self} {}", self.again.whole(node, flag))
+    }
+
+    /// The same again word for word, that also accepts the risk `id`. That takes a reason.
+    pub(crate) fn accepting(&self, node: &str, id: &str) -> String {
+        let reason = match self.again.has_reason() {
+            true => String::new(),
+            false => format!(" -m \"{NO_REASON}\""),
+        };
+        self.whole(node, &format!("--accept-risk={id}{reason}"))
     }
 
     /// The beginning of a command as `holder`.

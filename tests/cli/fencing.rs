@@ -114,7 +114,8 @@ fn a_node_that_reports_while_its_record_is_under_way_is_not_fenced() {
         assert_eq!(kept.passes(), 409);
         let run = running.ends();
         assert_eq!(run.code, 6, "{run}");
-        assert!(run.stderr.contains(&format!("{node} is alive")), "{run}");
+        let told = format!("cannot fence node/{node}: its kubelet is alive (last heartbeat ");
+        assert!(run.stderr.contains(&told), "{run}");
         assert!(!is_recorded(cluster, &node));
         assert_eq!(holder_of(cluster, &node), None);
     });
@@ -134,7 +135,8 @@ fn a_node_that_comes_back_while_it_is_put_on_hold_is_not_fenced() {
         assert_eq!(kept.passes(), 200);
         let run = running.ends();
         assert_eq!(run.code, 6, "{run}");
-        assert!(run.stderr.contains(&format!("{node} is alive")), "{run}");
+        let told = format!("cannot fence node/{node}: its kubelet is alive (last heartbeat ");
+        assert!(run.stderr.contains(&told), "{run}");
         assert!(!is_recorded(cluster, &node));
         assert_eq!(holder_of(cluster, &node), None);
     });
@@ -190,7 +192,7 @@ fn a_heartbeat_while_the_record_is_under_way_is_told_of_at_once() {
             }
             beats(cluster, &node, 300);
         };
-        let told = format!("node/{node} was fenced and is alive");
+        let told = format!("node/{node} is fenced, but its kubelet is alive");
         assert!(run.stderr.contains(&told), "{run}");
         assert!(is_recorded(cluster, &node));
         let holder = holder_of(cluster, &node);

@@ -113,14 +113,14 @@ fn every_state_of_a_node_is_told() {
         let named = std::iter::once("status").chain(nodes.iter().map(String::as_str));
         assert_snapshot!(cluster.maint(named).run(), @"
         $ kubectl maint status a-ready b-reports c-silent d-fenced e-tainted f-alive g-gone
-        NODE                    STATE    HOLDER          REASON   AGE      LEFT     STATUS
-        a-ready     Free     <none>          <none>   <none>   <none>   Ready
-        b-reports   Free     <none>          <none>   <none>   <none>   NotReady (reporting)
-        c-silent    Free     <none>          <none>   <none>   <none>   Partitioned 12m
-        d-fenced    Free     <none>          <none>   <none>   <none>   OutOfService (asserted by carol@desk)
-        e-tainted   Free     <none>          <none>   <none>   <none>   OutOfService (asserted by a taint alone)
-        f-alive     Free     <none>          <none>   <none>   <none>   MisFenced (taint on a live node)
-        g-gone      Locked   alice@bastion   <none>   30m      30m      Gone
+        NODE                    STATE   HOLDER          REASON   AGE      LEFT     STATUS
+        a-ready     Free    <none>          <none>   <none>   <none>   Ready
+        b-reports   Free    <none>          <none>   <none>   <none>   NotReady (reporting)
+        c-silent    Free    <none>          <none>   <none>   <none>   Unreachable 12m
+        d-fenced    Free    <none>          <none>   <none>   <none>   OutOfService (asserted by carol@desk)
+        e-tainted   Free    <none>          <none>   <none>   <none>   OutOfService (asserted by a taint alone)
+        f-alive     Free    <none>          <none>   <none>   <none>   OutOfService, kubelet alive
+        g-gone      Held    alice@bastion   <none>   30m      30m      Gone
         -- stderr
         7 nodes: 6 free, 1 locked
         -- exit code 0
@@ -147,7 +147,7 @@ fn a_fence_on_a_node_that_looks_ready_is_found_when_asked_for() {
         assert_eq!(word(&rows.stdout).as_deref(), Some("Ready"), "{rows}");
         assert_eq!(requests(&rows), ["GET"; 2], "two lists, and no Node");
         let all = status(&["--check-taints"]);
-        let misfenced = "MisFenced (taint on a live node)";
+        let misfenced = "OutOfService, kubelet alive";
         assert_eq!(word(&all.stdout).as_deref(), Some(misfenced), "{all}");
         assert_eq!(requests(&all), ["GET"; 4], "both Nodes");
         // Whoever fences holds: a hold is reason enough to look, and so is the mark that a fence leaves
@@ -218,7 +218,7 @@ fn many_nodes_are_read_whole_by_a_list() {
             ["GET"; 5],
             "Leases, rows, two pages of Nodes and, since one is not ready, heartbeats"
         );
-        for told in ["MisFenced (taint on a live node)", "Partitioned 12m"] {
+        for told in ["OutOfService, kubelet alive", "Unreachable 12m"] {
             assert!(run.stdout.contains(told), "{run}");
         }
         assert_eq!(run.stdout.matches("   Ready\n").count(), 500, "{run}");
@@ -246,14 +246,14 @@ fn the_states_are_data_too() {
             [
                 "Ready",
                 "NotReady",
-                "Partitioned",
+                "Unreachable",
                 "OutOfService",
                 "OutOfService",
-                "MisFenced"
+                "OutOfServiceKubeletAlive"
             ]
         );
         assert_eq!(items[1]["nodeReporting"], true);
-        assert!(items[2]["silentSince"].is_string(), "{run}");
+        assert!(items[2]["unreachableSince"].is_string(), "{run}");
         assert_eq!(items[3]["assertedBy"], "carol@desk");
         assert_eq!(items[4].get("assertedBy"), None, "a taint says nobody");
     });
@@ -318,18 +318,18 @@ fn a_terminal_shows_a_misfenced_node_in_red_and_cuts_what_does_not_fit() {
         let node = node(cluster, "alive", &ready("True", 9000), &fence(), 5);
         let status = || cluster.maint(["status", &node]);
         let shown = |maint| as_text(&at_a_terminal(maint).exp_eof().expect("it ends"));
-        let red = "\u{1b}[1m\u{1b}[31mMisFenced (taint on a l";
+        let red = "\u{1b}[1m\u{1b}[31mOutOfService, kubelet a";
         let coloured = shown(status());
         assert!(coloured.contains(red), "{coloured:?}");
         let plain = shown(status().env("NO_COLOR", "1"));
         assert!(!plain.contains('\u{1b}'), "{plain:?}");
-        assert!(plain.contains("MisFenced (taint on a l"), "{plain:?}");
+        assert!(plain.contains("OutOfService, kubelet a"), "{plain:?}");
         for line in plain.lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }
         let piped = status().succeeds();
         assert!(
-            piped.stdout.ends_with("MisFenced (taint on a live node)\n"),
+            piped.stdout.ends_with("OutOfService, kubelet alive\n"),
             "{piped}"
         );
     });

@@ -138,8 +138,8 @@ fn pods_on_a_silent_node_are_told_in_words() {
         NAMESPACE       NAME                              NODE                STATE
         apps   pod/db-0                          worker-1   Terminating +[length], name held
         apps   pod/held-0                        worker-1   Held by finalizer example.com/backup
-        apps   pod/logs-1                        worker-1   NodeDown, never evicted
-        apps   pod/web-1                         worker-1   NodeDown, evicted in [length]
+        apps   pod/logs-1                        worker-1   NodeUnreachable, never evicted
+        apps   pod/web-1                         worker-1   NodeUnreachable, evicted in [length]
         <none>          volumeattachment/csi-1   worker-1   Orphan, no pod there uses it
         -- stderr
         1 node not well: 4 pods, 1 orphaned volume
@@ -171,7 +171,7 @@ fn pods_on_a_silent_node_are_told_in_words() {
         let held = items.iter().find(|item| item["name"] == "held-0");
         let held = held.expect("it is there");
         assert_eq!(held["fate"], "HeldByFinalizer");
-        assert_eq!(held["nodeHealth"], "Partitioned");
+        assert_eq!(held["nodeHealth"], "Unreachable");
         for item in items {
             if item["kind"] == "StrandedPod" {
                 let name = item["name"].as_str().expect("a name");
@@ -273,7 +273,7 @@ fn what_may_not_be_read_is_not_taken_for_well() {
         assert_snapshot!(shown(&status()), @"
         $ kubectl maint status --pods worker-1
         NAMESPACE              NAME        NODE                       STATE
-        apps   pod/web-1   worker-1   NodeDown, evicted in [length]
+        apps   pod/web-1   worker-1   NodeUnreachable, evicted in [length]
         -- stderr
         1 node not well: 1 pod
         Warning: orphaned volumes unknown: you may not list volumeattachments.storage.k8s.io

@@ -110,7 +110,8 @@ fn certificate_of_tomorrow_hints_at_the_clock() {
         "{run:?}"
     );
     assert!(
-        run.stderr.contains("the local clock may be wrong"),
+        run.stderr
+            .contains("check the local clock: the server's certificate is not valid yet by it"),
         "{run:?}"
     );
 }

@@ -14,8 +14,8 @@ fn a_lock_that_was_there_is_left_as_found() {
     $ kubectl maint fence worker-1 --powered-off=dark
     node/worker-1 fenced by alice@bastion, powered off: dark
     -- stderr
-    node/worker-1: nothing is left of it that has to go
-    your lease on node/worker-1 ends at [time], and the fenced node is not held then; to hold it: kubectl maint hold worker-1 -m WHY
+    node/worker-1: nothing is left to evict or detach
+    your lock on node/worker-1 expires at [time], and the fenced node is unlocked then; to keep it locked: kubectl maint hold worker-1 -m WHY
     -- exit code 0
     ");
     assert_eq!(stage.record(&node).expect("a record")["hold"], json!(null));
@@ -41,8 +41,8 @@ fn the_lease_of_an_outer_command_ends_with_it() {
     $ kubectl maint fence worker-1 --powered-off=dark
     node/worker-1 fenced by alice@bastion, powered off: dark
     -- stderr
-    node/worker-1: nothing is left of it that has to go
-    the lease on node/worker-1 ends with the command that this runs under, and the fenced node is not held then; to hold it afterwards: kubectl maint hold worker-1 -m WHY
+    node/worker-1: nothing is left to evict or detach
+    the lock on node/worker-1 ends when this `with` command ends, and the fenced node is unlocked then; to keep it locked: kubectl maint hold worker-1 -m WHY
     -- exit code 0
     ");
     assert_eq!(stage.holder(&node).as_deref(), Some(holder));
@@ -76,13 +76,13 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
         .maint(["fence", &node, "--isolated", "--", "true"])
         .succeeds();
     stage.comes_back(&node, "boot-1");
-    assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
+    assert_snapshot!(stage.maint(["unfence", &node]).run(), @r#"
     $ kubectl maint unfence worker-1
     -- stderr
-    error: node/worker-1 was not restarted since alice@bastion fenced it ([time]): what ran there may still run
-    hint: reboot it, or undo its isolation: kubectl maint unfence worker-1 -- HOOK; else --override=boot-id -m WHY
+    error: cannot unfence node/worker-1: it was not restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
+    hint: reboot it, or undo its isolation: kubectl maint unfence worker-1 -- HOOK; to unfence it anyway: kubectl maint unfence worker-1 --accept-risk=boot-id -m "WHY"
     -- exit code 6
-    ");
+    "#);
     let failing = stage.maint(["unfence", &node, "--", "false"]).run();
     assert_eq!(failing.code, 1, "{failing}");
     assert!(stage.is_tainted(&node));
@@ -91,7 +91,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     node/worker-1 unfenced
     -- stderr
     port enabled
-    node/worker-1: the hold of its fencing is ended
+    node/worker-1: fencing hold ended
     -- exit code 0
     "#);
     stage.is_untouched(&node);
@@ -101,32 +101,32 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     assert_snapshot!(stage.maint(["unfence", &node, "--timeout=1s", "--", "true"]).run(), @"
     $ kubectl maint unfence worker-1 --timeout=1s -- true
     -- stderr
-    node/worker-1: waiting up to 1s until it is back
-    error: the hook succeeded, but node/worker-1 gave no sign of life within 1s: it stays fenced
-    hint: once it is back: kubectl maint unfence worker-1
+    node/worker-1: waiting up to 1s for it to come back
+    error: the hook succeeded, but node/worker-1 is still unreachable after 1s: it stays fenced
+    hint: when it is back: kubectl maint unfence worker-1
     -- exit code 4
     ");
     stage.comes_back(&node, "boot-1");
-    assert_snapshot!(stage.maint(["unfence", &node, "--timeout=0", "--", "true"]).run(), @"
+    assert_snapshot!(stage.maint(["unfence", &node, "--timeout=0", "--", "true"]).run(), @r#"
     $ kubectl maint unfence worker-1 --timeout=0 -- true
     -- stderr
-    error: node/worker-1 was not restarted since alice@bastion fenced it ([time]): what ran there may still run
-    hint: it was not off, or its boot ID is odd: reboot it, or --override=boot-id -m WHY
+    error: cannot unfence node/worker-1: it was not restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
+    hint: reboot it first; to unfence it anyway: kubectl maint unfence worker-1 --timeout 0 --accept-risk=boot-id -m "WHY" -- true
     -- exit code 6
-    ");
+    "#);
     assert!(stage.is_tainted(&node));
     let insist = [
         "unfence",
         &node,
-        "--override=boot-id",
+        "--accept-risk=boot-id",
         "-m",
         "it was in the BIOS",
     ];
     assert_snapshot!(stage.maint(insist).run(), @r#"
-    $ kubectl maint unfence worker-1 --override=boot-id -m "it was in the BIOS"
+    $ kubectl maint unfence worker-1 --accept-risk=boot-id -m "it was in the BIOS"
     node/worker-1 unfenced
     -- stderr
-    node/worker-1: the hold of its fencing is ended
+    node/worker-1: fencing hold ended
     -- exit code 0
     "#);
     stage.is_untouched(&node);
@@ -153,7 +153,10 @@ fn a_new_node_of_that_name_goes_back() {
         if is_copy {
             let refusal = stage.maint(["unfence", &node]).run();
             assert_eq!(refusal.code, 6, "{refusal}");
-            assert!(refusal.stderr.contains("is still silent"), "{refusal}");
+            assert!(
+                refusal.stderr.contains("it is still unreachable"),
+                "{refusal}"
+            );
             stage.beats(&node);
         }
         let run = stage.maint(["unfence", &node]).succeeds();
@@ -196,19 +199,19 @@ fn a_taint_without_a_record_takes_somebody_who_knows() {
     let taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
     stage.kubectl(&["taint", "node", &node, taint]);
     stage.comes_back(&node, "boot-2");
-    assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
+    assert_snapshot!(stage.maint(["unfence", &node]).run(), @r#"
     $ kubectl maint unfence worker-1
     -- stderr
-    error: node/worker-1 has an out-of-service taint that nobody recorded: what ran there before may still run
-    hint: where you know that it was restarted: --override=boot-id -m WHY
+    error: cannot unfence node/worker-1: its out-of-service taint has no record, so earlier pods may still be running
+    hint: if you know that it was restarted: kubectl maint unfence worker-1 --accept-risk=boot-id -m "WHY"
     -- exit code 6
-    ");
+    "#);
     let acquire = stage.maint(["acquire", &node]);
     acquire.holder("bob@laptop").succeeds();
     let insist = [
         "unfence",
         &node,
-        "--override=boot-id",
+        "--accept-risk=boot-id",
         "-m",
         "I saw it restart",
     ];
@@ -218,7 +221,20 @@ fn a_taint_without_a_record_takes_somebody_who_knows() {
         .maint(["release", &node])
         .holder("bob@laptop")
         .succeeds();
-    stage.maint(insist).succeeds();
+    let old = [
+        "unfence",
+        &node,
+        "--override=boot-id",
+        "-m",
+        "I saw it restart",
+        "--dry-run=client",
+    ];
+    let run = stage.maint(old).succeeds();
+    let renamed = "Warning: --override was renamed to --accept-risk; the old name will stop working in \
+                   the next release\n";
+    assert!(run.stderr.contains(renamed), "{run}");
+    let run = stage.maint(insist).succeeds();
+    assert!(!run.stderr.contains("was renamed"), "{run}");
     stage.is_untouched(&node);
 }
 
@@ -235,8 +251,8 @@ fn pods_that_tolerate_the_taint_are_named() {
     -- stderr
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
-    left where it is, by tolerating the taint or coming from a file: stay/proxy
-    node/worker-1: nothing is left of it that has to go
+    stays on the node (tolerates the taint, or is a static pod): stay/proxy
+    node/worker-1: nothing is left to evict or detach
     -- exit code 0
     ");
     let run = stage
@@ -288,8 +304,8 @@ fn a_clock_that_is_ahead_brings_no_node_back() {
     assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
     $ kubectl maint unfence worker-1
     -- stderr
-    error: unknown whether node/worker-1 is alive: its heartbeat is 70m ahead of the clock
-    hint: set its clock, and see that it renews its heartbeat
+    error: cannot unfence node/worker-1: unknown whether its kubelet is alive: its heartbeat is 70m ahead of the clock
+    hint: set the clock of node/worker-1, and check that its kubelet runs
     -- exit code 6
     ");
     assert!(stage.is_tainted(&node));
@@ -303,8 +319,8 @@ fn a_silent_node_with_a_record_and_no_taint_is_not_called_fenced() {
     assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
     $ kubectl maint unfence worker-1
     -- stderr
-    error: node/worker-1 is not fenced, and silent: the annotation kubectl-maint.dev/fenced stays, though no out-of-service taint is there
-    hint: to see: kubectl maint status worker-1 -o wide; to take it away: kubectl annotate node worker-1 kubectl-maint.dev/fenced-
+    error: cannot unfence node/worker-1: it is unreachable, and has the annotation kubectl-maint.dev/fenced but no out-of-service taint
+    hint: to remove the annotation: kubectl annotate node worker-1 kubectl-maint.dev/fenced-
     -- exit code 6
     ");
 }

@@ -33,9 +33,9 @@ fn after_a_crash_in_the_hook_it_goes_on_where_that_is_said_and_knows_the_hold_as
     assert_snapshot!(fence().args(["--resume", "--", "sh", "-c", "exit 7"]).run(), @r#"
     $ kubectl maint fence worker-1 --resume -- sh -c "exit 7"
     -- stderr
-    Warning: node/worker-1 stays on hold: an earlier run was broken off, and what its hook did is not known; once all is well: kubectl maint unfence worker-1
-    error: the hook ended with exit code 7: nothing was changed in the cluster
-    hint: what the hook did to node/worker-1 is not known: it printed nothing
+    Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is well: kubectl maint unfence worker-1
+    error: the hook failed with exit code 7: nothing was changed in the cluster
+    hint: check node/worker-1: what the hook did is unknown; it printed nothing
     -- exit code 1
     "#);
     assert_eq!(holder().as_deref(), Some("kubeadm:alice@bastion"));
@@ -47,7 +47,7 @@ fn after_a_crash_in_the_hook_it_goes_on_where_that_is_said_and_knows_the_hold_as
     node/worker-1 fenced by alice@bastion, with echo
     -- stderr
     off
-    node/worker-1: nothing is left of it that has to go
+    node/worker-1: nothing is left to evict or detach
     -- exit code 0
     ");
     assert!(stage.is_tainted(&node));
@@ -57,7 +57,7 @@ fn after_a_crash_in_the_hook_it_goes_on_where_that_is_said_and_knows_the_hold_as
     $ kubectl maint unfence worker-1
     node/worker-1 unfenced
     -- stderr
-    node/worker-1: the hold of its fencing is ended
+    node/worker-1: fencing hold ended
     -- exit code 0
     ");
     stage.is_untouched(&node);
@@ -78,9 +78,10 @@ fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() 
     $ kubectl maint unfence worker-1 --resume
     -- stderr
     context [context], server [server], user [user]: 1 node
-      node/worker-1 is not fenced, and on hold by alice@bastion for a fencing that is under way or was broken off: "fencing: with sh"
-    error: not confirmed: there is no terminal for a prompt
-    hint: add --yes to confirm
+      node/worker-1 is not fenced, but on hold by alice@bastion: a fence is running or was interrupted: "fencing: with sh"
+      Answer yes only if no fence is running for this node.
+    error: not confirmed: there is no terminal to ask on
+    hint: --yes answers it
     -- exit code 6
     "#);
     assert!(stage.holder(&node).is_some() && stage.hook(&node).is_some());
@@ -88,7 +89,7 @@ fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() 
     $ kubectl maint unfence worker-1 --resume --yes
     node/worker-1 is not fenced
     -- stderr
-    node/worker-1: the hold of its fencing is ended
+    node/worker-1: fencing hold ended
     -- exit code 0
     ");
     stage.is_untouched(&node);
@@ -157,14 +158,16 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
     let run = again().args(hook).run();
     assert_eq!(run.code, 4, "{run}");
     assert!(
-        run.stdout.contains("was fenced already by alice@bastion"),
+        run.stdout.contains("is already fenced by alice@bastion"),
         "{run}"
     );
     assert!(
         run.stderr.contains("1 pod (told-crash/stays) is left"),
         "{run}"
     );
-    let hint = format!("hint: what they wait for: kubectl maint status --pods {node}\n");
+    let hint = format!(
+        "hint: run it again to keep waiting; to see what blocks them: kubectl maint status --pods {node}\n"
+    );
     assert!(run.stderr.ends_with(&hint), "{run}");
     let run = again().args(["-o", "json"]).args(hook).run();
     assert_eq!(run.code, 4, "{run}");
@@ -221,7 +224,7 @@ fn an_unfencing_goes_on_after_a_crash_in_its_hook_and_before_the_end_of_the_hold
     $ kubectl maint unfence worker-1 --yes
     node/worker-1 is not fenced
     -- stderr
-    node/worker-1: the hold of its fencing is ended
+    node/worker-1: fencing hold ended
     -- exit code 0
     ");
     stage.is_untouched(&node);

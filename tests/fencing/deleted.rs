@@ -67,9 +67,9 @@ fn a_node_that_is_deleted_under_the_hook_of_its_return_is_told_of() {
     $ kubectl maint unfence worker-1 -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
     -- stderr
     begun
-    node/worker-1: the hold of its fencing is ended
-    error: the hook succeeded, and node/worker-1 was deleted meanwhile: it is not in service
-    hint: its record, its taint and its hold go with it: once it registers again, it is in service
+    node/worker-1: fencing hold ended
+    error: the hook succeeded, but node/worker-1 was deleted: it is not in service
+    hint: to use it again, register it: its fencing record, taint and hold were deleted with it
     -- exit code 1
     "#);
     is_free(&stage, &node);
@@ -81,11 +81,11 @@ fn a_node_that_is_deleted_while_it_is_waited_for_is_told_of() {
     let (stage, node) = Stage::with_silent_node("deleted-awaited");
     stage.fence(&node);
     let mut run = stage.maint(["unfence", &node, "--", "true"]).start();
-    run.says("waiting up to 5m until it is back");
+    run.says("waiting up to 5m for it to come back");
     delete(&stage, &node);
     let run = run.ends();
     assert_eq!(run.code, 1, "{run}");
-    let told = format!("error: the hook succeeded, and node/{node} was deleted meanwhile");
+    let told = format!("error: the hook succeeded, but node/{node} was deleted:");
     assert!(run.stderr.contains(&told), "{run}");
     is_free(&stage, &node);
 }
@@ -105,8 +105,8 @@ fn a_node_that_is_deleted_while_its_record_is_taken_away_leaves_no_hold() {
     assert_snapshot!(run.ends(), @"
     $ kubectl maint unfence worker-1
     -- stderr
-    node/worker-1: the hold of its fencing is ended
-    error: node/worker-1 was deleted meanwhile: its lock goes with it, and what was recorded there
+    node/worker-1: fencing hold ended
+    error: node/worker-1 was deleted during this command: its lock and fencing record are deleted with it
     -- exit code 1
     ");
     is_free(&stage, &node);
@@ -122,9 +122,9 @@ fn a_node_that_is_deleted_under_the_hook_of_its_fencing_is_told_of() {
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
     begun
-    node/worker-1: the hold of its fencing is ended
-    Warning: the hook succeeded and was not recorded: by its word node/worker-1 is off
-    error: node/worker-1 was deleted meanwhile: its lock goes with it, and what was recorded there
+    node/worker-1: fencing hold ended
+    Warning: the hook succeeded, but this was not recorded: node/worker-1 should be off now
+    error: node/worker-1 was deleted during this command: its lock and fencing record are deleted with it
     -- exit code 1
     "#);
     is_free(&stage, &node);
@@ -144,8 +144,8 @@ fn a_record_that_gets_no_answer_before_its_node_is_deleted_leaves_no_hold() {
     -- stderr
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
-    node/worker-1: the hold of its fencing is ended
-    error: node/worker-1 was deleted meanwhile: its lock goes with it, and what was recorded there
+    node/worker-1: fencing hold ended
+    error: node/worker-1 was deleted during this command: its lock and fencing record are deleted with it
     -- exit code 1
     ");
     assert_eq!(kept.passes(), 404);
@@ -173,7 +173,7 @@ fn a_node_that_is_deleted_before_it_is_held_is_told_of() {
     assert_snapshot!(run.ends(), @"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: node/worker-1 was deleted meanwhile: its lock goes with it, and what was recorded there
+    error: node/worker-1 was deleted during this command: its lock and fencing record are deleted with it
     -- exit code 1
     ");
     assert_eq!(stage.lease(&node), None);

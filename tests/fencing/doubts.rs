@@ -20,7 +20,8 @@ fn a_node_that_gives_signs_of_life_is_not_fenced() {
     stage.beats(&node);
     let run = fence(&stage, &node, &[]);
     assert_eq!(run.code, 6, "{run}");
-    assert!(run.stderr.contains("worker-1 is alive"), "{run}");
+    let told = format!("cannot fence node/{node}: its kubelet is alive (last heartbeat ");
+    assert!(run.stderr.contains(&told), "{run}");
     stage.is_untouched(&node);
 }
 
@@ -29,26 +30,40 @@ fn a_node_that_gives_signs_of_life_is_not_fenced() {
 fn the_loss_of_most_of_a_zone_is_suspect() {
     let (stage, node) = Stage::with_silent_node("rack-7");
     stage.falls_silent(&stage.name("worker-2"));
-    assert_snapshot!(fence(&stage, &node, &[]), @"
+    assert_snapshot!(fence(&stage, &node, &[]), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: 2 of 3 nodes of zone rack-7 are silent: it may be the control plane that is cut off
-    hint: where you know that they are down: --override=mass-loss -m WHY
+    error: cannot fence node/worker-1: 2 of 3 nodes of zone rack-7 are unreachable; the control plane itself may be cut off
+    hint: if you know that they are down: kubectl maint fence worker-1 --powered-off=dark --accept-risk=mass-loss -m "WHY"
     -- exit code 6
-    ");
+    "#);
     stage.is_untouched(&node);
-    assert_snapshot!(fence(&stage, &node, &["--override=mass-loss"]), @"
-    $ kubectl maint fence worker-1 --powered-off=dark --override=mass-loss
+    assert_snapshot!(fence(&stage, &node, &["--accept-risk=mass-loss"]), @"
+    $ kubectl maint fence worker-1 --powered-off=dark --accept-risk=mass-loss
     -- stderr
     error: missing --message <WHY>
     hint: see `kubectl maint fence --help`
     -- exit code 2
     ");
+    let old = "--override=remediation-unknown";
+    let run = fence(&stage, &node, &[old, "-m", "the rack burns"]);
+    assert_eq!(run.code, 6, "{run}");
+    let hint = "-m 'the rack burns' --powered-off=dark --accept-risk=remediation-unknown \
+                --accept-risk=mass-loss\n";
+    assert!(run.stderr.ends_with(hint), "{run}");
+    let old = "--override=mass-loss";
+    let words = [old, "-m", "the rack burns", "--dry-run=client"];
+    let run = fence(&stage, &node, &words);
+    assert_eq!(run.code, 0, "{run}");
+    let renamed = "Warning: --override was renamed to --accept-risk; the old name will stop working in \
+                   the next release\n";
+    assert!(run.stderr.contains(renamed), "{run}");
     let run = fence(
         &stage,
         &node,
-        &["--override=mass-loss", "-m", "the rack burns"],
+        &["--accept-risk=mass-loss", "-m", "the rack burns"],
     );
+    assert!(!run.stderr.contains("was renamed"), "{run}");
     assert_eq!(run.code, 0, "{run}");
     assert!(stage.is_tainted(&node));
 }
@@ -75,17 +90,17 @@ fn a_zone_that_nobody_may_read_is_a_doubt_of_its_own() {
         let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
         fence.args(more).kubeconfig(&user).run()
     };
-    assert_snapshot!(fence(&[]), @"
+    assert_snapshot!(fence(&[]), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: unknown how many other nodes are silent: you may not list nodes
-    hint: where you know that they are well: --override=zone-unknown -m WHY
+    error: cannot fence node/worker-1: unknown how many other nodes are unreachable: you may not list nodes
+    hint: if you know that they are well: kubectl maint fence worker-1 --powered-off=dark --accept-risk=zone-unknown -m "WHY"
     -- exit code 6
-    ");
-    let another = fence(&["--override=mass-loss", "-m", "I see them"]);
+    "#);
+    let another = fence(&["--accept-risk=mass-loss", "-m", "I see them"]);
     assert_eq!(another.code, 6, "{another}");
     stage.is_untouched(&node);
-    let run = fence(&["--override=zone-unknown", "-m", "I see them"]);
+    let run = fence(&["--accept-risk=zone-unknown", "-m", "I see them"]);
     assert_eq!(run.code, 0, "{run}");
     assert!(stage.is_tainted(&node));
     assert_eq!(stage.record(&node).expect("a record")["why"], "I see them");
@@ -127,8 +142,8 @@ fn a_remediation_is_not_disturbed() {
     assert_snapshot!(fence(&stage, &node, &[]), @"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: node/worker-1 is being remediated already: self-node-remediation
-    hint: wait for that to end, or stop it first
+    error: cannot fence node/worker-1: another tool is already remediating it: self-node-remediation
+    hint: wait until it has finished, or stop it first
     -- exit code 6
     ");
     stage.is_untouched(&node);
@@ -147,7 +162,7 @@ fn a_remediation_is_not_disturbed() {
         let run = fence(&stage, &node, &[]);
         assert_eq!(run.code, 6, "{run}");
         let (said, _) = taint.split_once(':').expect("an effect");
-        let told = format!("is being remediated already: {said}");
+        let told = format!("another tool is already remediating it: {said}");
         assert!(run.stderr.contains(&told), "{run}");
         stage.is_untouched(&node);
         stage.kubectl(&["taint", "node", &node, &format!("{taint}-")]);
@@ -187,14 +202,14 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     let fence = ["fence", &node, "--powered-off=dark"];
     let ran = stage.directory().join("ran");
     let hook = ["fence", &node, "--", "touch", ran.to_str().expect("a path")];
-    assert_snapshot!(stage.maint(fence).kubeconfig(&user).run(), @"
+    assert_snapshot!(stage.maint(fence).kubeconfig(&user).run(), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: unknown whether another tool remediates node/worker-1: you may not get leases.coordination.k8s.io in namespace medik8s-leases
-    hint: where you know that none does: --override=remediation-unknown -m WHY
+    error: cannot fence node/worker-1: unknown whether another tool is remediating it: you may not get leases.coordination.k8s.io in namespace medik8s-leases
+    hint: if you know that none is: kubectl maint fence worker-1 --powered-off=dark --accept-risk=remediation-unknown -m "WHY"
     -- exit code 6
-    ");
-    let insist = ["--override=remediation-unknown", "-m", "no medik8s here"];
+    "#);
+    let insist = ["--accept-risk=remediation-unknown", "-m", "no medik8s here"];
     let run = stage
         .maint(["fence", &node])
         .args(insist)
@@ -204,11 +219,11 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     assert_eq!(run.code, 1, "{run}");
     assert!(!ran.exists(), "who can't record it powers nothing off");
     assert_snapshot!(stage.maint(fence).args(insist).kubeconfig(user).run(), @r#"
-    $ kubectl maint fence worker-1 --powered-off=dark --override=remediation-unknown -m "no medik8s here"
+    $ kubectl maint fence worker-1 --powered-off=dark --accept-risk=remediation-unknown -m "no medik8s here"
     -- stderr
-    Warning: unknown whether another tool remediates the node: you may not get leases.coordination.k8s.io in namespace medik8s-leases
+    Warning: unknown whether another tool is remediating node/worker-1: you may not get leases.coordination.k8s.io in namespace medik8s-leases
     node/worker-1 on hold until it is unfenced
-    node/worker-1: the hold of its fencing is ended
+    node/worker-1: fencing hold ended
     Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
     hint: you need permission to patch nodes: deploy/rbac.yaml grants it by ClusterRole kubectl-maint-fencer to group kubectl-maint:fencers
     -- exit code 1
@@ -229,17 +244,17 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
 #[test]
 fn how_it_is_known_has_to_be_said() {
     let (stage, node) = Stage::with_silent_node("usage");
-    assert_snapshot!(stage.maint(["fence", &node]).run(), @"
+    assert_snapshot!(stage.maint(["fence", &node]).run(), @r#"
     $ kubectl maint fence worker-1
     -- stderr
-    error: say how it is known that nothing runs on the node any more
-    hint: --powered-off=HOW: your word that it is off; or -- HOOK: what makes it so
+    error: missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`
+    hint: kubectl maint fence worker-1 --powered-off="HOW YOU KNOW"; or kubectl maint fence worker-1 -- HOOK
     -- exit code 2
-    ");
+    "#);
     assert_snapshot!(stage.maint(["fence", &node, "--powered-off= "]).run(), @r#"
     $ kubectl maint fence worker-1 "--powered-off= "
     -- stderr
-    error: invalid value ' ' for '--powered-off <HOW>': say how you know
+    error: invalid value ' ' for '--powered-off <HOW>': say how you know that the node is off
 
     For more information, try '--help'.
     -- exit code 2
@@ -249,8 +264,8 @@ fn how_it_is_known_has_to_be_said() {
     assert_snapshot!(fence(&stage, &node, &["-o", "lock-id"]), @"
     $ kubectl maint fence worker-1 --powered-off=dark -o lock-id
     -- stderr
-    error: fencing has no lock id for -o lock-id
-    hint: its record has that of the hold: -o json
+    error: this command has no lock id to print
+    hint: use -o json; the fencing record has the lock id of the hold
     -- exit code 2
     ");
     assert_snapshot!(fence(&stage, &stage.name("worker-l"), &[]), @r#"

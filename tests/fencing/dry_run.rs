@@ -107,7 +107,7 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
     $ kubectl maint unfence worker-1 --dry-run
     node/worker-1 unfenced (dry run)
     -- stderr
-    node/worker-1: the hold of its fencing is ended (dry run)
+    node/worker-1: fencing hold ended (dry run)
     -- exit code 0
     ");
 }

@@ -29,7 +29,7 @@ fn a_hanging_pod_is_replaced_once_its_deletion_was_confirmed() {
         !report.contains("REFUSE")
     });
     for line in [
-        "WARN     node-silent",
+        "WARN     node-unreachable",
         "CONFIRM  owner",
         "CONFIRM  volume-attached",
     ] {
@@ -37,9 +37,9 @@ fn a_hanging_pod_is_replaced_once_its_deletion_was_confirmed() {
     }
     assert_eq!(pod(&stage).expect("it hangs")["metadata"]["uid"], before);
 
-    let (_, ids) = report.split_once("--confirm=").expect("what to type");
+    let (_, ids) = report.split_once("--accept-risk=").expect("what to type");
     let (ids, _) = ids.split_once(' ').expect("more to type");
-    let confirm = format!("--confirm={ids}");
+    let confirm = format!("--accept-risk={ids}");
     let run = stage
         .maint(force)
         .args([&confirm, "-m", "the rack burns"])

@@ -74,10 +74,10 @@ fn a_hold_that_was_ended_is_taken_again() {
     assert_eq!(stage.holder(&node), None);
     assert_snapshot!(fence(&stage, &node), @"
     $ kubectl maint fence worker-1 --powered-off=dark
-    node/worker-1 was fenced already by alice@bastion, powered off: dark (since [time])
+    node/worker-1 is already fenced by alice@bastion, powered off: dark (since [time])
     -- stderr
     node/worker-1 on hold until it is unfenced
-    node/worker-1: nothing is left of it that has to go
+    node/worker-1: nothing is left to evict or detach
     -- exit code 0
     ");
     let holder = stage.holder(&node);
@@ -95,10 +95,10 @@ fn a_hold_that_somebody_took_over_is_theirs() {
     takes_over(&stage, &node);
     assert_snapshot!(fence(&stage, &node), @"
     $ kubectl maint fence worker-1 --powered-off=dark
-    node/worker-1 was fenced already by alice@bastion, powered off: dark (since [time])
+    node/worker-1 is already fenced by alice@bastion, powered off: dark (since [time])
     -- stderr
-    Warning: the hold of the fencing of node/worker-1 was ended: mallory@laptop has the node now
-    node/worker-1: nothing is left of it that has to go
+    Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the node now
+    node/worker-1: nothing is left to evict or detach
     -- exit code 0
     ");
     stage.comes_back(&node, "boot-2");
@@ -139,10 +139,10 @@ fn a_hook_that_succeeded_and_can_not_be_recorded_is_told_of() {
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
     begun
-    Warning: the hold of the fencing of node/worker-1 was ended: mallory@laptop has the node now
-    Warning: the hook succeeded and was not recorded: by its word node/worker-1 is off
-    error: cannot fence node/worker-1: on hold by mallory@laptop: "mine" (since [time])
-    hint: take it over first with `kubectl maint hold worker-1 --take-over -m WHY`
+    Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the node now
+    Warning: the hook succeeded, but this was not recorded: node/worker-1 should be off now
+    error: node/worker-1 is on hold by mallory@laptop: "mine" (since [time])
+    hint: ask them, or take it over first: kubectl maint hold worker-1 --take-over -m WHY
     -- exit code 3
     "#);
     assert_eq!(stage.record(&node), None);

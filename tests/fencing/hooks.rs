@@ -39,7 +39,7 @@ fn a_hook_is_told_what_it_takes_and_its_output_is_kept() {
     MAINT_TOKEN=[lock-id]
     MAINT_TRANSITIONS=1
     Chassis Power Control: Down/Off
-    node/worker-1: nothing is left of it that has to go
+    node/worker-1: nothing is left to evict or detach
     -- exit code 0
     "#);
     let record = stage.record(&node).expect("a record");
@@ -72,9 +72,9 @@ fn a_hook_that_fails_changes_nothing() {
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
     no route to BMC
-    node/worker-1: the hold of its fencing is ended
-    error: the hook ended with exit code 7: nothing was changed in the cluster
-    hint: what the hook did to node/worker-1 is not known: its output is above
+    node/worker-1: fencing hold ended
+    error: the hook failed with exit code 7: nothing was changed in the cluster
+    hint: check node/worker-1: what the hook did is unknown; its output is above
     -- exit code 1
     "#);
     stage.is_untouched(&node);
@@ -96,7 +96,7 @@ fn a_hook_that_is_not_there_changes_nothing() {
     assert_snapshot!(stage.maint(["fence", &node, "--", "./nope"]).run(), @"
     $ kubectl maint fence worker-1 -- ./nope
     -- stderr
-    error: the hook ./nope was not found: nothing was changed
+    error: could not run the hook ./nope: not found; nothing was changed
     hint: give the path of an executable file
     -- exit code 127
     ");
@@ -140,15 +140,15 @@ fn a_lease_has_to_last_as_long_as_the_hook_may() {
     assert_snapshot!(stage.maint(["fence", &node, "--hook-timeout=7m", "--", "true"]).run(), @"
     $ kubectl maint fence worker-1 --hook-timeout=7m -- true
     -- stderr
-    error: your lease on node/worker-1 has [length] left, and the hook may take 7m10s: nothing was changed
-    hint: first: kubectl maint renew worker-1 --duration=9m; or give a shorter --hook-timeout
+    error: your lock on node/worker-1 has [length] left, but the hook may take 7m10s: nothing was changed
+    hint: keep the lock longer: kubectl maint renew worker-1 --duration=9m; or use a shorter --hook-timeout
     -- exit code 6
     ");
     assert_snapshot!(stage.maint(["fence", &node, "--hook-timeout=1h", "--", "true"]).run(), @"
     $ kubectl maint fence worker-1 --hook-timeout=1h -- true
     -- stderr
-    error: your lease on node/worker-1 has [length] left, and the hook may take 60m: nothing was changed
-    hint: first: kubectl maint hold worker-1 -m WHY; or give a shorter --hook-timeout
+    error: your lock on node/worker-1 has [length] left, but the hook may take 60m: nothing was changed
+    hint: keep the lock longer: kubectl maint hold worker-1 -m WHY; or use a shorter --hook-timeout
     -- exit code 6
     ");
     assert!(!ran.exists());
@@ -195,9 +195,9 @@ fn an_interrupted_hook_changes_nothing() {
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
     begun
-    node/worker-1: the hold of its fencing is ended
+    node/worker-1: fencing hold ended
     error: interrupted: nothing was changed in the cluster
-    hint: what the hook did to node/worker-1 is not known: its output is above
+    hint: check node/worker-1: what the hook did is unknown; its output is above
     -- exit code 130
     "#);
     stage.is_untouched(&node);

@@ -62,8 +62,8 @@ fn who_interrupts_the_hold_is_told_that_it_may_land_and_what_ends_it() {
     assert_snapshot!(run.ends(), @"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: unknown whether node/worker-1 was put on hold: it may still be (interrupted)
-    hint: to see: kubectl maint status worker-1; to go on: the same again; to end it: kubectl maint unfence worker-1
+    error: unknown whether node/worker-1 was put on hold: the write may still take effect (interrupted)
+    hint: to continue: kubectl maint fence worker-1 --powered-off=dark; to undo it: kubectl maint unfence worker-1
     -- exit code 130
     ");
     stage.is_untouched(&node);
@@ -94,7 +94,7 @@ fn a_hold_that_lands_after_an_interrupt_is_given_back() {
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
     node/worker-1 on hold until it is unfenced
-    node/worker-1: the hold of its fencing is ended
+    node/worker-1: fencing hold ended
     error: interrupted
     -- exit code 130
     ");
@@ -109,9 +109,11 @@ fn a_hold_that_gets_no_answer_may_still_be_written() {
     let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=2s"];
     let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).run();
     assert_eq!(run.code, 1, "{run}");
-    let told = format!("error: unknown whether node/{node} was put on hold: it may still be (");
+    let told = format!(
+        "error: unknown whether node/{node} was put on hold: the write may still take effect ("
+    );
     assert!(run.stderr.contains(&told), "{run}");
-    let ends = format!("; to end it: kubectl maint unfence {node}\n");
+    let ends = format!("; to undo it: kubectl maint unfence {node}\n");
     assert!(run.stderr.contains(&ends), "{run}");
 }
 
@@ -130,8 +132,8 @@ fn who_interrupts_the_end_of_the_hold_is_told_that_it_may_land() {
     $ kubectl maint unfence worker-1
     node/worker-1 unfenced
     -- stderr
-    error: unknown whether the hold on node/worker-1 was ended: it may still be (interrupted)
-    hint: to see: kubectl maint status worker-1; to end it: kubectl maint unfence worker-1
+    error: unknown whether the hold on node/worker-1 was ended: the write may still take effect (interrupted)
+    hint: to check: kubectl maint status worker-1; to end it: kubectl maint unfence worker-1
     -- exit code 130
     ");
     assert_eq!(stage.record(&node), None);
@@ -161,7 +163,7 @@ fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
     $ kubectl maint unfence worker-1
     node/worker-1 unfenced
     -- stderr
-    node/worker-1: the hold of its fencing is ended
+    node/worker-1: fencing hold ended
     error: interrupted
     -- exit code 130
     ");
@@ -181,9 +183,9 @@ fn a_hold_that_may_still_be_given_back_is_told_of() {
     $ kubectl maint fence worker-1 -- false
     -- stderr
     node/worker-1 on hold until it is unfenced
-    Warning: unknown whether the hold on node/worker-1 was ended: it may still be (interrupted); to see: kubectl maint status worker-1; to end it: kubectl maint unfence worker-1
-    error: the hook ended with exit code 1: nothing was changed in the cluster
-    hint: what the hook did to node/worker-1 is not known: it printed nothing
+    Warning: unknown whether the hold on node/worker-1 was ended: the write may still take effect (interrupted); to check: kubectl maint status worker-1; to end it: kubectl maint unfence worker-1
+    error: the hook failed with exit code 1: nothing was changed in the cluster
+    hint: check node/worker-1: what the hook did is unknown; it printed nothing
     -- exit code 1
     ");
     assert_eq!(kept.passes(), 200);
@@ -210,7 +212,7 @@ fn a_hold_that_somebody_takes_meanwhile_keeps_no_node_fenced() {
     $ kubectl maint unfence worker-1
     node/worker-1 unfenced
     -- stderr
-    Warning: the hold of the fencing of node/worker-1 was ended: mallory@laptop has the node now
+    Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the node now
     -- exit code 0
     ");
     assert_eq!(stage.record(&node), None);

@@ -66,9 +66,9 @@ fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
     let run = run.ends();
     assert_eq!(run.code, 1, "{run}");
     let line =
-        format!("error: unknown whether node/{node} was fenced: its record may still be written (");
+        format!("error: unknown whether node/{node} was fenced: the write may still take effect (");
     assert!(run.stderr.contains(&line), "{run}");
-    assert!(run.stderr.contains("and so its lock stays\n"), "{run}");
+    assert!(run.stderr.contains("); its lock is kept\n"), "{run}");
     let holder = stage.holder(&node);
     assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     drop(kept);
@@ -123,7 +123,7 @@ fn who_interrupts_the_record_is_told_that_it_may_land() {
     let run = run.ends();
     assert_eq!(run.code, 130, "{run}");
     let line = format!(
-        "error: unknown whether node/{node} was fenced: its record may still be written (interrupted)"
+        "error: unknown whether node/{node} was fenced: the write may still take effect (interrupted)"
     );
     assert!(run.stderr.contains(&line), "{run}");
     let holder = stage.holder(&node);
@@ -147,8 +147,8 @@ fn who_interrupts_the_record_of_a_hook_is_told_how_to_go_on() {
     $ kubectl maint fence worker-1 --timeout=1m -- echo off
     -- stderr
     off
-    error: unknown whether node/worker-1 was fenced: its record may still be written (interrupted), and so its lock stays
-    hint: to see: kubectl maint status worker-1; to go on: kubectl maint fence worker-1 --timeout 1m --resume -- echo off
+    error: unknown whether node/worker-1 was fenced: the write may still take effect (interrupted); its lock is kept
+    hint: to check: kubectl maint status worker-1; to continue: kubectl maint fence worker-1 --timeout 1m --resume -- echo off
     -- exit code 130
     ");
     drop(record);
@@ -156,8 +156,8 @@ fn who_interrupts_the_record_of_a_hook_is_told_how_to_go_on() {
     assert_snapshot!(again, @"
     $ kubectl maint fence worker-1 --timeout=1m -- echo off
     -- stderr
-    error: a hook of alice@bastion may be at work on node/worker-1: echo (since [time], until [time] at the latest)
-    hint: wait for it; where that run was broken off: kubectl maint fence worker-1 --timeout 1m --resume -- echo off
+    error: another hook may still be running for node/worker-1: echo by alice@bastion (since [time], until [time] at the latest)
+    hint: wait for it to end; if that run was interrupted: kubectl maint fence worker-1 --timeout 1m --resume -- echo off
     -- exit code 3
     ");
     assert_eq!(run.next_command(), again.next_command());
@@ -180,9 +180,9 @@ fn whose_announcement_stays_is_told_how_to_go_on() {
     assert_snapshot!(run.ends(), @"
     $ kubectl maint fence worker-1 --isolated -- false
     -- stderr
-    Warning: the hook's announcement stays on node/worker-1: interrupted; to run another at once: kubectl maint fence worker-1 --isolated --resume -- false
-    error: the hook ended with exit code 1: nothing was changed in the cluster
-    hint: what the hook did to node/worker-1 is not known: it printed nothing
+    Warning: could not remove the hook annotation from node/worker-1: interrupted; to run another hook now: kubectl maint fence worker-1 --isolated --resume -- false
+    error: the hook failed with exit code 1: nothing was changed in the cluster
+    hint: check node/worker-1: what the hook did is unknown; it printed nothing
     -- exit code 1
     ");
     drop(withdrawal);
@@ -200,7 +200,7 @@ fn who_interrupts_the_return_of_a_node_is_told_that_it_may_land() {
     let run = run.ends();
     assert_eq!(run.code, 130, "{run}");
     let line =
-        format!("error: unknown whether node/{node} was unfenced: its record may still be removed");
+        format!("error: unknown whether node/{node} was unfenced: the write may still take effect");
     assert!(run.stderr.contains(&line), "{run}");
     assert!(stage.is_tainted(&node));
     drop(kept);
@@ -243,9 +243,9 @@ fn what_is_left_is_asked_again_where_the_server_was_away() {
     let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
     let run = fence.kubeconfig(&gate.kubeconfig).run();
     assert_eq!(run.code, 0, "{run}");
-    let line = format!("node/{node} can't be looked at, which is tried again: ");
+    let line = format!("could not read node/{node}; retrying (");
     assert_eq!(run.stderr.matches(&line).count(), 1, "{run}");
-    let line = format!("node/{node}: nothing is left of it that has to go");
+    let line = format!("node/{node}: nothing is left to evict or detach");
     assert!(run.stderr.contains(&line), "{run}");
 }
 
@@ -263,7 +263,7 @@ fn a_node_that_is_to_come_back_is_asked_for_again_where_the_server_was_away() {
     let unfence = stage.maint(["unfence", &node]).args(hook);
     let run = unfence.kubeconfig(&gate.kubeconfig).run();
     assert_eq!(run.code, 0, "{run}");
-    let line = format!("node/{node} can't be looked at, which is tried again: ");
+    let line = format!("could not read node/{node}; retrying (");
     assert_eq!(run.stderr.matches(&line).count(), 1, "{run}");
     assert!(!stage.is_tainted(&node));
 }

@@ -103,8 +103,8 @@ fn a_forced_deletion_names_what_ends_the_hold() {
     let force = stage.maint(["force-delete", &target, "-m", "burnt"]);
     let run = force.holder("bob@laptop").run();
     assert_eq!(run.code, 6, "{run}");
-    let words = "REFUSE   lease        alice@bastion fences the node, and has it on hold until it is \
-                 unfenced, \"fencing: powered off: dark\": ask them, or `unfence` it (--override=lease)\n";
+    let words = "REFUSE   lease             alice@bastion fenced the node and has it on hold until it is \
+                 unfenced, \"fencing: powered off: dark\": ask them, or run unfence (--accept-risk=lease)\n";
     assert!(run.stdout.contains(words), "{run}");
     let hint = format!(
         "hint: return the node to service and end the hold with `kubectl maint unfence {node}`; \
@@ -126,15 +126,15 @@ fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
         }
     });
     let target = format!("node/{node}");
-    let force = stage.maint(["force-delete", &target, "--confirm", "-m", "burnt"]);
+    let force = stage.maint(["force-delete", &target, "--accept-risk", "-m", "burnt"]);
     let (run, kept) = gate.holds_up(force.holder("bob@laptop"));
     stage.fence(&node);
     assert_eq!(kept.passes(), 409);
     let run = run.ends();
     assert_eq!(run.code, 6, "{run}");
     let hint = format!(
-        "by now; nothing was deleted\n\
-         hint: return the node to service and end the hold with `kubectl maint unfence {node}`; \
+        "; nothing was deleted\n\
+         hint: to take the node back into service, which ends the hold: kubectl maint unfence {node}; \
          then: kubectl maint force-delete {target} "
     );
     assert!(run.stderr.contains(&hint), "{run}");

@@ -24,7 +24,7 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
     });
     assert_eq!(pod(&stage).expect("it is there")["metadata"]["uid"], before);
 
-    let confirmed = ["--confirm", "-m", "the machine is scrap"];
+    let confirmed = ["--accept-risk", "-m", "the machine is scrap"];
     let run = stage.maint(force).args(confirmed).succeeds();
     assert!(run.to_string().contains("CONFIRM  owner"), "{run}");
     assert!(stage.get(&["node", silent]).is_none(), "{run}");

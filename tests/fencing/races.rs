@@ -15,7 +15,8 @@ fn a_node_that_came_back_is_not_called_fenced() {
     hook.may_end();
     let run = running.ends();
     assert_eq!(run.code, 6, "{run}");
-    assert!(run.stderr.contains("worker-1 is alive"), "{run}");
+    let told = format!("cannot fence node/{node}: its kubelet is alive (last heartbeat ");
+    assert!(run.stderr.contains(&told), "{run}");
     stage.is_untouched(&node);
 }
 
@@ -40,7 +41,7 @@ fn of_two_fencers_one_is_told_of_the_other() {
     let second = stage.maint(["fence", &node, "--powered-off=dark"]);
     let run = second.holder("bob@laptop").succeeds();
     assert!(
-        run.stdout.contains("was fenced already by alice@bastion"),
+        run.stdout.contains("is already fenced by alice@bastion"),
         "{run}"
     );
     assert_eq!(stage.record(&node), Some(record));
@@ -62,7 +63,11 @@ fn a_node_that_is_fenced_anew_meanwhile_stays_fenced() {
     hook.may_end();
     let run = running.ends();
     assert_eq!(run.code, 6, "{run}");
-    assert!(run.stderr.contains("was fenced anew meanwhile"), "{run}");
+    assert!(
+        run.stderr
+            .contains("it was fenced again during this command"),
+        "{run}"
+    );
     assert!(stage.is_tainted(&node));
     assert_eq!(stage.record(&node), Some(record));
 }
@@ -77,11 +82,9 @@ fn unfencing_does_not_end_the_hold_of_a_fence_at_work() {
         let unfence = stage.maint(["unfence", &node, "--yes"]);
         let run = unfence.holder(person).run();
         assert_eq!(run.code, 3, "{run}");
-        assert!(
-            run.stderr
-                .contains("a hook of alice@bastion may be at work"),
-            "{run}"
-        );
+        let told =
+            format!("another hook may still be running for node/{node}: sh by alice@bastion (");
+        assert!(run.stderr.contains(&told), "{run}");
         let holder = stage.holder(&node);
         assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     }
@@ -101,8 +104,8 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     assert_snapshot!(second, @"
     $ kubectl maint fence worker-1 -- true
     -- stderr
-    error: a hook of alice@bastion may be at work on node/worker-1: sh (since [time], until [time] at the latest)
-    hint: wait for it; where that run was broken off: kubectl maint fence worker-1 --resume -- true
+    error: another hook may still be running for node/worker-1: sh by alice@bastion (since [time], until [time] at the latest)
+    hint: wait for it to end; if that run was interrupted: kubectl maint fence worker-1 --resume -- true
     -- exit code 3
     ");
     let dry_run = ["fence", &node, "--dry-run=server", "--", "true"];
@@ -113,7 +116,7 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     let run = first.ends();
     assert_eq!(run.code, 0, "{run}");
     let second = hook.of(stage.maint(["fence", &node])).succeeds();
-    assert!(second.stdout.contains("was fenced already"), "{second}");
+    assert!(second.stdout.contains("is already fenced"), "{second}");
     assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
     assert!(stage.record(&node).expect("a record")["hold"].is_string());
     assert_eq!(stage.hook(&node), None);

@@ -41,7 +41,7 @@ fn a_fenced_node_that_is_ready_again_is_shown_as_fenced() {
     let earlier = json!({"status": {"nodeInfo": {"bootID": "boot-1"}}});
     stage.patch_status(&node, &earlier);
     let same_boot = row(&stage, &node);
-    let misfenced = "MisFenced (taint on a live node, by alice";
+    let misfenced = "OutOfService, kubelet alive (taint set by alice";
     assert!(same_boot.contains(misfenced), "{same_boot}");
     stage.patch_status(&node, &restarted);
     stage.maint(["release", &node]).succeeds();

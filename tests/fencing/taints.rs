@@ -46,5 +46,5 @@ fn a_taint_that_evicts_is_left_as_it_is() {
     let again = stage
         .maint(["fence", &node, "--powered-off=dark"])
         .succeeds();
-    assert!(again.stdout.contains("was fenced already"), "{again}");
+    assert!(again.stdout.contains("is already fenced"), "{again}");
 }

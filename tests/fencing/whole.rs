@@ -21,7 +21,7 @@ fn a_silent_node_is_fenced_and_its_pod_comes_back_elsewhere() {
 
     let run = stage.maint(["fence", silent, "--powered-off=dark"]).run();
     assert_eq!(run.code, 6, "{run}");
-    assert!(run.stderr.contains("is alive"), "{run}");
+    assert!(run.stderr.contains("its kubelet is alive"), "{run}");
     stage.is_untouched(silent);
 
     kubelets.silence(silent, SILENCE).expect("it falls silent");
@@ -51,13 +51,13 @@ fn a_silent_node_is_fenced_and_its_pod_comes_back_elsewhere() {
 
     let run = stage.maint(["unfence", silent]).run();
     assert_eq!(run.code, 6, "{run}");
-    assert!(run.stderr.contains("is still silent"), "{run}");
+    assert!(run.stderr.contains("it is still unreachable"), "{run}");
     kubelets
         .bring_back(silent, Return::SameBoot)
         .expect("it is back");
     let run = stage.maint(["unfence", silent]).run();
     assert_eq!(run.code, 6, "{run}");
-    assert!(run.stderr.contains("was not restarted"), "{run}");
+    assert!(run.stderr.contains("it was not restarted"), "{run}");
     assert!(stage.is_tainted(silent));
 
     kubelets

@@ -188,8 +188,8 @@ fn bash_completes_what_has_an_equals_sign_or_a_colon() {
             "kubectl-maint status -o=json ",
         ),
         (
-            "kubectl-maint fence a --override=mass",
-            "kubectl-maint fence a --override=mass-loss ",
+            "kubectl-maint fence a --accept-risk=mass",
+            "kubectl-maint fence a --accept-risk=mass-loss ",
         ),
         (&begun, &format!("{far} colon-2 ")),
     ];
@@ -230,8 +230,8 @@ fn kubectl_completes_what_has_an_equals_sign_in_bash() {
             "kubectl maint status --output=json ",
         ),
         (
-            "kubectl maint fence a --override=mass",
-            "kubectl maint fence a --override=mass-loss ",
+            "kubectl maint fence a --accept-risk=mass",
+            "kubectl maint fence a --accept-risk=mass-loss ",
         ),
     ];
     let completed = bash.bash_completes(&lines.map(|(typed, _)| typed));

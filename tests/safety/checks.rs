@@ -19,7 +19,7 @@ fn a_pod_of_which_nothing_is_given_up() {
             ("not-deleting", None),
             ("in-grace", Some("ok")),
             ("node-alive", None),
-            ("node-silent", Some("warn")),
+            ("node-unreachable", Some("warn")),
             ("node-gone", None),
             ("fenced", None),
             ("mass-loss", Some("ok")),
@@ -33,7 +33,7 @@ fn a_pod_of_which_nothing_is_given_up() {
             ("pdb", Some("ok")),
             ("rights", Some("ok")),
         ]);
-        assert_eq!(levels.confirm(), "--confirm=nothing");
+        assert_eq!(levels.confirm(), "--accept-risk=none");
         assert!(scene.is_there("web-1"), "a report deletes nothing");
     });
 }
@@ -55,7 +55,7 @@ fn what_was_not_asked_to_end_or_is_in_its_grace_is_refused() {
             levels.words("in-grace")
         );
         // Who knows better says so.
-        let all = ["--confirm", "-m", "why", "--override=in-grace"];
+        let all = ["--accept-risk", "-m", "why", "--accept-risk=in-grace"];
         scene.force_delete("web-1", &all).succeeds();
         assert!(!scene.is_there("web-1"));
     });
@@ -67,7 +67,7 @@ fn static_pods_are_refused_whatever_is_said() {
         let metadata = json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}});
         scene.make_pod("etcd", &metadata);
         scene.levels("etcd").are(&[("mirror", Some("refuse"))]);
-        let all = ["--confirm", "-m", "why", "--override=not-deleting"];
+        let all = ["--accept-risk", "-m", "why", "--accept-risk=not-deleting"];
         let run = scene.force_delete("etcd", &all).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: mirror"), "{run}");
@@ -82,7 +82,7 @@ fn a_live_kubelet_is_refused_also_where_it_is_not_ready() {
         scene.heartbeat();
         scene
             .levels("web-1")
-            .are(&[("node-alive", Some("refuse")), ("node-silent", None)]);
+            .are(&[("node-alive", Some("refuse")), ("node-unreachable", None)]);
         for (short, ready, age, expected) in [
             ("ready", Readiness::Ready, 600, Some("refuse")),
             ("unwell", Readiness::NotReady, 0, Some("refuse")),
@@ -105,7 +105,7 @@ fn where_the_node_is_gone_only_a_heartbeat_is_in_the_way() {
             .delete(&format!("/api/v1/nodes/{}", scene.node));
         scene.levels("web-1").are(&[
             ("node-gone", Some("warn")),
-            ("node-silent", None),
+            ("node-unreachable", None),
             ("lease", Some("ok")),
         ]);
         scene.heartbeat();
@@ -143,7 +143,7 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
             levels.words("fenced"),
             "bob@laptop fenced it: powered off: pulled the plug"
         );
-        assert_eq!(levels.confirm(), "--confirm=nothing");
+        assert_eq!(levels.confirm(), "--accept-risk=none");
         // It comes back, and was not restarted: the record is wrong, and lifts nothing.
         scene.heartbeat();
         let levels = scene.levels("web-0");
@@ -153,11 +153,18 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
             ("owner", Some("confirm")),
         ]);
         let words = levels.words("fenced");
-        assert!(words.starts_with("contradicted: bob@laptop "), "{words}");
-        let words = ["--override=node-alive", "--confirm=nothing", "-m", "why"];
+        let contradicted = "bob@laptop fenced it (powered off: pulled the plug), but its kubelet is alive and \
+                            the node was not restarted";
+        assert_eq!(words, contradicted);
+        let words = [
+            "--accept-risk=node-alive",
+            "--accept-risk=none",
+            "-m",
+            "why",
+        ];
         let run = scene.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
-        assert!(run.stderr.contains("not confirmed: owner"), "{run}");
+        assert!(run.stderr.contains("risks not accepted: owner"), "{run}");
         assert!(scene.is_there("web-0"));
     });
 }
@@ -243,8 +250,7 @@ fn a_set_that_was_made_anew_may_start_a_second_pod() {
             ("no-owner", None),
             ("quorum", Some("confirm")),
         ]);
-        let promise =
-            "StatefulSet/web (a new one of that name) promises one web-0; a second may start";
+        let promise = "StatefulSet/web (a new one of that name) guarantees at most one web-0; a second may start";
         assert!(levels.words("owner").starts_with(promise));
     });
 }
@@ -294,7 +300,7 @@ fn whoever_works_on_the_node_is_not_disturbed() {
         assert!(
             levels
                 .words("remediation")
-                .starts_with("node-maintenance is at work")
+                .starts_with("node-maintenance is remediating the node")
         );
         let path = format!("{leases}/node-{}", scene.node);
         scene.cluster.patch(&path, &remediation(3600));
@@ -323,14 +329,14 @@ fn an_operator_that_says_by_a_taint_that_it_is_at_work_is_left_to_finish() {
             words.contains("its taint medik8s.io/remediation=yes"),
             "{words}"
         );
-        let words = ["--confirm=nothing", "-m", "why"];
+        let words = ["--accept-risk=none", "-m", "why"];
         let run = scene.force_delete("web-1", &words).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: remediation"), "{run}");
         assert!(scene.is_there("web-1"));
         // Who knows better says so.
         let run = scene.force_delete("web-1", &words);
-        run.arg("--override=remediation").succeeds();
+        run.arg("--accept-risk=remediation").succeeds();
         assert!(!scene.is_there("web-1"));
     });
 }
@@ -365,7 +371,7 @@ fn a_spent_budget_and_finalizers_are_warned_of() {
         scene.ended_pod("kept", Some(&set), &kept);
         let levels = scene.levels("kept");
         levels.are(&[("pdb", Some("warn")), ("finalizers", Some("warn"))]);
-        assert_eq!(levels.confirm(), "--confirm=nothing");
+        assert_eq!(levels.confirm(), "--accept-risk=none");
     });
 }
 
@@ -382,7 +388,7 @@ fn where_most_of_the_zone_is_silent_the_control_plane_is_suspected() {
         assert!(
             levels
                 .words("mass-loss")
-                .contains("3 of 5 nodes are silent")
+                .contains("3 of 5 nodes are unreachable")
         );
     });
 }
@@ -399,7 +405,7 @@ fn a_pod_that_was_never_placed_runs_nowhere() {
         });
         scene.make_pod("web-1", &pod);
         scene.levels("web-1").are(&[
-            ("node-silent", Some("ok")),
+            ("node-unreachable", Some("ok")),
             ("owner", Some("ok")),
             ("quorum", Some("ok")),
             ("volume-attached", Some("ok")),

@@ -28,27 +28,27 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         $ kubectl maint force-delete pod/web-0 -n shop
         context [context], server [server], user admin
         pod/web-0 in namespace shop on node/worker-1
-          ok       target           uid [uid], resource version [number]
-          ok       in-grace         it was asked to end, and its grace of 1s ended [length] ago
-          WARN     node-silent      nobody hears of it for 10m, and its last heartbeat is 10m old: what runs there may go on running
-          ok       mass-loss        zone zone: 1 of 3 nodes are silent
-          ok       lease            nobody has the node's maintenance lease
-          CONFIRM  owner            StatefulSet/web promises one web-0; a second may start while the first still runs
-          CONFIRM  quorum           only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
-          ok       volume-attached  it writes to no volume that other nodes reach
-          ok       finalizers       none
-          ok       pdb              no disruption budget covers it
-          ok       rights           you may delete pods
+          ok       target            uid [uid], resource version [number]
+          ok       in-grace          it is terminating, and its grace period of 1s ended [length] ago
+          WARN     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
+          ok       mass-loss         zone zone: 1 of 3 nodes are unreachable
+          ok       lease             the node is not locked
+          CONFIRM  owner             StatefulSet/web guarantees at most one web-0; a second may start while the first is still running
+          CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
+          ok       volume-attached   it writes to no volume that other nodes can reach
+          ok       finalizers        none
+          ok       pdb               no disruption budget covers it
+          ok       rights            you may delete pods
         -- stderr
-        error: not confirmed: owner, quorum; nothing was deleted
-        hint: safer, where node/worker-1 can be powered off or cut off: kubectl maint fence worker-1 -- HOOK
-        hint: to give that up: kubectl maint force-delete pod/web-0 -n shop --confirm=owner,quorum -m "WHY"
+        error: risks not accepted: owner, quorum; nothing was deleted
+        hint: safer, if you can power off or isolate node/worker-1: kubectl maint fence worker-1 -- HOOK
+        hint: to accept these risks and delete: kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m "WHY"
         -- exit code 6
         "#);
         assert!(scene.is_there("web-0"));
         let yaml = scene.force_delete("web-0", &["-o", "yaml"]).run();
         assert!(
-            yaml.stdout.contains("confirm: --confirm=owner,quorum"),
+            yaml.stdout.contains("confirm: --accept-risk=owner,quorum"),
             "{yaml}"
         );
         let line = run
@@ -61,24 +61,24 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         let line = std::iter::once("force-delete").chain(words);
         let run = scene.cluster.maint(line).succeeds();
         assert_snapshot!(scene.shown(&run), @"
-        $ kubectl maint force-delete pod/web-0 -n shop --confirm=owner,quorum -m why --timeout=0
+        $ kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m why --timeout=0
         context [context], server [server], user admin
         pod/web-0 in namespace shop on node/worker-1
-          ok       target           uid [uid], resource version [number]
-          ok       in-grace         it was asked to end, and its grace of 1s ended [length] ago
-          WARN     node-silent      nobody hears of it for 10m, and its last heartbeat is 10m old: what runs there may go on running
-          ok       mass-loss        zone zone: 1 of 3 nodes are silent
-          ok       lease            nobody has the node's maintenance lease
-          CONFIRM  owner            StatefulSet/web promises one web-0; a second may start while the first still runs
-          CONFIRM  quorum           only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
-          ok       volume-attached  it writes to no volume that other nodes reach
-          ok       finalizers       none
-          ok       pdb              no disruption budget covers it
-          ok       rights           you may delete pods
-        pod/web-0 force-deleted, and not replaced yet
+          ok       target            uid [uid], resource version [number]
+          ok       in-grace          it is terminating, and its grace period of 1s ended [length] ago
+          WARN     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
+          ok       mass-loss         zone zone: 1 of 3 nodes are unreachable
+          ok       lease             the node is not locked
+          CONFIRM  owner             StatefulSet/web guarantees at most one web-0; a second may start while the first is still running
+          CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
+          ok       volume-attached   it writes to no volume that other nodes can reach
+          ok       finalizers        none
+          ok       pdb               no disruption budget covers it
+          ok       rights            you may delete pods
+        pod/web-0 force-deleted; not replaced yet
         -- stderr
         lease/worker-1 created
-        node/worker-1 locked meanwhile, by alice@bastion
+        node/worker-1 locked by alice@bastion during the deletion
         -- exit code 0
         ");
         assert!(!scene.is_there("web-0"));
@@ -86,16 +86,16 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         assert_eq!(notes.len(), 1);
         let note = &notes[0];
         assert!(
-            note.starts_with("alice@bastion deleted pod/web-0 (uid "),
+            note.starts_with("alice@bastion force-deleted pod/web-0 (uid "),
             "{note}"
         );
         assert!(
             note.contains(
-                "by force. Given up: owner, quorum. Why: why. Known then: owner: Stateful"
+                "). Accepted risks: owner, quorum. Why: why. Known at that time: owner: Stateful"
             ),
             "{note}"
         );
-        assert!(note.contains("; node-silent: nobody hears"), "{note}");
+        assert!(note.contains("; node-unreachable: nobody hears"), "{note}");
         // The node's lease was taken and given back.
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
         let lease = scene.cluster.lease_of(&scene.node);
@@ -122,14 +122,14 @@ fn the_line_is_the_same_command_word_for_word() {
             "wide",
             "-m",
             "it's unplugged",
-            "--confirm=owner",
-            "--override=in-grace",
+            "--accept-risk=owner",
+            "--accept-risk=in-grace",
         ];
         let run = scene.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
         let line = format!(
             "--as root --as-group system:masters force-delete pod/web-0 -n {} --timeout 5m \
-             --dry-run=server -o wide --confirm=owner,quorum --override=in-grace -m 'it'\\''s unplugged'",
+             --dry-run=server -o wide --accept-risk=owner,quorum,in-grace -m 'it'\\''s unplugged'",
             scene.namespace
         );
         assert_eq!(line_of(&run), line, "{run}");
@@ -142,7 +142,7 @@ fn under_a_lock_of_with_the_line_acts_as_its_holder() {
         scene.harmless_pod("web-1");
         let script = format!(
             r#"PATH=/usr/bin:/bin
-            said=$("$PLUGIN" force-delete pod/web-1 -n {} --confirm=nothing -m why 2>&1 >/dev/null)
+            said=$("$PLUGIN" force-delete pod/web-1 -n {} --accept-risk=none -m why 2>&1 >/dev/null)
             echo "$said"
             eval "\"$PLUGIN\" ${{said##*kubectl maint }}""#,
             scene.namespace
@@ -150,13 +150,10 @@ fn under_a_lock_of_with_the_line_acts_as_its_holder() {
         let with = ["with", &scene.node, "--", "/bin/sh", "-c", &script];
         let run = scene.cluster.maint(with).succeeds();
         let refused = "error: refused: lease; nothing was deleted\n\
-                       hint: this runs under that lock of `with`; to act as its holder: kubectl maint \
+                       hint: this runs under that lock, taken by `with`; to use it: kubectl maint \
                        --holder alice@bastion/with-";
         assert!(run.stdout.contains(refused), "{run}");
-        assert!(
-            run.stdout.contains("you have the node's maintenance lease"),
-            "{run}"
-        );
+        assert!(run.stdout.contains("you hold the node's lock"), "{run}");
         assert!(!scene.is_there("web-1"));
     });
 }
@@ -170,7 +167,7 @@ fn under_a_hold_the_line_acts_as_the_person_who_has_it() {
         scene.cluster.maint(hold).succeeds();
         let script = format!(
             r#"PATH=/usr/bin:/bin KUBECTL_MAINT_HOLDER=root@vm
-            said=$("$PLUGIN" force-delete pod/web-1 -n {} --confirm=nothing -m why 2>&1 >/dev/null)
+            said=$("$PLUGIN" force-delete pod/web-1 -n {} --accept-risk=none -m why 2>&1 >/dev/null)
             echo "$said"
             eval "\"$PLUGIN\" ${{said##*kubectl maint }}""#,
             scene.namespace
@@ -179,7 +176,7 @@ fn under_a_hold_the_line_acts_as_the_person_who_has_it() {
         let with = scene.cluster.maint(with);
         let run = with.args(["/bin/sh", "-c", &script]).succeeds();
         let refused = "error: refused: lease; nothing was deleted\n\
-                       hint: this runs under that lock of `with`; to act as its holder: kubectl maint \
+                       hint: this runs under that lock, taken by `with`; to use it: kubectl maint \
                        --holder alice@bastion force-delete pod/web-1 ";
         assert!(run.stdout.contains(refused), "{run}");
         assert!(!scene.is_there("web-1"));
@@ -190,17 +187,17 @@ fn under_a_hold_the_line_acts_as_the_person_who_has_it() {
 fn what_is_not_named_is_not_given_up() {
     scene("named", |scene| {
         scene.ended_member(3, 1);
-        let some = ["--confirm=owner", "-m", "why"];
+        let some = ["--accept-risk=owner", "-m", "why"];
         let run = scene.force_delete("web-0", &some).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(
             run.stderr
-                .contains("not confirmed: quorum; nothing was deleted"),
+                .contains("risks not accepted: quorum; nothing was deleted"),
             "{run}"
         );
         assert!(scene.is_there("web-0"));
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
-        let bare = ["--confirm", "-m", "why", "--timeout=0"];
+        let bare = ["--accept-risk", "-m", "why", "--timeout=0"];
         scene.force_delete("web-0", &bare).succeeds();
         assert!(!scene.is_there("web-0"));
     });
@@ -211,7 +208,7 @@ fn a_dry_run_deletes_nothing() {
     scene("dry", |scene| {
         scene.harmless_pod("web-1");
         for (mode, suffix) in [("client", "(dry run)"), ("server", "(server dry run)")] {
-            let words = ["--confirm", "-m", "why", &format!("--dry-run={mode}")];
+            let words = ["--accept-risk", "-m", "why", &format!("--dry-run={mode}")];
             let run = scene.force_delete("web-1", &words).succeeds();
             let line = format!("pod/web-1 force-deleted {suffix}");
             assert!(run.stdout.contains(&line), "{run}");
@@ -229,9 +226,9 @@ fn a_finalizer_holds_the_object() {
         let set = scene.stateful_set("web", 1, 0);
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
         scene.ended_pod("web-1", Some(&set), &kept);
-        let words = ["--confirm=owner", "-m", "why", "--timeout=-1s"];
+        let words = ["--accept-risk=owner", "-m", "why", "--timeout=-1s"];
         let run = scene.force_delete("web-1", &words).succeeds();
-        let line = "pod/web-1 force-deleted, and held by finalizer example.com/keep";
+        let line = "pod/web-1 force-deleted, but held by finalizer example.com/keep";
         assert!(run.stdout.contains(line), "{run}");
         let pod = scene.cluster.get(&scene.pod_path("web-1"));
         assert_eq!(pod["metadata"]["finalizers"][0], "example.com/keep");
@@ -240,8 +237,8 @@ fn a_finalizer_holds_the_object() {
         // Once more there is nothing to do, nor to confirm.
         for words in [&words[..], &["-o", "wide"]] {
             let run = scene.force_delete("web-1", words).succeeds();
-            let line = "pod/web-1 is deleted already, but for finalizer example.com/keep: its name is \
-                        free once the controller behind that removes it\n";
+            let line = "pod/web-1 is already deleted, but held by finalizer example.com/keep; its name \
+                        is free when its controller removes the finalizer\n";
             assert!(run.stdout.ends_with(line), "{run}");
             assert!(!run.stdout.contains("\n\n"), "{run}");
         }
@@ -263,7 +260,7 @@ fn it_waits_for_the_replacement_and_says_where_it_is() {
     scene("replaced", |scene| {
         scene.ended_member(1, 0);
         let words = [
-            "--confirm=owner",
+            "--accept-risk=owner",
             "-m",
             "why",
             "--timeout=60s",
@@ -312,13 +309,13 @@ fn a_replacement_of_another_name_is_one_of_the_same_controller() {
         let run = scene
             .cluster
             .maint(["force-delete", &pods[0], &pods[1], "-n", &scene.namespace])
-            .args(["--confirm=nothing", "-m", "why"])
+            .args(["--accept-risk=none", "-m", "why"])
             .succeeds();
         // Which replaces which nobody can say: each is told of another.
         let told = |first, second| {
             format!(
-                "pod/web-1 force-deleted; a replacement is pod/{first} on node/{node}\n\
-                 pod/web-2 force-deleted; a replacement is pod/{second} on node/{node}\n"
+                "pod/web-1 force-deleted; replaced by pod/{first} on node/{node}\n\
+                 pod/web-2 force-deleted; replaced by pod/{second} on node/{node}\n"
             )
         };
         let either = [told("web-3", "web-4"), told("web-4", "web-3")];
@@ -344,16 +341,15 @@ fn it_waits_for_a_job_that_replaces_only_what_has_ended() {
             .cluster
             .create(&scene.at("/apis/batch/v1", "jobs"), &job);
         scene.ended_pod("copy-1", Some(&job), &json!({}));
-        let words = ["--confirm=owner", "-m", "why", "--timeout=-1s"];
+        let words = ["--accept-risk=owner", "-m", "why", "--timeout=-1s"];
         let run = scene
             .force_delete("copy-1", &words)
-            .until_it_says("waiting for the replacement, ");
+            .until_it_says("waiting up to 168h for the replacement");
         let node = scene.cluster.name("worker-2");
         replacement(scene, "copy-2", &job);
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
-        let told =
-            format!("pod/copy-1 force-deleted; a replacement is pod/copy-2 on node/{node}\n");
+        let told = format!("pod/copy-1 force-deleted; replaced by pod/copy-2 on node/{node}\n");
         assert!(run.stdout.ends_with(&told), "{run}");
     });
 }
@@ -364,16 +360,16 @@ fn whoever_ends_the_waiting_has_the_evidence_and_no_lease() {
         let set = scene.stateful_set("web", 1, 0);
         for signal in [Signal::INT, Signal::TERM] {
             scene.ended_pod("web-0", Some(&set), &json!({}));
-            let words = ["--confirm=owner", "-m", "why", "--timeout=-1s"];
+            let words = ["--accept-risk=owner", "-m", "why", "--timeout=-1s"];
             let run = scene
                 .force_delete("web-0", &words)
-                .until_it_says("waiting for the replacement, ");
+                .until_it_says("waiting up to 168h for the replacement");
             assert_eq!(holder_of(&scene.cluster, &scene.node), None);
             let notes = evidence(scene, "StatefulSet", "web");
             run.is_sent(signal);
             let run = run.ends();
             assert_eq!(run.code, 130, "{run}");
-            let told = "pod/web-0 force-deleted; what became of it was not looked at any more\n";
+            let told = "pod/web-0 force-deleted; interrupted before the check for a replacement\n";
             assert!(run.stdout.ends_with(told), "{run}");
             assert_eq!(evidence(scene, "StatefulSet", "web"), notes);
             assert!(!notes.is_empty());
@@ -390,7 +386,7 @@ fn an_own_lease_is_left_as_found() {
             .cluster
             .maint(["hold", &scene.node, "-m", "mine"])
             .succeeds();
-        let words = ["--confirm=nothing", "-m", "why"];
+        let words = ["--accept-risk=none", "-m", "why"];
         scene.force_delete("web-1", &words).succeeds();
         let holder = holder_of(&scene.cluster, &scene.node);
         assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
@@ -408,10 +404,17 @@ fn of_several_pods_all_or_none_go() {
                 .maint(["force-delete", "-l", "app=web", "-n", &scene.namespace])
                 .args(words)
         };
-        let run = force_delete(&["--confirm=nothing", "-m", "why"]).run();
+        let run = force_delete(&["--accept-risk=none", "-m", "why"]).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(scene.is_there("web-0") && scene.is_there("web-1"));
-        let run = force_delete(&["--confirm=owner", "-m", "why", "--timeout=0", "-o", "name"]);
+        let run = force_delete(&[
+            "--accept-risk=owner",
+            "-m",
+            "why",
+            "--timeout=0",
+            "-o",
+            "name",
+        ]);
         assert_eq!(run.succeeds().stdout, "pod/web-0\npod/web-1\n");
         assert!(!scene.is_there("web-0") && !scene.is_there("web-1"));
     });
@@ -426,14 +429,14 @@ fn evidence_that_is_too_long_for_the_server_is_cut_where_it_says_so() {
             .collect();
         let kept = json!({"metadata": {"finalizers": finalizers}});
         scene.ended_pod("web-0", Some(&set), &kept);
-        let words = ["--confirm=owner,quorum", "-m", &"w".repeat(1000)];
+        let words = ["--accept-risk=owner,quorum", "-m", &"w".repeat(1000)];
         scene.force_delete("web-0", &words).succeeds();
         let notes = evidence(scene, "StatefulSet", "web");
         let [note] = &notes[..] else {
             panic!("{notes:?}");
         };
         assert!(
-            note.contains(" Given up: owner, quorum. Why: www"),
+            note.contains(" Accepted risks: owner, quorum. Why: www"),
             "{note}"
         );
         assert!(note.contains("; finalizers: "), "{note}");
@@ -447,11 +450,11 @@ fn evidence_that_is_too_long_for_the_server_is_cut_where_it_says_so() {
 fn where_nothing_recreates_it_the_node_keeps_the_evidence() {
     scene("alone", |scene| {
         scene.ended_pod("alone", None, &json!({}));
-        let words = ["--confirm=no-owner", "-m", "why"];
+        let words = ["--accept-risk=no-owner", "-m", "why"];
         scene.force_delete("alone", &words).succeeds();
         let events = events_of(&scene.cluster, &scene.node);
         assert!(
-            events.starts_with("Warning ForceDeleted: alice@bastion deleted pod/alone "),
+            events.starts_with("Warning ForceDeleted: alice@bastion force-deleted pod/alone "),
             "{events}"
         );
     });

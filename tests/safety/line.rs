@@ -30,7 +30,7 @@ fn the_line_of_a_selector_names_the_pods_of_the_report() {
         let set = scene.stateful_set("web", 1, 0);
         scene.ended_pod("web-0", Some(&set), &json!({}));
         scene.harmless_pod("web-1");
-        let run = labelled(scene, &["--confirm=nothing", "-m", "why", "--timeout=0"]).run();
+        let run = labelled(scene, &["--accept-risk=none", "-m", "why", "--timeout=0"]).run();
         assert_eq!(run.code, 6, "{run}");
         scene.ended_pod("web-2", Some(&set), &json!({}));
         let run = scene.cluster.maint(line_of(&run)).succeeds();
@@ -53,8 +53,8 @@ fn whoever_asks_for_no_report_is_shown_what_they_would_give_up() {
             for shown in [
                 "server https://",
                 &format!("pod/web-0 in namespace {} on node/", scene.namespace),
-                "  CONFIRM  owner            StatefulSet/web promises one web-0",
-                "not confirmed: owner; nothing was deleted",
+                "  CONFIRM  owner             StatefulSet/web guarantees at most one web-0",
+                "risks not accepted: owner; nothing was deleted",
             ] {
                 assert!(run.stderr.contains(shown), "{shown}: {run}");
             }
@@ -65,9 +65,9 @@ fn whoever_asks_for_no_report_is_shown_what_they_would_give_up() {
             let words = [flag, "-m", "why", "--timeout=0", "-q"];
             scene.force_delete(pod, &words).succeeds()
         };
-        let run = deleting("web-0", "--confirm");
+        let run = deleting("web-0", "--accept-risk");
         assert!(run.stderr.contains("  CONFIRM  owner "), "{run}");
-        let run = deleting("web-1", "--confirm=nothing");
+        let run = deleting("web-1", "--accept-risk=none");
         assert_eq!((&*run.stdout, &*run.stderr), ("", ""), "{run}");
     });
 }
@@ -80,9 +80,9 @@ fn where_nothing_is_given_up_the_line_says_so() {
         assert_eq!(run.code, 6, "{run}");
         let hint = format!(
             "error: not confirmed; nothing was deleted\n\
-             hint: safer, where node/{node} can be powered off or cut off: kubectl maint fence {node} -- HOOK\n\
-             hint: nothing is given up; to delete it: kubectl maint force-delete pod/web-1 -n {} \
-             --confirm=nothing -m \"WHY\"\n",
+             hint: safer, if you can power off or isolate node/{node}: kubectl maint fence {node} -- HOOK\n\
+             hint: no risk to accept; to delete: kubectl maint force-delete pod/web-1 -n {} \
+             --accept-risk=none -m \"WHY\"\n",
             scene.namespace,
             node = scene.node,
         );

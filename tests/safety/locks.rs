@@ -21,7 +21,7 @@ fn two(scene: &Scene) -> Maint {
         "pod/web-2",
         "-n",
         &scene.namespace,
-        "--confirm=nothing",
+        "--accept-risk=none",
         "-m",
         "why",
         "--timeout=0",
@@ -35,7 +35,7 @@ fn a_second_run_of_the_same_person_keeps_off() {
             scene.harmless_pod(pod);
         }
         let node = &scene.node;
-        let words = ["--confirm=nothing", "-m", "why", "--timeout=0"];
+        let words = ["--accept-risk=none", "-m", "why", "--timeout=0"];
         let gate = gate(scene);
         let (first, kept) = gate.holds_up(scene.force_delete("web-1", &words));
         let second = scene.force_delete("web-2", &words).run();
@@ -103,7 +103,7 @@ fn a_lock_that_is_taken_over_meanwhile_ends_it() {
                 run.stderr.contains("error: not deleted: pod/web-2\n"),
                 "{run}"
             );
-            for wrong in ["kubeadm:", "given back"] {
+            for wrong in ["kubeadm:", "could not release", "was released"] {
                 assert!(!run.stderr.contains(wrong), "{run}");
             }
             assert!(run.stdout.contains("pod/web-1 force-deleted"), "{run}");

@@ -31,32 +31,32 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         $ kubectl maint force-delete node/worker-1
         context [context], server [server], user admin
         node/worker-1
-          ok       target           uid [uid], resource version [number]
-          WARN     node-silent      nobody hears of it for 10m, and its last heartbeat is 10m old: what runs there may go on running
-          ok       mass-loss        zone zone: 1 of 3 nodes are silent
-          ok       lease            nobody has the node's maintenance lease
-          ok       lease-goes       the node's maintenance lease goes with the Node, also yours: that is no loss
-          ok       finalizers       none
-          ok       rights           you may delete nodes
+          ok       target            uid [uid], resource version [number]
+          WARN     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
+          ok       mass-loss         zone zone: 1 of 3 nodes are unreachable
+          ok       lease             the node is not locked
+          ok       lease-goes        the lock is deleted with the Node, and nobody else holds it
+          ok       finalizers        none
+          ok       rights            you may delete nodes
         pod/db-0 in namespace shop on node/worker-1
-          CONFIRM  owner            StatefulSet/db promises one db-0; a second may start while the first still runs
+          CONFIRM  owner             StatefulSet/db guarantees at most one db-0; a second may start while the first is still running
         pod/web-1 in namespace shop on node/worker-1
           ok
         pod/zz-static in namespace shop on node/worker-1
           ok
         -- stderr
-        error: not confirmed: owner; nothing was deleted
-        hint: safer, where node/worker-1 can be powered off or cut off: kubectl maint fence worker-1 -- HOOK
-        hint: to give that up: kubectl maint force-delete node/worker-1 --confirm=owner -m "WHY"
+        error: risks not accepted: owner; nothing was deleted
+        hint: safer, if you can power off or isolate node/worker-1: kubectl maint fence worker-1 -- HOOK
+        hint: to accept these risks and delete: kubectl maint force-delete node/worker-1 --accept-risk=owner -m "WHY"
         -- exit code 6
         "#);
         assert!(is_there(scene));
-        let dry = ["--confirm=owner", "-m", "scrapped", "--dry-run=server"];
+        let dry = ["--accept-risk=owner", "-m", "scrapped", "--dry-run=server"];
         force_delete(scene, &dry).succeeds();
         assert!(is_there(scene), "a dry run deletes nothing");
-        let run = force_delete(scene, &["--confirm=owner", "-m", "scrapped"]).succeeds();
+        let run = force_delete(scene, &["--accept-risk=owner", "-m", "scrapped"]).succeeds();
         let told = format!(
-            "node/{} force-deleted: its maintenance lease goes with it, and its pods within about 60s\n",
+            "node/{} force-deleted; its lease is deleted with it, and its pods within about 60s\n",
             scene.node
         );
         assert!(run.stdout.ends_with(&told), "{run}");
@@ -75,8 +75,8 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         let note = event.map(|event| event["note"].as_str().expect("a note"));
         let note = note.unwrap_or_else(|| panic!("{events:#}"));
         let given_up = format!(
-            "by force. Given up: owner. Why: scrapped. Given up on pods: {}/db-0 (owner). \
-             Known then: owner of db-0: StatefulSet/db promises one db-0",
+            "Accepted risks: owner. Why: scrapped. Accepted risks of pods: {}/db-0 (owner). \
+             Known at that time: owner of db-0: StatefulSet/db guarantees at most one db-0",
             scene.namespace
         );
         assert!(note.contains(&given_up), "{note}");
@@ -91,11 +91,11 @@ fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
         scene.cluster.patch(&path, &kept);
         let levels = Levels::of(force_delete(scene, &["-o", "json"]));
         levels.are(&[("finalizers", Some("warn"))]);
-        let words = ["--confirm=nothing", "-m", "scrapped"];
+        let words = ["--accept-risk=none", "-m", "scrapped"];
         let run = force_delete(scene, &words).succeeds();
         let told = format!(
-            "node/{} is marked for deletion, and held by finalizer example.com/keep: its pods stay until \
-             it goes\n",
+            "node/{} is marked for deletion, but held by finalizer example.com/keep; its pods stay until \
+             it is gone\n",
             scene.node
         );
         assert!(run.stdout.ends_with(&told), "{run}");
@@ -104,8 +104,8 @@ fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
         let run = force_delete(scene, &words).succeeds();
         let told = format!(
-            "node/{} is deleted already, but for finalizer example.com/keep: it goes once the \
-             controller behind that removes it\n",
+            "node/{} is already deleted, but held by finalizer example.com/keep; it is gone when its \
+             controller removes the finalizer\n",
             scene.node
         );
         assert!(run.stdout.ends_with(&told), "{run}");
@@ -134,13 +134,13 @@ fn a_node_that_lives_or_is_somebody_elses_stays_unless_that_is_overridden() {
         ]);
         let words = levels.words("lease-goes");
         assert!(words.contains("bob@laptop may still act for"), "{words}");
-        let all = ["--confirm", "-m", "why"];
+        let all = ["--accept-risk", "-m", "why"];
         let run = force_delete(scene, &all).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: node-alive, lease"), "{run}");
         assert!(is_there(scene));
         // Who breaks the lock is told of whom.
-        let anyway = ["--override=node-alive", "--override=lease"];
+        let anyway = ["--accept-risk=node-alive", "--accept-risk=lease"];
         let run = force_delete(scene, &all).args(anyway).succeeds();
         let told = format!(
             "Warning: bob@laptop may still act on node/{} until ",

@@ -11,13 +11,13 @@ fn what_nobody_asked_to_end_goes_by_its_own_override() {
     scene("unasked", |scene| {
         let set = scene.replica_set("web");
         scene.make_pod("web-1", &owned_by(&set));
-        let words = ["--confirm=nothing", "-m", "why", "--override=in-grace"];
+        let words = ["--accept-risk=none", "-m", "why", "--accept-risk=in-grace"];
         let run = scene.force_delete("web-1", &words).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: not-deleting"), "{run}");
         assert!(scene.is_there("web-1"));
         let run = scene.force_delete("web-1", &words);
-        run.arg("--override=not-deleting").succeeds();
+        run.arg("--accept-risk=not-deleting").succeeds();
         assert!(!scene.is_there("web-1"));
     });
 }
@@ -31,14 +31,47 @@ fn a_pod_goes_beside_the_lock_of_somebody_else_who_keeps_it() {
             "acquireTime": ago(60), "renewTime": ago(60),
         });
         scene.cluster.lease(&scene.node, &held);
-        let words = ["--confirm=nothing", "-m", "why"];
+        let words = ["--accept-risk=none", "-m", "why"];
         let run = scene.force_delete("web-1", &words).run();
         assert_eq!(run.code, 6, "{run}");
         let run = scene.force_delete("web-1", &words);
-        run.arg("--override=lease").succeeds();
+        run.arg("--accept-risk=lease").succeeds();
         assert!(!scene.is_there("web-1"));
         let holder = holder_of(&scene.cluster, &scene.node);
         assert_eq!(holder.as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn the_earlier_names_of_the_flag_still_work_with_a_warning() {
+    let renamed = |old: &str| format!("Warning: {old} is deprecated: use --accept-risk\n");
+    scene("renamed", |scene| {
+        scene.harmless_pod("web-1");
+        let words = ["--confirm=nothing", "-m", "why"];
+        let run = scene.force_delete("web-1", &words).succeeds();
+        assert!(run.stderr.contains(&renamed("--confirm")), "{run}");
+        assert!(!scene.is_there("web-1"));
+        let set = scene.replica_set("web");
+        scene.make_pod("web-2", &owned_by(&set));
+        let words = ["--confirm=nothing", "-m", "why", "--override=in-grace"];
+        let run = scene.force_delete("web-2", &words).run();
+        assert_eq!(run.code, 6, "{run}");
+        assert!(
+            run.stderr.ends_with(" --accept-risk=in-grace -m why\n"),
+            "{run}"
+        );
+        let run = scene.force_delete("web-2", &words);
+        let run = run.arg("--override=not-deleting").succeeds();
+        for old in ["--confirm", "--override"] {
+            assert!(run.stderr.contains(&renamed(old)), "{run}");
+        }
+        assert!(!scene.is_there("web-2"));
+        // The present name is no reason for a warning.
+        scene.make_pod("web-3", &owned_by(&set));
+        let words = ["--accept-risk=in-grace,not-deleting", "-m", "why"];
+        let run = scene.force_delete("web-3", &words).succeeds();
+        assert!(!run.stderr.contains("was renamed"), "{run}");
+        assert!(!scene.is_there("web-3"));
     });
 }
 
@@ -47,7 +80,7 @@ fn who_is_said_to_lack_the_right_may_have_the_server_decide() {
     scene("insists", |scene| {
         scene.harmless_pod("web-1");
         let user = scene.user("dev", &[Rule::new("", &["pods"], &["get"])]);
-        let words = ["--confirm", "-m", "why", "--override=rights"];
+        let words = ["--accept-risk", "-m", "why", "--accept-risk=rights"];
         let run = scene.force_delete("web-1", &words).kubeconfig(&user).run();
         assert_eq!(run.code, 1, "{run}");
         assert!(run.stderr.contains("(Forbidden)"), "{run}");

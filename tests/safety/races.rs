@@ -43,7 +43,7 @@ fn held_up(gate: &Gate, scene: &Scene, pod: &str, words: &[&str]) -> (Running, K
 /// delete arrives; later ones arrive at once.
 fn deleting(scene: &Scene, pod: &str, meanwhile: impl FnOnce(), later: usize) -> Run {
     let gate = gate(scene);
-    let words = ["--confirm", "-m", "why", "--timeout=0"];
+    let words = ["--accept-risk", "-m", "why", "--timeout=0"];
     let (run, kept) = held_up(&gate, scene, pod, &words);
     meanwhile();
     kept.passes();
@@ -78,7 +78,8 @@ fn a_pod_that_was_replaced_is_not_deleted() {
         );
         assert_eq!(run.code, 6, "{run}");
         assert!(
-            run.stderr.contains("it was replaced: this is another one"),
+            run.stderr
+                .contains("it was replaced: this is a new one with the same name"),
             "{run}"
         );
         assert!(run.stderr.contains("nothing was deleted"), "{run}");
@@ -101,7 +102,7 @@ fn a_pod_that_went_by_itself_is_told_as_that() {
         let run = deleting(scene, "web-1", go, 0);
         assert_eq!(run.code, 0, "{run}");
         assert!(
-            run.stdout.ends_with("pod/web-1 was gone already\n"),
+            run.stdout.ends_with("pod/web-1 was already gone\n"),
             "{run}"
         );
         let events = scene.events();
@@ -151,7 +152,7 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
         });
         let deleting = |more: &[&str]| {
             let node = format!("node/{}", scene.node);
-            let words = ["force-delete", &node, "--confirm", "-m", "why"];
+            let words = ["force-delete", &node, "--accept-risk", "-m", "why"];
             gate.holds_up(scene.cluster.maint(words).args(more))
         };
         let touch = |text: &str| {
@@ -174,7 +175,7 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
         assert!(is_there());
 
         // Whoever says that it may live has it deleted as it moves.
-        let (run, kept) = deleting(&["--override=node-alive"]);
+        let (run, kept) = deleting(&["--accept-risk=node-alive"]);
         touch("alive");
         assert_eq!(kept.passes(), 200);
         assert_eq!(run.ends().code, 0);
@@ -196,7 +197,7 @@ fn what_is_given_up_only_now_was_not_confirmed() {
         assert_eq!(run.code, 6, "{run}");
         assert!(
             run.stderr
-                .contains("not confirmed: quorum; nothing was deleted"),
+                .contains("risks not accepted: quorum; nothing was deleted"),
             "{run}"
         );
         assert!(scene.is_there("web-0"));
@@ -208,7 +209,7 @@ fn what_keeps_changing_is_left_after_three_tries() {
     scene("restless", |scene| {
         scene.harmless_pod("web-1");
         let gate = gate(scene);
-        let words = ["--confirm", "-m", "why"];
+        let words = ["--accept-risk", "-m", "why"];
         let run = scene
             .force_delete("web-1", &words)
             .kubeconfig(&gate.kubeconfig)
@@ -223,7 +224,7 @@ fn what_keeps_changing_is_left_after_three_tries() {
         assert_eq!(run.code, 1, "{run}");
         assert!(
             run.stderr
-                .contains("it kept changing: not deleted in 3 tries"),
+                .contains("could not delete all: what is left kept changing (3 attempts)"),
             "{run}"
         );
         assert!(scene.is_there("web-1"));
@@ -236,7 +237,7 @@ fn a_deletion_whose_answer_was_lost_is_the_success_that_it_was() {
     scene("lost", |scene| {
         scene.harmless_pod("web-1");
         let gate = scene.cluster.gate_for(Treatment::LoseAnswer, deletes_a_pod);
-        let words = ["--confirm", "-m", "why"];
+        let words = ["--accept-risk", "-m", "why"];
         let run = scene
             .force_delete("web-1", &words)
             .kubeconfig(&gate.kubeconfig)
@@ -251,7 +252,7 @@ fn killed_under_its_lock_it_has_deleted_nothing_and_keeps_others_away_for_a_whil
     scene("killed", |scene| {
         scene.harmless_pod("web-1");
         let gate = gate(scene);
-        let words = ["--confirm=nothing", "-m", "why"];
+        let words = ["--accept-risk=none", "-m", "why"];
         let (run, kept) = held_up(&gate, scene, "web-1", &words);
         run.is_sent(Signal::KILL);
         run.ends_killed();
@@ -292,14 +293,14 @@ fn an_own_lease_that_ends_after_the_report_stops_it() {
                 let is_look = *method == Method::GET && path.contains("/pods/web-1");
                 is_look && looks.fetch_add(1, Ordering::Relaxed) == 1
             });
-        let (run, kept) = held_up(&gate, scene, "web-1", &["--confirm=nothing", "-m", "why"]);
+        let (run, kept) = held_up(&gate, scene, "web-1", &["--accept-risk=none", "-m", "why"]);
         let path = format!("{LEASES}/{}", scene.node);
         scene.cluster.patch(&path, &json!({"spec": own(3600)}));
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
         assert_eq!(run.code, 6, "{run}");
         let told = format!(
-            "refused: lease: your lease of node/{} is over by now; nothing was deleted",
+            "refused: lease: your lock on node/{} has expired; nothing was deleted",
             scene.node
         );
         assert!(run.stderr.contains(&told), "{run}");
@@ -313,7 +314,7 @@ fn a_lease_that_somebody_takes_meanwhile_stops_it() {
         scene.harmless_pod("web-1");
         scene.cluster.released(&scene.node);
         let gate = keeping(scene, Method::PATCH);
-        let words = ["--confirm", "-m", "why"];
+        let words = ["--accept-risk", "-m", "why"];
         let (run, kept) = held_up(&gate, scene, "web-1", &words);
         scene
             .cluster
@@ -325,7 +326,7 @@ fn a_lease_that_somebody_takes_meanwhile_stops_it() {
         assert_eq!(run.code, 6, "{run}");
         assert!(
             run.stderr
-                .contains("is held by bob@laptop by now; nothing was deleted"),
+                .contains("is held by bob@laptop; nothing was deleted"),
             "{run}"
         );
         assert!(scene.is_there("web-1"));
@@ -345,12 +346,12 @@ fn a_deletion_that_comes_out_after_an_interrupt_leaves_its_evidence_and_is_the_l
             scene
                 .cluster
                 .maint(["force-delete", &pods[0], &pods[1], "-n", &scene.namespace]);
-        let (run, kept) = gate.holds_up(deletion.args(["--confirm", "-m", "why"]));
+        let (run, kept) = gate.holds_up(deletion.args(["--accept-risk", "-m", "why"]));
         run.interrupt();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
-        let told = "pod/web-1 force-deleted; what became of it was not looked at any more\n";
+        let told = "pod/web-1 force-deleted; interrupted before the check for a replacement\n";
         assert!(run.stdout.ends_with(told), "{run}");
         assert!(!scene.is_there("web-1") && scene.is_there("web-2"));
         let events = scene.events();
@@ -364,13 +365,12 @@ fn who_interrupts_a_deletion_is_told_that_it_may_land() {
     scene("interrupted", |scene| {
         scene.harmless_pod("web-1");
         let gate = gate(scene);
-        let words = ["--confirm", "-m", "why"];
+        let words = ["--accept-risk", "-m", "why"];
         let (run, kept) = held_up(&gate, scene, "web-1", &words);
         run.interrupt();
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
-        let line =
-            "unknown whether pod/web-1 was force-deleted: it may still take effect (interrupted)";
+        let line = "unknown whether pod/web-1 was force-deleted: the request may still take effect (interrupted)";
         assert!(run.stderr.contains(line), "{run}");
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
         drop(kept);
@@ -395,21 +395,24 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
                 false => Treatment::Pass,
             }
         });
-        let words = ["--confirm", "-m", "why", "--request-timeout=2s"];
+        let words = ["--accept-risk", "-m", "why", "--request-timeout=2s"];
         let (run, kept) = held_up(&gate, scene, "web-1", &words);
         let run = run.ends();
         assert_eq!(run.code, 1, "{run}");
         assert!(deleting.load(Ordering::SeqCst));
-        let line = "error: unknown whether pod/web-1 was force-deleted: it may still take effect (";
+        let line = "error: unknown whether pod/web-1 was force-deleted: the request may still take effect (";
         assert!(run.stderr.contains(line), "{run}");
-        let hint = format!("hint: to see: kubectl get pod/web-1 -n {}", scene.namespace);
+        let hint = format!(
+            "hint: to check: kubectl get pod/web-1 -n {}",
+            scene.namespace
+        );
         assert!(run.stderr.contains(&hint), "{run}");
         let notes = notes(scene);
         let [note] = &notes[..] else {
             panic!("{notes:?}");
         };
         assert!(
-            note.contains("asked, and got no answer, to delete pod/web-1 "),
+            note.contains("tried to force-delete pod/web-1 (uid "),
             "{note}"
         );
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
@@ -425,7 +428,7 @@ fn a_deletion_without_an_answer_is_tried_again_for_another_version() {
     scene("outdated", |scene| {
         scene.harmless_pod("web-1");
         let gate = keeping_first(scene, Method::DELETE);
-        let words = ["--confirm", "-m", "why", "--request-timeout=2s"];
+        let words = ["--accept-risk", "-m", "why", "--request-timeout=2s"];
         let (run, kept) = held_up(&gate, scene, "web-1", &words);
         touch(scene, "web-1");
         let run = run.ends();
@@ -441,7 +444,7 @@ fn a_lock_that_is_taken_after_an_interrupt_is_given_back() {
         scene.harmless_pod("web-1");
         scene.cluster.released(&scene.node);
         let gate = keeping_first(scene, Method::PATCH);
-        let words = ["--confirm", "-m", "why"];
+        let words = ["--accept-risk", "-m", "why"];
         let (run, kept) = held_up(&gate, scene, "web-1", &words);
         run.interrupt();
         assert_eq!(kept.passes(), 200);
@@ -458,13 +461,13 @@ fn who_interrupts_the_locking_is_told_that_it_may_land() {
         scene.harmless_pod("web-1");
         scene.cluster.released(&scene.node);
         let gate = keeping(scene, Method::PATCH);
-        let words = ["--confirm", "-m", "why"];
+        let words = ["--accept-risk", "-m", "why"];
         let (run, kept) = held_up(&gate, scene, "web-1", &words);
         run.interrupt();
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
         let line = format!(
-            "interrupted: nothing was deleted, and node/{} may be locked for 60s now",
+            "interrupted: nothing was deleted; node/{} may stay locked for 60s",
             scene.node
         );
         assert!(run.stderr.contains(&line), "{run}");
@@ -483,11 +486,11 @@ fn after_an_interrupt_the_outcome_comes_before_the_locks_go_back() {
             let is_release = *method == Method::PATCH && path.contains("/leases/");
             deletes_a_pod(method, path) || is_release
         });
-        let words = ["--confirm", "-m", "why"];
+        let words = ["--accept-risk", "-m", "why"];
         let (mut run, deletion) = held_up(&gate, scene, "web-1", &words);
         run.interrupt();
         assert_eq!(deletion.passes(), 200);
-        let told = "pod/web-1 force-deleted; what became of it was not looked at any more";
+        let told = "pod/web-1 force-deleted; interrupted before the check for a replacement";
         loop {
             let line = run.line();
             assert!(!line.is_empty(), "it never told");
@@ -500,7 +503,7 @@ fn after_an_interrupt_the_outcome_comes_before_the_locks_go_back() {
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
         let line = format!(
-            "the lease of node/{} may not have been given back",
+            "unknown whether the lock on node/{} was released",
             scene.node
         );
         assert!(run.stderr.contains(&line), "{run}");
@@ -522,15 +525,15 @@ fn a_pod_that_no_longer_matches_is_left_and_told() {
             scene
                 .cluster
                 .maint(["force-delete", "-l", "app=web", "-n", &scene.namespace]);
-        let (run, kept) = gate.holds_up(deletion.args(["--confirm", "-m", "why"]));
+        let (run, kept) = gate.holds_up(deletion.args(["--accept-risk", "-m", "why"]));
         let label = json!({"metadata": {"labels": {"app": "quarantine"}}});
         scene.cluster.patch(&scene.pod_path("web-1"), &label);
         kept.passes();
         let run = run.ends();
         assert_eq!(run.code, 6, "{run}");
-        let line = "error: pod/web-1 no longer matches -l app=web: it was not deleted";
+        let line = "error: pod/web-1 was not deleted: it no longer matches -l app=web";
         assert!(run.stderr.contains(line), "{run}");
-        assert!(!run.stdout.contains("gone already"), "{run}");
+        assert!(!run.stdout.contains("already gone"), "{run}");
         assert!(scene.is_there("web-1") && !scene.is_there("web-2"));
     });
 }

@@ -21,7 +21,7 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
         levels.are(&[
             ("in-grace", Some("ok")),
             ("node-alive-unknown", Some("unknown")),
-            ("node-silent", None),
+            ("node-unreachable", None),
             ("mass-loss", Some("unknown")),
             ("lease-unknown", Some("unknown")),
             ("lease", None),
@@ -36,7 +36,8 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
         ]);
         let words = levels.words("node-alive-unknown");
         assert!(
-            words.contains("not ready for 10m, and does not tell"),
+            words
+                .contains("the pod has not been ready for 10m, which does not show whether its node is unreachable"),
             "{words}"
         );
         assert!(words.ends_with("you may not get nodes"), "{words}");
@@ -63,7 +64,11 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
             .force_delete("web-0", &all)
             .kubeconfig(&user)
             .succeeds();
-        assert!(run.stderr.contains("no Event keeps the evidence"), "{run}");
+        assert!(
+            run.stderr
+                .contains("could not keep the evidence in an Event"),
+            "{run}"
+        );
         assert!(!scene.is_there("web-0"));
     });
 }
@@ -95,7 +100,7 @@ fn without_heartbeats_a_node_that_is_called_silent_is_unknown() {
         let report = || scene.levels_for(&user, "web-1");
         report().are(&[
             ("node-alive-unknown", Some("unknown")),
-            ("node-silent", None),
+            ("node-unreachable", None),
             ("mass-loss", Some("unknown")),
             ("lease-unknown", Some("unknown")),
             // What a ReplicaSet promises is known without reading it.
@@ -179,8 +184,11 @@ fn a_missing_right_is_told_before_anything_is_tried() {
         let user = scene.user("dev", &[pods(&["get"])]);
         let levels = scene.levels_for(&user, "web-1");
         levels.are(&[("rights", Some("refuse"))]);
-        assert_eq!(levels.words("rights"), "you lack the right to delete pods");
-        let confirmed = ["--confirm", "-m", "why"];
+        assert_eq!(
+            levels.words("rights"),
+            "you do not have the right to delete pods"
+        );
+        let confirmed = ["--accept-risk", "-m", "why"];
         let run = scene
             .force_delete("web-1", &confirmed)
             .kubeconfig(&user)
@@ -239,16 +247,19 @@ fn a_lock_that_is_refused_only_when_it_is_taken_stops_it_unless_that_was_named()
                 .kubeconfig(&gate.kubeconfig)
                 .run()
         };
-        let run = force_delete("--confirm");
+        let run = force_delete("--accept-risk");
         assert_eq!(run.code, 6, "{run}");
         assert!(
-            run.stderr.contains("not confirmed: lease-unknown: "),
+            run.stderr.contains("risks not accepted: lease-unknown: "),
             "{run}"
         );
         assert!(scene.is_there("web-1"));
-        let run = force_delete("--confirm=lease-unknown");
+        let run = force_delete("--accept-risk=lease-unknown");
         assert_eq!(run.code, 0, "{run}");
-        assert!(run.stderr.contains("is not locked meanwhile"), "{run}");
+        assert!(
+            run.stderr.contains("is not locked during the deletion: "),
+            "{run}"
+        );
         assert!(!scene.is_there("web-1"));
     });
 }

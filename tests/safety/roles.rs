@@ -99,7 +99,7 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
         let ada = person(scene, "ada", &OPERATOR);
         let levels = scene.levels_for(&ada, "web-0");
         levels.are(&[
-            ("node-silent", Some("warn")),
+            ("node-unreachable", Some("warn")),
             ("mass-loss", Some("ok")),
             ("lease", Some("ok")),
             ("remediation-unknown", None),
@@ -108,15 +108,18 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
             ("pdb", Some("ok")),
             ("rights", Some("ok")),
         ]);
-        let locked = format!("node/{} locked meanwhile, by alice@bastion\n", scene.node);
+        let locked = format!(
+            "node/{} locked by alice@bastion during the deletion\n",
+            scene.node
+        );
         let made = format!("lease/{} created\n{locked}", scene.node);
         web_0_goes(scene, &ada, &levels, &made);
 
         let node = format!("node/{}", scene.node);
-        let words = ["force-delete", &node, "--confirm=nothing", "-m", "why"];
+        let words = ["force-delete", &node, "--accept-risk=none", "-m", "why"];
         let run = scene.cluster.maint(words).kubeconfig(&ada).succeeds();
         assert_eq!(run.stderr, locked, "{run}");
-        let told = format!("\n{node} force-deleted: ");
+        let told = format!("\n{node} force-deleted; ");
         assert!(run.stdout.contains(&told), "{run}");
 
         may_nothing_foreign(scene, &OPERATOR);

@@ -70,12 +70,13 @@ fn lease_path(node: &str) -> String {
 #[test]
 fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
     scene("silence", |scene| {
-        let words = "its kubelet called it not ready for 10m, and its last heartbeat is";
+        let words =
+            "the kubelet has reported the node as not ready for 10m, and its last heartbeat is";
         for (short, ready, words, fenced) in [
             (
                 "unheard",
                 Readiness::Unknown,
-                "nobody hears of it for 10m",
+                "the node has been unreachable for 10m",
                 0,
             ),
             ("unwell", Readiness::NotReady, words, 6),
@@ -83,18 +84,19 @@ fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
             let node = node_with_pod(scene, short, ready);
             let alive = || (scene.levels(short), fence(scene, &node));
             let (levels, run) = in_time(|| beat(scene, &node, YOUNG), alive);
-            levels.are(&[("node-alive", Some("refuse")), ("node-silent", None)]);
+            levels.are(&[("node-alive", Some("refuse")), ("node-unreachable", None)]);
             assert_eq!(run.code, 6, "{run}");
-            assert!(run.stderr.contains("is alive"), "{run}");
+            assert!(run.stderr.contains("its kubelet is alive"), "{run}");
 
             beat(scene, &node, OLD);
             let levels = scene.levels(short);
-            levels.are(&[("node-alive", None), ("node-silent", Some("warn"))]);
-            let found = levels.words("node-silent");
+            levels.are(&[("node-alive", None), ("node-unreachable", Some("warn"))]);
+            let found = levels.words("node-unreachable");
             assert!(found.starts_with(words), "{found}");
             let run = fence(scene, &node);
             assert_eq!(run.code, fenced, "{run}");
-            let called = format!("the control plane has not called node/{short} silent");
+            let called =
+                format!("cannot fence node/{short}: Kubernetes does not report it unreachable yet");
             assert_eq!(run.to_string().contains(&called), fenced == 6, "{run}");
             // Two silent ones would be a loss of the zone.
             scene.cluster.delete(&format!("/api/v1/nodes/{node}"));
@@ -108,7 +110,7 @@ fn a_node_that_has_no_heartbeat_is_silent_only_where_the_control_plane_says_so()
         for (short, status, level) in [
             ("unwell", Some("False"), ("node-alive-unknown", "unknown")),
             ("unset", None, ("node-alive-unknown", "unknown")),
-            ("unheard", Some("Unknown"), ("node-silent", "warn")),
+            ("unheard", Some("Unknown"), ("node-unreachable", "warn")),
         ] {
             let node = node_with_pod(scene, short, Readiness::NotReady);
             scene.cluster.delete(&lease_path(&node));
@@ -126,8 +128,11 @@ fn a_node_that_has_no_heartbeat_is_silent_only_where_the_control_plane_says_so()
             let run = fence(scene, &node);
             let (code, told) = match status {
                 Some("Unknown") => (0, "(dry run)"),
-                Some(_) => (6, "its kubelet called it not ready (Ready is False)"),
-                None => (6, "it has no Ready condition"),
+                Some(_) => (
+                    6,
+                    "its Ready condition is still False, as its kubelet set it",
+                ),
+                None => (6, "its Ready condition is missing"),
             };
             assert_eq!(run.code, code, "{run}");
             assert!(run.to_string().contains(told), "{run}");
@@ -144,7 +149,7 @@ fn a_heartbeat_far_ahead_of_the_clock_proves_nothing() {
         let levels = scene.levels("web-1");
         levels.are(&[
             ("node-alive", None),
-            ("node-silent", None),
+            ("node-unreachable", None),
             ("node-alive-unknown", Some("unknown")),
         ]);
         let words = levels.words("node-alive-unknown");
@@ -152,13 +157,18 @@ fn a_heartbeat_far_ahead_of_the_clock_proves_nothing() {
             words.ends_with("its heartbeat is 70m ahead of the clock"),
             "{words}"
         );
-        let words = ["--confirm=node-alive-unknown", "-m", "why", "--timeout=0"];
+        let words = [
+            "--accept-risk=node-alive-unknown",
+            "-m",
+            "why",
+            "--timeout=0",
+        ];
         scene.force_delete("web-1", &words).succeeds();
         assert!(!scene.is_there("web-1"));
 
         let words = ["fence", &scene.node, "--powered-off=dark", "--timeout=0"];
         let run = scene.cluster.maint(words).succeeds();
-        let told = "although its heartbeat is 70m ahead of the clock";
+        let told = "is unreachable, but its heartbeat is 70m ahead of the clock";
         assert!(run.stderr.contains(told), "{run}");
     });
 }

@@ -51,7 +51,7 @@ fn rights_of_which_the_server_does_not_tell_are_unknown() {
             levels.are(&[("rights-unknown", Some("unknown")), ("rights", None)]);
             let words = levels.words("rights-unknown");
             assert!(words.contains(why), "{words}");
-            let words = ["--confirm=lease-unknown", "-m", "why"];
+            let words = ["--accept-risk=lease-unknown", "-m", "why"];
             let run = scene
                 .force_delete("web-1", &words)
                 .kubeconfig(&gate.kubeconfig)

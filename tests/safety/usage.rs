@@ -12,22 +12,34 @@ fn arguments_that_cannot_be_meant() {
         &["force-delete"][..],
         &["force-delete", "web-0"],
         &["force-delete", "pod/a", "node/b"],
-        &["force-delete", "pod/a", "--confirm"],
-        &["force-delete", "pod/a", "--confirm=", "-m", "why"],
-        &["force-delete", "pod/a", "--confirm=lease", "-m", "why"],
-        &["force-delete", "pod/a", "--confirm=mirror", "-m", "why"],
-        &["force-delete", "pod/a", "--confirm=finalizers", "-m", "why"],
+        &["force-delete", "pod/a", "--accept-risk"],
+        &["force-delete", "pod/a", "--accept-risk=", "-m", "why"],
         &[
             "force-delete",
             "pod/a",
-            "--confirm",
+            "--accept-risk=lease,ownr",
+            "-m",
+            "why",
+        ],
+        &["force-delete", "pod/a", "--accept-risk=mirror", "-m", "why"],
+        &[
+            "force-delete",
+            "pod/a",
+            "--accept-risk=finalizers",
+            "-m",
+            "why",
+        ],
+        &[
+            "force-delete",
+            "pod/a",
+            "--accept-risk",
             "owner,pdb",
             "-m",
             "why",
         ],
-        &["force-delete", "pod/a", "--confirm=owner", "-m", "WHY"],
+        &["force-delete", "pod/a", "--accept-risk=owner", "-m", "WHY"],
         &["force-delete", "pod/a", "--override=mirror"],
-        &["force-delete", "-l", "", "--confirm", "-m", "why"],
+        &["force-delete", "-l", "", "--accept-risk", "-m", "why"],
         &["force-delete", "pod/a", "-o", "lock-id"],
     ]
     .into_iter()
@@ -40,63 +52,67 @@ fn arguments_that_cannot_be_meant() {
     assert_snapshot!(runs.join("\n\n"), @r#"
     $ kubectl maint force-delete
     -- stderr
-    error: nothing to delete was given
-    hint: name pod/NAME or node/NAME, or use -l SELECTOR
+    error: no pod or node given
+    hint: give pod/NAME, node/NAME or -l SELECTOR
     -- exit code 2
 
     $ kubectl maint force-delete web-0
     -- stderr
-    error: "web-0" names neither a pod nor a node
-    hint: name them as kubectl does: pod/NAME or node/NAME
+    error: "web-0" is neither a pod nor a node
+    hint: use pod/NAME or node/NAME
     -- exit code 2
 
     $ kubectl maint force-delete pod/a node/b
     -- stderr
-    error: a node is deleted alone
-    hint: give one node/NAME, or pods
+    error: a node can only be deleted alone
+    hint: give one node/NAME, or only pods
     -- exit code 2
 
-    $ kubectl maint force-delete pod/a --confirm
+    $ kubectl maint force-delete pod/a --accept-risk
     -- stderr
-    error: missing --message <WHY>
-    hint: see `kubectl maint force-delete --help`
-    -- exit code 2
+    error: the following required arguments were not provided:
+      --message <WHY>
 
-    $ kubectl maint force-delete pod/a --confirm= -m why
-    -- stderr
-    error: invalid value '' for '--confirm[=<ID,...>]': it is empty: --confirm alone gives up all that the report shows, --confirm=nothing nothing
+    Usage: kubectl maint force-delete --message <WHY> --accept-risk[=<ID,...>] --holder <ID> <KIND/NAME>...
 
     For more information, try '--help'.
     -- exit code 2
 
-    $ kubectl maint force-delete pod/a --confirm=lease -m why
+    $ kubectl maint force-delete pod/a --accept-risk= -m why
     -- stderr
-    error: invalid value 'lease' for '--confirm[=<ID,...>]': lease refuses: it takes --override=lease
+    error: invalid value '' for '--accept-risk[=<ID,...>]': no ID given: --accept-risk accepts all risks shown, --accept-risk=none accepts none
 
     For more information, try '--help'.
     -- exit code 2
 
-    $ kubectl maint force-delete pod/a --confirm=mirror -m why
+    $ kubectl maint force-delete pod/a --accept-risk=lease,ownr -m why
     -- stderr
-    error: invalid value 'mirror' for '--confirm[=<ID,...>]': mirror refuses, and nothing overrides that
+    error: invalid value 'lease,ownr' for '--accept-risk[=<ID,...>]': unknown ID "ownr"; valid IDs are owner, no-owner, quorum, volume-attached, volume-unguarded, pdb, mass-loss, node-alive-unknown, lease-unknown, remediation-unknown, rights-unknown, not-deleting, in-grace, node-alive, lease, remediation, rights
 
     For more information, try '--help'.
     -- exit code 2
 
-    $ kubectl maint force-delete pod/a --confirm=finalizers -m why
+    $ kubectl maint force-delete pod/a --accept-risk=mirror -m why
     -- stderr
-    error: invalid value 'finalizers' for '--confirm[=<ID,...>]': finalizers is told and gives nothing up: leave it away
+    error: invalid value 'mirror' for '--accept-risk[=<ID,...>]': `mirror` cannot be accepted
 
     For more information, try '--help'.
     -- exit code 2
 
-    $ kubectl maint force-delete pod/a --confirm owner,pdb -m why
+    $ kubectl maint force-delete pod/a --accept-risk=finalizers -m why
     -- stderr
-    error: "owner,pdb" names neither a pod nor a node
-    hint: if it is to be confirmed, without a space: --confirm=owner,pdb
+    error: invalid value 'finalizers' for '--accept-risk[=<ID,...>]': `finalizers` is informational and needs no confirmation
+
+    For more information, try '--help'.
     -- exit code 2
 
-    $ kubectl maint force-delete pod/a --confirm=owner -m WHY
+    $ kubectl maint force-delete pod/a --accept-risk owner,pdb -m why
+    -- stderr
+    error: "owner,pdb" is neither a pod nor a node
+    hint: to accept this risk, write --accept-risk=owner,pdb
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/a --accept-risk=owner -m WHY
     -- stderr
     error: invalid value 'WHY' for '--message <WHY>': WHY stands for your reason: give it instead
 
@@ -111,15 +127,15 @@ fn arguments_that_cannot_be_meant() {
     For more information, try '--help'.
     -- exit code 2
 
-    $ kubectl maint force-delete -l "" --confirm -m why
+    $ kubectl maint force-delete -l "" --accept-risk -m why
     -- stderr
-    error: the selector of -l is empty, which would be all pods of the namespace
-    hint: name them, or give labels
+    error: the selector of -l is empty: it would match all pods in the namespace
+    hint: give a label selector, e.g. -l app=web, or name the pods
     -- exit code 2
 
     $ kubectl maint force-delete pod/a -o lock-id
     -- stderr
-    error: force-delete has no lock id for -o lock-id
+    error: this command has no lock id to print
     hint: use -o json or -o name
     -- exit code 2
     "#);
@@ -153,10 +169,10 @@ fn at_a_terminal_every_line_of_the_report_fits() {
         let lines: Vec<&str> = report.lines().map(str::trim_end).collect();
         let begins = lines
             .iter()
-            .position(|line| line.contains("node-silent"))
+            .position(|line| line.contains("node-unreachable"))
             .expect("a check");
-        assert!(lines[begins].starts_with("  WARN     node-silent      nobody hears"));
-        let goes_on = " ".repeat("  WARN     node-silent      ".len());
+        assert!(lines[begins].starts_with("  WARN     node-unreachable  the node has been"));
+        let goes_on = " ".repeat("  WARN     node-unreachable  ".len());
         assert!(lines[begins + 1].starts_with(&goes_on), "{report}");
         let checks = lines.iter().filter(|line| line.starts_with("  "));
         for line in checks {

@@ -96,7 +96,7 @@ fn attached_volumes_are_detached_by_force() {
             words.contains("here (ReadWriteOnce) is attached to"),
             "{words}"
         );
-        assert_eq!(levels.confirm(), "--confirm=volume-attached");
+        assert_eq!(levels.confirm(), "--accept-risk=volume-attached");
         for name in ["elsewhere", "nowhere"] {
             scene
                 .levels(name)
@@ -317,7 +317,10 @@ fn who_confirmed_what_is_not_known_is_asked_again_once_it_is() {
         claim(scene, "share", &json!({"nfs": nfs}));
         let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "share"}});
         pod_with(scene, "web-1", &volume);
-        for confirm in ["--confirm", "--confirm=volume-unguarded,volume-attached"] {
+        for confirm in [
+            "--accept-risk",
+            "--accept-risk=volume-unguarded,volume-attached",
+        ] {
             let failed = AtomicBool::new(false);
             let gate = scene
                 .cluster
@@ -332,11 +335,11 @@ fn who_confirmed_what_is_not_known_is_asked_again_once_it_is() {
             assert_eq!(run.code, 6, "{run}");
             assert!(run.stdout.contains("UNKNOWN"), "{run}");
             assert!(run.stderr.contains("NOTHING STOPS TWO WRITERS"), "{run}");
-            let told = "not confirmed: volume-unguarded; nothing was deleted";
+            let told = "risks not accepted: volume-unguarded; nothing was deleted";
             assert!(run.stderr.contains(told), "{run}");
             assert!(scene.is_there("web-1"));
         }
-        let words = ["--confirm=volume-unguarded", "-m", "why", "--timeout=0"];
+        let words = ["--accept-risk=volume-unguarded", "-m", "why", "--timeout=0"];
         scene.force_delete("web-1", &words).succeeds();
         assert!(!scene.is_there("web-1"));
     });

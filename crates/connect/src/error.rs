@@ -148,37 +148,37 @@ impl ConnectError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::UnknownContext { .. } | Self::CurrentContextMissing { .. } => {
-                "`kubectl config get-contexts` lists the contexts there are"
+                "list the contexts with `kubectl config get-contexts`"
             }
             Self::UnknownCluster { .. } | Self::ContextWithoutCluster { .. } => {
-                "`kubectl config get-clusters` lists the clusters there are"
+                "list the clusters with `kubectl config get-clusters`"
             }
             Self::UnknownUser { .. } | Self::ContextWithoutUser { .. } => {
-                "`kubectl config get-users` lists the users there are"
+                "list the users with `kubectl config get-users`"
             }
             Self::Refused { host } if host == "localhost:8080" => {
-                "no API server is configured: set KUBECONFIG, name a file with --kubeconfig, or choose a --context"
+                "no API server is configured: set KUBECONFIG, or use --kubeconfig or --context"
             }
             Self::TimedOut { after } => {
                 return Some(format!(
-                    "nothing came within {}: --request-timeout gives more time",
+                    "no answer within {}; to wait longer, use --request-timeout",
                     humantime::format_duration(*after)
                 ));
             }
             Self::Proxy { .. } => {
-                "the proxy comes from proxy-url in the kubeconfig, or from HTTPS_PROXY without NO_PROXY"
+                "check the proxy: it is set by proxy-url in the kubeconfig, or by HTTPS_PROXY"
             }
             Self::NotYetValid { .. } => {
-                "the local clock may be wrong: compare it with the server's"
+                "check the local clock: the server's certificate is not valid yet by it"
             }
             Self::Expired { .. } => {
-                "the server's certificate needs renewing, unless the local clock is wrong"
+                "check the local clock; if it is right, renew the server's certificate"
             }
             Self::WrongName { .. } => {
-                "--tls-server-name gives the name that the certificate carries"
+                "check the server address, or give the certificate's name with --tls-server-name"
             }
             Self::Unauthorized { .. } => {
-                "the credentials are missing, wrong or expired: log in again"
+                "log in again: the credentials are missing, wrong or expired"
             }
             Self::Credentials {
                 install_hint: Some(hint),

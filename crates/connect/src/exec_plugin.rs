@@ -44,7 +44,7 @@ pub(super) enum PluginError {
     NotStarted { command: String, detail: String },
     #[error("exec: executable {command} failed with {status}")]
     Failed { command: String, status: String },
-    #[error("decoding stdout: it is no ExecCredential")]
+    #[error("decoding stdout: not an ExecCredential")]
     Undecodable,
     #[error(
         "exec plugin is configured to use API version {expected}, plugin returned version {found}"

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::checks::{Level, Verdict};
 use crate::report::Report;
 
-/// What stands in place of ids where nothing has to be given up.
-pub const NOTHING: &str = "nothing";
+/// What stands in place of ids if there is no risk to accept.
+pub const NONE: &str = "none";
 
-/// What was said by `--confirm`.
+/// The risks that a person accepted with `--accept-risk`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Confirmed {
     /// It was not given: only report.
@@ -23,9 +23,9 @@ pub enum Confirmed {
 /// What a person gave up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Consent {
-    /// By `--confirm`.
+    /// The risks that were accepted, by id or all of them.
     confirmed: Confirmed,
-    /// By `--override`.
+    /// The refusals that were accepted, each by its id.
     overridden: BTreeSet<String>,
     /// The worst that was shown of each check; empty: nothing was shown yet.
     shown: BTreeMap<&'static str, Level>,
@@ -124,22 +124,23 @@ impl Consent {
     }
 }
 
-/// The flag that confirms all that `reports` show, id by id, and `also` these.
+/// The flag that accepts all risks that `reports` show, id by id, and `also` these.
 #[must_use]
-pub fn flag<'a>(
+pub fn flag<'a, 'b>(
     reports: impl IntoIterator<Item = &'a Report>,
-    also: impl IntoIterator<Item = &'static str>,
+    also: impl IntoIterator<Item = &'b str>,
 ) -> String {
-    let mut ids = Vec::new();
+    let mut ids: Vec<&'b str> = Vec::new();
     let shown = reports.into_iter().flat_map(Report::to_confirm);
+    let shown = shown.map(|id| -> &'b str { id });
     for id in shown.chain(also) {
         if !ids.contains(&id) {
             ids.push(id);
         }
     }
     match &ids[..] {
-        [] => format!("--confirm={NOTHING}"),
-        ids => format!("--confirm={}", ids.join(",")),
+        [] => format!("--accept-risk={NONE}"),
+        ids => format!("--accept-risk={}", ids.join(",")),
     }
 }
 
@@ -183,14 +184,14 @@ mod tests {
     fn just_what_is_named_is_given_up() {
         let report = report(&[
             ("target", Level::Ok, false),
-            ("node-silent", Level::Warn, false),
+            ("node-unreachable", Level::Warn, false),
             ("owner", Level::Confirm, false),
             ("lease-unknown", Level::Unknown, false),
         ]);
-        assert_eq!(flag([&report], None), "--confirm=owner,lease-unknown");
+        assert_eq!(flag([&report], None), "--accept-risk=owner,lease-unknown");
         assert_eq!(
             flag([&report], ["lease-unknown", "pdb"]),
-            "--confirm=owner,lease-unknown,pdb"
+            "--accept-risk=owner,lease-unknown,pdb"
         );
         let nothing = missing(Confirmed::Nothing, &[], &report).expect("it is not confirmed");
         assert!(nothing.unasked);
@@ -288,7 +289,7 @@ mod tests {
     #[test]
     fn where_nothing_is_given_up_the_flag_says_so() {
         let fine = report(&[("target", Level::Ok, false)]);
-        assert_eq!(flag([&fine], None), "--confirm=nothing");
-        assert_eq!(missing(these(&[NOTHING]), &[], &fine), None);
+        assert_eq!(flag([&fine], None), "--accept-risk=none");
+        assert_eq!(missing(these(&[NONE]), &[], &fine), None);
     }
 }

@@ -22,7 +22,7 @@ pub enum Health {
         reporting: bool,
     },
     /// Nobody hears of it: it may be dead, or go on behind a broken network.
-    Partitioned {
+    Unreachable {
         /// Since when it is called silent.
         since: Option<Instant>,
     },
@@ -41,7 +41,7 @@ pub enum Health {
     },
     /// Somebody asserts that nothing runs there, and its kubelet is alive, of the boot that was fenced or
     /// of one that nobody recorded.
-    MisFenced {
+    KubeletAlive {
         /// Who, where our record says so.
         by: Option<String>,
     },
@@ -182,7 +182,7 @@ impl Signs {
                 (Some(Pulse::Alive | Pulse::Fading), Some(Since::Restarted), Some(by)) => {
                     Health::Restarted { by }
                 }
-                (Some(Pulse::Alive | Pulse::Fading), _, by) => Health::MisFenced { by },
+                (Some(Pulse::Alive | Pulse::Fading), _, by) => Health::KubeletAlive { by },
                 (Some(Pulse::Silent) | None, since, by) => Health::OutOfService { by, since },
             };
         }
@@ -195,7 +195,7 @@ impl Signs {
             Some(Ready {
                 status: Status::Unknown,
                 since,
-            }) if !reporting => Health::Partitioned { since },
+            }) if !reporting => Health::Unreachable { since },
             _ => Health::NotReady { reporting },
         }
     }
@@ -286,7 +286,7 @@ mod tests {
         use Status::{False, True, Unknown};
         let unread = || Known::Unknown(Why::Forbidden("get leases".to_owned()));
         let beat = |seconds| Known::Yes(Some(ago(seconds)));
-        let partitioned = Health::Partitioned {
+        let partitioned = Health::Unreachable {
             since: Some(ago(540)),
         };
         let not_ready = |reporting| Health::NotReady { reporting };
@@ -307,7 +307,7 @@ mod tests {
             (
                 Some(Unknown),
                 Known::Yes(Some(Instant::UNREADABLE)),
-                Health::Partitioned {
+                Health::Unreachable {
                     since: Some(ago(540)),
                 },
             ),
@@ -405,7 +405,7 @@ mod tests {
             by: None,
             since: None,
         };
-        let live = Health::MisFenced { by: None };
+        let live = Health::KubeletAlive { by: None };
         assert_eq!(fenced(Status::Unknown, Known::Yes(Some(ago(90)))), silent);
         assert_eq!(fenced(Status::Unknown, unread()), silent);
         assert_eq!(fenced(Status::Unknown, Known::Yes(Some(ago(9)))), live);
@@ -425,7 +425,7 @@ mod tests {
             hold: None,
         };
         let by = || "alice".to_owned();
-        let mistake = || Health::MisFenced { by: Some(by()) };
+        let mistake = || Health::KubeletAlive { by: Some(by()) };
         let silent = Known::Yes(Some(ago(90)));
         for (status, heartbeat, since, expected) in [
             (

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maintenance_lease::protocol::Now;
 use serde::Serialize;
 
-use crate::checks::{self, FENCED, Level, SILENT, Verdict};
+use crate::checks::{self, FENCED, Level, UNREACHABLE, Verdict};
 use crate::facts::{Facts, NodeFacts, NodeSight, PodSight};
 use crate::known::Known;
 
@@ -70,15 +70,14 @@ impl Report {
         }
     }
 
-    /// The node that nobody hears of, where nobody made sure either that nothing runs there: it could be
-    /// fenced instead.
+    /// The node, if it is unreachable and was not fenced: it could be fenced instead.
     #[must_use]
     pub fn to_fence(&self) -> Option<&str> {
         let found = |id, level| {
             let mut checks = self.checks.iter();
             checks.any(|verdict| verdict.id == id && verdict.level == level)
         };
-        let is_silent = found(SILENT, Level::Warn) && !found(FENCED, Level::Ok);
+        let is_silent = found(UNREACHABLE, Level::Warn) && !found(FENCED, Level::Ok);
         let node = match self.target.kind {
             "node" => Some(&self.target.name),
             _ => self.target.node.as_ref(),
@@ -159,7 +158,7 @@ mod tests {
             resource_version: String::new(),
             node: node.map(ToOwned::to_owned),
         };
-        let silent = || Verdict::warn(SILENT, "nobody hears of it");
+        let silent = || Verdict::warn(UNREACHABLE, "the node is unreachable");
         let placed = || target("pod", "web-0", Some("worker-1"));
         for (target, checks, expected) in [
             (placed(), vec![silent()], Some("worker-1")),
@@ -171,7 +170,7 @@ mod tests {
             (placed(), vec![], None),
             (
                 target("pod", "web-0", None),
-                vec![Verdict::ok(SILENT, "it was never placed")],
+                vec![Verdict::ok(UNREACHABLE, "it was never placed")],
                 None,
             ),
             (

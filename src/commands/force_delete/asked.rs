@@ -1,9 +1,6 @@
 //! What was asked for: pods by name or label, or one Node.
 
-use pod_safety::checks::CONFIRMABLE;
-use pod_safety::consent::{Confirmed, NOTHING};
-
-use super::ForceDeleteArgs;
+use super::{ALL, ForceDeleteArgs};
 use crate::args::nodes::node_name;
 use crate::error::Failure;
 use crate::text::{for_shell, shown};
@@ -28,8 +25,8 @@ impl Asked {
         if let Some(selector) = &args.selector {
             if selector.trim().is_empty() {
                 return Err(Failure::usage(
-                    "the selector of -l is empty, which would be all pods of the namespace",
-                    "name them, or give labels",
+                    "the selector of -l is empty: it would match all pods in the namespace",
+                    "give a label selector, e.g. -l app=web, or name the pods",
                 ));
             }
             return Ok(Self::Labelled(selector.clone()));
@@ -44,30 +41,30 @@ impl Asked {
                     }
                 }
                 Some(("node" | "nodes" | "no", name)) => nodes.push(node_name(name)?),
-                _ if args.confirm == Some(Confirmed::All) && is_confirmable(typed) => {
+                _ if args.accepts(ALL) && super::risks(typed).is_ok() => {
                     return Err(Failure::usage(
-                        format!("{:?} names neither a pod nor a node", shown(typed)),
-                        format!("if it is to be confirmed, without a space: --confirm={typed}"),
+                        format!("{:?} is neither a pod nor a node", shown(typed)),
+                        format!("to accept this risk, write --accept-risk={typed}"),
                     ));
                 }
                 _ => {
                     return Err(Failure::usage(
-                        format!("{:?} names neither a pod nor a node", shown(typed)),
-                        "name them as kubectl does: pod/NAME or node/NAME",
+                        format!("{:?} is neither a pod nor a node", shown(typed)),
+                        "use pod/NAME or node/NAME",
                     ));
                 }
             }
         }
         match (&pods[..], &nodes[..]) {
             ([], []) => Err(Failure::usage(
-                "nothing to delete was given",
-                "name pod/NAME or node/NAME, or use -l SELECTOR",
+                "no pod or node given",
+                "give pod/NAME, node/NAME or -l SELECTOR",
             )),
             ([], [node]) => Ok(Self::Node(node.clone())),
             (_, []) => Ok(Self::Pods(pods)),
             _ => Err(Failure::usage(
-                "a node is deleted alone",
-                "give one node/NAME, or pods",
+                "a node can only be deleted alone",
+                "give one node/NAME, or only pods",
             )),
         }
     }
@@ -84,12 +81,6 @@ impl Asked {
             Self::Node(node) => format!("node/{node}"),
         }
     }
-}
-
-/// Whether it is what `--confirm=` takes.
-fn is_confirmable(typed: &str) -> bool {
-    let may_be = |id| id == NOTHING || CONFIRMABLE.contains(&id);
-    typed.split(',').all(may_be)
 }
 
 /// Whether it may be a pod's name: it goes into a path and into lines to copy.

@@ -244,7 +244,7 @@ impl Work<'_> {
             }
         }
         Err(Failure::input(format!(
-            "it kept changing: not deleted in {TRIES} tries"
+            "could not delete all: what is left kept changing ({TRIES} attempts)"
         )))
     }
 

@@ -36,7 +36,7 @@ impl Work<'_> {
         };
         if let Some(error) = failed {
             self.session.terminal.warn(format!(
-                "no Event keeps the evidence: {}",
+                "could not keep the evidence in an Event: {}",
                 escape(&error.to_string())
             ));
         }

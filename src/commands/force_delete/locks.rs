@@ -57,7 +57,7 @@ impl Work<'_> {
         if result.is_ok() && !nodes.is_empty() {
             let caller = escape(self.session.locks.identity());
             terminal.remark(format!(
-                "{} locked meanwhile, by {caller}",
+                "{} locked by {caller} during the deletion",
                 nodes.join(", ")
             ));
         }
@@ -70,7 +70,7 @@ impl Work<'_> {
         taken: &mut Locks,
         ended: &Interruption,
     ) -> Result<(), Failure> {
-        let insists = self.args.overrides.iter().any(|id| id == "lease");
+        let insists = self.args.accepts_refusal("lease");
         let mut free = Vec::new();
         for (node, lock) in &look.locks {
             if matches!(lock, Known::Yes(Lock::Own { .. })) && !insists {
@@ -118,12 +118,10 @@ impl Work<'_> {
     fn unlocked(&self, node: &str, error: SetError) -> Result<(), Failure> {
         match error {
             SetError::Lock(Error::NodeNotFound(_)) => Ok(()),
-            SetError::Lock(error)
-                if is_forbidden(&error) && self.args.gives_up("lease-unknown") =>
-            {
+            SetError::Lock(error) if is_forbidden(&error) && self.args.accepts("lease-unknown") => {
                 let error = escape(&error.to_string());
                 self.session.terminal.warn(format!(
-                    "node/{node} is not locked meanwhile, as you may not take its lease: {error}"
+                    "node/{node} is not locked during the deletion: {error}"
                 ));
                 Ok(())
             }
@@ -143,10 +141,10 @@ impl Work<'_> {
     fn taking(&self, node: &str) -> Failure {
         Failure::OpenWrite {
             message: format!(
-                "interrupted: nothing was deleted, and node/{node} may be locked for {}s now",
+                "interrupted: nothing was deleted; node/{node} may stay locked for {}s",
                 DURATION.as_secs()
             ),
-            hint: format!("to see: {} status {node}", self.session.program),
+            hint: format!("to check: {} status {node}", self.session.program),
             code: Code::INTERRUPTED,
         }
     }
@@ -175,15 +173,15 @@ impl Work<'_> {
                 Err(failure) => failure,
             };
             let is_open = failure.fate() == Fate::Open || matches!(failure, Failure::Interrupted);
-            let was = if is_open {
-                "may not have been"
+            let what = if is_open {
+                format!("unknown whether the lock on node/{node} was released")
             } else {
-                "was not"
+                format!("could not release the lock on node/{node}")
             };
             self.session.terminal.warn(format!(
-                "the lease of node/{node} {was} given back, and runs out within {}s: {}",
-                DURATION.as_secs(),
-                escape(&failure.to_string())
+                "{what}: {}; it expires within {}s",
+                escape(&failure.to_string()),
+                DURATION.as_secs()
             ));
             false
         });

@@ -152,7 +152,7 @@ impl Work<'_> {
                 return Err(Failure::Lock(Error::NodeNotFound(node.to_owned())));
             }
             Known::Unknown(why) => {
-                return Err(Failure::input(format!("node/{node} can't be read: {why}")));
+                return Err(Failure::input(format!("could not read node/{node}: {why}")));
             }
             Known::Yes(_) => {}
         }

@@ -26,21 +26,15 @@ impl Work<'_> {
                 Asked::Pods(names.collect())
             }
         };
-        let overrides: String = self
-            .args
-            .overrides
-            .iter()
-            .map(|id| format!(" --override={id}"))
-            .collect();
         let because = match &self.args.message {
             Some(message) => for_shell(message),
             None => format!("\"{NO_REASON}\""),
         };
         format!(
-            "{program} force-delete {}{} {}{overrides} -m {because}",
+            "{program} force-delete {}{} {} -m {because}",
             asked.typed(self.namespace()),
             program.asked().rest(),
-            flag(reports, also),
+            flag(reports, also.into_iter().chain(self.args.overridden())),
         )
     }
 }

@@ -25,9 +25,9 @@ pub(super) fn note(caller: &str, why: &str, done: &Deleted) -> String {
         outcome,
         ..
     } = done;
-    let did = match outcome {
-        Outcome::Unknown { .. } => "asked, and got no answer, to delete",
-        _ => "deleted",
+    let (did, result) = match outcome {
+        Outcome::Unknown { .. } => ("tried to force-delete", "; the outcome is unknown"),
+        _ => ("force-deleted", ""),
     };
     let target = &report.target;
     let (caller, why) = (escape(caller), escape(why));
@@ -35,10 +35,16 @@ pub(super) fn note(caller: &str, why: &str, done: &Deleted) -> String {
         shortened(&caller, LONGEST_CALLER),
         shortened(&why, LONGEST_WHY),
     );
-    let mut note = format!("{caller} {did} {target} (uid {}) by force.", target.uid);
+    let mut note = format!("{caller} {did} {target} (uid {}){result}.", target.uid);
     for (what, ids) in [
-        ("Overridden", ids(once(report).chain(along), is_overridden)),
-        ("Given up", ids(once(report).chain(along), is_given_up)),
+        (
+            "Accepted although refused",
+            ids(once(report).chain(along), is_overridden),
+        ),
+        (
+            "Accepted risks",
+            ids(once(report).chain(along), is_given_up),
+        ),
     ] {
         if !ids.is_empty() {
             note.push_str(&format!(" {what}: {}.", ids.join(", ")));
@@ -47,9 +53,9 @@ pub(super) fn note(caller: &str, why: &str, done: &Deleted) -> String {
     note.push_str(&format!(" Why: {why}."));
     let pods: Vec<String> = along.iter().filter_map(of_pod).collect();
     if !pods.is_empty() {
-        note.push_str(&format!(" Given up on pods: {}.", pods.join("; ")));
+        note.push_str(&format!(" Accepted risks of pods: {}.", pods.join("; ")));
     }
-    note.push_str(&format!(" Known then: {}", known(report, along)));
+    note.push_str(&format!(" Known at that time: {}", known(report, along)));
     note
 }
 
@@ -110,7 +116,7 @@ fn known(report: &Report, along: &[Report]) -> String {
         })
         .collect();
     match &known[..] {
-        [] => "nothing that speaks against it".to_owned(),
+        [] => "no warnings".to_owned(),
         known => known.join("; "),
     }
 }
@@ -159,7 +165,7 @@ mod tests {
             "web-0",
             &[
                 ("target", Level::Ok),
-                ("node-silent", Level::Warn),
+                ("node-unreachable", Level::Warn),
                 ("lease-unknown", Level::Unknown),
                 ("owner", Level::Confirm),
                 ("in-grace", Level::Refuse),
@@ -167,16 +173,16 @@ mod tests {
         );
         assert_eq!(
             note("alice@bastion", "unplugged", &deleted(report, Vec::new())),
-            "alice@bastion deleted pod/web-0 (uid u-1) by force. Overridden: in-grace. \
-             Given up: lease-unknown, owner. Why: unplugged. Known then: \
+            "alice@bastion force-deleted pod/web-0 (uid u-1). Accepted although refused: in-grace. \
+             Accepted risks: lease-unknown, owner. Why: unplugged. Known at that time: \
              in-grace: so it is with in-grace; owner: so it is with owner; \
-             lease-unknown: so it is with lease-unknown; node-silent: so it is with node-silent"
+             lease-unknown: so it is with lease-unknown; node-unreachable: so it is with node-unreachable"
         );
     }
 
     #[test]
     fn of_a_node_each_pod_is_named_on_which_something_is_given_up() {
-        let node = report("node", "worker-1", &[("node-silent", Level::Warn)]);
+        let node = report("node", "worker-1", &[("node-unreachable", Level::Warn)]);
         let pods = vec![
             report("pod", "db-0", &[("owner", Level::Confirm)]),
             report("pod", "web-1", &[("owner", Level::Ok)]),
@@ -184,10 +190,11 @@ mod tests {
         ];
         assert_eq!(
             note("alice@bastion", "scrapped", &deleted(node, pods)),
-            "alice@bastion deleted node/worker-1 (uid u-1) by force. Given up: owner, no-owner. \
-             Why: scrapped. Given up on pods: shop/db-0 (owner); shop/alone (no-owner). Known then: \
+            "alice@bastion force-deleted node/worker-1 (uid u-1). Accepted risks: owner, no-owner. \
+             Why: scrapped. Accepted risks of pods: shop/db-0 (owner); shop/alone (no-owner). \
+             Known at that time: \
              owner of db-0: so it is with owner; no-owner of alone: so it is with no-owner; \
-             node-silent: so it is with node-silent"
+             node-unreachable: so it is with node-unreachable"
         );
     }
 
@@ -199,11 +206,11 @@ mod tests {
             &"w".repeat(1024),
             &deleted(report, Vec::new()),
         );
-        let given_up = note.find(" Given up: owner.").expect("it is told");
+        let given_up = note.find(" Accepted risks: owner.").expect("it is told");
         assert!(given_up < 300, "{note}");
         let words = note.find("so it is with owner").expect("it is told");
         assert!(words < 600, "{note}");
-        assert!(note.contains("w…. Known then"), "{note}");
+        assert!(note.contains("w…. Known at that time"), "{note}");
     }
 
     #[test]
@@ -216,7 +223,8 @@ mod tests {
             ..deleted(report, Vec::new())
         };
         let note = note("alice@bastion", "why", &asked);
-        let told = "alice@bastion asked, and got no answer, to delete pod/web-0 ";
+        let told =
+            "alice@bastion tried to force-delete pod/web-0 (uid u-1); the outcome is unknown.";
         assert!(note.starts_with(told), "{note}");
     }
 }

@@ -67,10 +67,14 @@ impl Work<'_> {
         let within = namespace.map(|namespace| format!(" -n {}", for_shell(namespace)));
         Failure::OpenWrite {
             message: format!(
-                "unknown whether {target} was force-deleted: it may still take effect ({})",
+                "unknown whether {target} was force-deleted: the request may still take effect ({})",
                 escape(why)
             ),
-            hint: format!("to see: kubectl get {target}{}", within.unwrap_or_default()),
+            hint: format!(
+                "to check: {} get {target}{}",
+                self.session.program.kubectl(),
+                within.unwrap_or_default()
+            ),
             code,
         }
     }
@@ -82,7 +86,7 @@ impl Work<'_> {
         let dry_run = self.args.write.dry_run == DryRun::Server;
         // What moves the version of a silent Node may be its kubelet, back again; that of a live one
         // moves it all the time.
-        let lives = self.args.overrides.iter().any(|id| id == "node-alive");
+        let lives = self.args.accepts_refusal("node-alive");
         let is_any = target.namespace.is_none() && lives;
         let exactly = Exactly {
             uid: &target.uid,

@@ -30,7 +30,7 @@ impl Work<'_> {
                 _ => format!("{many} replacements"),
             };
             self.session.terminal.remark(format!(
-                "waiting for {what}, {} at most",
+                "waiting up to {} for {what}",
                 length(Span::from(limit))
             ));
         }

@@ -56,7 +56,10 @@ impl Work<'_> {
     /// What has changed since the report.
     pub(super) fn show_change(&self, report: &Report) {
         let terminal = self.session.terminal;
-        terminal.warn("it is not as it was reported any more:");
+        terminal.warn(format!(
+            "{} changed after the check; run it again",
+            report.target
+        ));
         terminal.raw_stderr(safety::text(
             std::slice::from_ref(report),
             Lines::All,
@@ -94,14 +97,14 @@ impl Work<'_> {
         if missing.refused.is_empty() {
             let what = match &missing.unconfirmed[..] {
                 [] => "not confirmed".to_owned(),
-                ids => format!("not confirmed: {}", ids.join(", ")),
+                ids => format!("risks not accepted: {}", ids.join(", ")),
             };
             terminal.error(&format!("{what}; {nothing}"));
             self.offer_to_fence(&look.reports);
             let line = self.line(program, &look.reports, None);
             terminal.hint(match &missing.unconfirmed[..] {
-                [] => format!("nothing is given up; to delete it: {line}"),
-                _ => format!("to give that up: {line}"),
+                [] => format!("no risk to accept; to delete: {line}"),
+                _ => format!("to accept these risks and delete: {line}"),
             });
             return Code::UNSAFE;
         }
@@ -118,7 +121,7 @@ impl Work<'_> {
                     None,
                 );
                 terminal.hint(format!(
-                    "this runs under that lock of `with`; to act as its holder: {line}"
+                    "this runs under that lock, taken by `with`; to use it: {line}"
                 ));
             }
             _ => {
@@ -131,7 +134,7 @@ impl Work<'_> {
                     Some(words) if missing.refused.contains(&"lease") => {
                         format!("{words}; then: {line}")
                     }
-                    _ => format!("once that is otherwise: {line}"),
+                    _ => format!("resolve this first, then: {line}"),
                 });
             }
         }
@@ -144,7 +147,7 @@ impl Work<'_> {
         let program = self.session.program;
         for node in nodes {
             self.session.terminal.hint(format!(
-                "safer, where node/{node} can be powered off or cut off: {program} fence {node} -- HOOK"
+                "safer, if you can power off or isolate node/{node}: {program} fence {node} -- HOOK"
             ));
         }
     }
@@ -153,7 +156,7 @@ impl Work<'_> {
     pub(super) fn taken(&self, look: &Look, refused: &Refused) -> Code {
         let terminal = self.session.terminal;
         terminal.error(&format!(
-            "refused: lease: {} by now; nothing was deleted",
+            "refused: lease: {}; nothing was deleted",
             escape(&refused.to_string())
         ));
         let lease = refused.lease.as_ref();
@@ -176,7 +179,7 @@ impl Work<'_> {
     pub(super) fn own_ended(&self, node: &str, deleted: usize) -> Code {
         let nothing = nothing_deleted(deleted);
         self.session.terminal.error(&format!(
-            "refused: lease: your lease of node/{node} is over by now; {nothing}"
+            "refused: lease: your lock on node/{node} has expired; {nothing}"
         ));
         Code::UNSAFE
     }
@@ -206,11 +209,11 @@ impl Work<'_> {
         let terminal = self.session.terminal;
         let error = escape(&error.to_string());
         terminal.error(&format!(
-            "not confirmed: lease-unknown: the node can't be locked meanwhile: {error}; nothing was \
+            "risks not accepted: lease-unknown: could not lock the node: {error}; nothing was \
              deleted"
         ));
         let line = self.line(self.session.program, &look.reports, Some("lease-unknown"));
-        terminal.hint(format!("to go on without the lock: {line}"));
+        terminal.hint(format!("to delete without the lock: {line}"));
         Code::UNSAFE
     }
 
@@ -219,10 +222,10 @@ impl Work<'_> {
         let (kind, _, name) = key;
         let selector = match self.asked {
             Asked::Labelled(selector) => format!("-l {selector}"),
-            Asked::Pods(_) | Asked::Node(_) => "what was asked for".to_owned(),
+            Asked::Pods(_) | Asked::Node(_) => "the selection".to_owned(),
         };
         self.session.terminal.error(&format!(
-            "{kind}/{name} no longer matches {}: it was not deleted",
+            "{kind}/{name} was not deleted: it no longer matches {}",
             escape(&selector)
         ));
     }
@@ -240,7 +243,7 @@ impl Work<'_> {
                 let (kind, _, name) = key;
                 self.session
                     .terminal
-                    .result(format!("{kind}/{name} is gone already"));
+                    .result(format!("{kind}/{name} is already gone"));
             }
             is_there
         });

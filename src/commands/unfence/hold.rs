@@ -55,8 +55,7 @@ impl Course<'_> {
             format!("{}: 1 node", site.session.place()),
             format!("  {fact}"),
         ];
-        let question =
-            format!("End the hold of {person} on node/{node}, and take it into service?");
+        let question = format!("Unfence node/{node} and end the hold of {person}?");
         let terminal = site.session.terminal;
         terminal.confirm(&facts, &question, self.args.yes).await?;
         Ok(true)
@@ -73,12 +72,13 @@ impl Course<'_> {
         let facts = [
             format!("{}: 1 node", site.session.place()),
             format!(
-                "  node/{node} is not fenced, and on hold by {person} for a fencing that is under way \
-                 or was broken off{}",
+                "  node/{node} is not fenced, but on hold by {person}: a fence is running or was \
+                 interrupted{}",
                 why(hold)
             ),
+            "  Answer yes only if no fence is running for this node.".to_owned(),
         ];
-        let question = format!("Is no fence of it at work any more? End the hold on node/{node}?");
+        let question = format!("End the hold on node/{node}?");
         let terminal = site.session.terminal;
         terminal.confirm(&facts, &question, self.args.yes).await
     }

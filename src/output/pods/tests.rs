@@ -38,7 +38,7 @@ fn pod(name: &str, owner: &str, health: &Health, fate: Fate) -> StrandedPod {
 
 /// One of each.
 fn all() -> Stranded {
-    let down = Health::Partitioned {
+    let down = Health::Unreachable {
         since: Some(ago(540)),
     };
     let reporting = Health::NotReady { reporting: true };
@@ -128,10 +128,10 @@ fn every_fate_is_in_words() {
     };
     assert_snapshot!(table(&all(), layout, Now::at(NOW)).expect("rows"), @r"
     NAMESPACE   NAME                     NODE       STATE
-    apps        pod/web-7d4c-x           worker-1   NodeDown, evicted in 3m12s
+    apps        pod/web-7d4c-x           worker-1   NodeUnreachable, evicted in 3m12s
     apps        pod/web-7d4c-y           worker-1   NodeNotReady, eviction due 2m10s ago
-    apps        pod/logs-z               worker-1   NodeDown, never evicted
-    apps        pod/young-0              worker-1   NodeDown, not being evicted yet
+    apps        pod/logs-z               worker-1   NodeUnreachable, never evicted
+    apps        pod/young-0              worker-1   NodeUnreachable, not being evicted yet
     apps        pod/gone-0               worker-1   NodeGone, deleted by PodGC soon
     apps        pod/db-0                 worker-1   Terminating +9m, name held
     apps        pod/web-7d4c-z           worker-1   Terminating +75s
@@ -149,7 +149,7 @@ fn every_fate_is_in_words() {
     let wide = table(&all(), layout, Now::at(NOW)).expect("rows");
     assert_snapshot!(wide.lines().take(3).collect::<Vec<_>>().join("\n"), @"
     NAMESPACE   NAME                     NODE       STATE                                            OWNER
-    apps        pod/web-7d4c-x           worker-1   NodeDown, evicted in 3m12s                       ReplicaSet/web-7d4c
+    apps        pod/web-7d4c-x           worker-1   NodeUnreachable, evicted in 3m12s                ReplicaSet/web-7d4c
     apps        pod/web-7d4c-y           worker-1   NodeNotReady, eviction due 2m10s ago             ReplicaSet/web-7d4c
     ");
     assert_snapshot!(summary(&all()), @"1 node not well: 9 pods, 3 orphaned volumes, 1 blocked namespace");

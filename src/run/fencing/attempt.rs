@@ -143,7 +143,7 @@ impl<'a> Hook<'a> {
         let site = self.site;
         if let Err(failure) = site.or_soon(self.clear(&self.id)).await {
             site.session.terminal.warn(format!(
-                "the hook's announcement stays on node/{}: {}; to run another at once: {}",
+                "could not remove the hook annotation from node/{}: {}; to run another hook now: {}",
                 site.node,
                 escape(&failure.to_string()),
                 site.program().whole(&site.node, "--resume"),

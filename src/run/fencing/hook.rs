@@ -39,7 +39,7 @@ pub(super) async fn run(
     begun: BootInstant,
     limit: Duration,
 ) -> Result<Ended, Failure> {
-    let cannot = |error: std::io::Error| Failure::input(format!("the hook can't be run: {error}"));
+    let cannot = |error: std::io::Error| Failure::input(format!("could not run the hook: {error}"));
     let mut signals = Signals::new().map_err(cannot)?;
     let (reader, writer) = std::io::pipe().map_err(cannot)?;
     let mut output = Output {
@@ -53,7 +53,7 @@ pub(super) async fn run(
         .grace(GRACE)
         .start(limits(begun, limit))
         .await
-        .map_err(|error| Failure::input(format!("the hook can't be run: {error}")))?;
+        .map_err(|error| Failure::input(format!("could not run the hook: {error}")))?;
     let mut exit = None;
     let mut is_late = false;
     let over = loop {
@@ -69,7 +69,7 @@ pub(super) async fn run(
                 Ok(Event::Over(over)) => break Some(over),
                 Ok(_) => {}
                 Err(error) => {
-                    terminal.error(&format!("the hook can't be followed: {error}"));
+                    terminal.error(&format!("could not follow the hook: {error}"));
                     break None;
                 }
             },
@@ -79,7 +79,7 @@ pub(super) async fn run(
     output.drain().await;
     let left = over.as_ref().map_or(1, |over: &Over| over.unkillable);
     if left > 0 {
-        terminal.warn("processes of the hook could not be ended and may still run");
+        terminal.warn("could not end all processes of the hook; some may still be running");
     }
     // A shell says so of what it ran.
     let interrupted = Exit::Signal(Signal::INT).code();
@@ -87,9 +87,9 @@ pub(super) async fn run(
     let failed = match exit {
         _ if is_late => Some(format!("did not end within {}", length(Span::from(limit)))),
         Some(Exit::Code(0)) => None,
-        Some(Exit::Code(code)) => Some(format!("ended with exit code {code}")),
-        Some(Exit::Signal(signal)) => Some(format!("was ended by {signal}")),
-        None => Some("ended, and it is not known how".to_owned()),
+        Some(Exit::Code(code)) => Some(format!("failed with exit code {code}")),
+        Some(Exit::Signal(signal)) => Some(format!("was killed by {signal}")),
+        None => Some("ended with an unknown result".to_owned()),
     };
     Ok(Ended {
         failed,

@@ -29,15 +29,15 @@ pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), Failure
         }
         is_there |= file.exists();
     }
-    let (what, code) = match is_there {
-        true => ("can't be executed", Code::NOT_EXECUTABLE),
-        false => ("was not found", Code::NOT_FOUND),
+    let (why, code) = match is_there {
+        true => ("not executable", Code::NOT_EXECUTABLE),
+        false => ("not found", Code::NOT_FOUND),
     };
     let program = escape(&program.to_string_lossy());
-    let message = format!("the hook {program} {what}: nothing was changed");
+    let message = format!("could not run the hook {program}: {why}; nothing was changed");
     let hint = match is_path {
         true => "give the path of an executable file",
-        false => "give its path, or one that PATH leads to",
+        false => "give its path, or the name of a program in PATH",
     };
     Err(Failure::Hook {
         message,

@@ -91,11 +91,11 @@ impl Site<'_> {
             .await
             .map_err(|failure| not_ended(&self.node, failure, self.program()))?;
         let how = match change.done {
-            Done::Released => "is ended",
-            _ => "was ended already",
+            Done::Released => "ended",
+            _ => "was already ended",
         };
         self.session.terminal.remark(format!(
-            "node/{}: the hold of its fencing {how}{}",
+            "node/{}: fencing hold {how}{}",
             self.node,
             self.suffix()
         ));
@@ -130,8 +130,9 @@ impl Site<'_> {
         let marking = self.session.locks.mark_fenced(&self.node, fenced);
         if let Err(failure) = self.or_soon(async { Ok(marking.await?) }).await {
             self.session.terminal.warn(format!(
-                "the Lease of node/{} can't be marked: {}",
+                "could not write to the lease of node/{} that it is {}: {}",
                 self.node,
+                if fenced { "fenced" } else { "no longer fenced" },
                 escape(&failure.to_string())
             ));
         }

@@ -96,8 +96,8 @@ impl<'a> Site<'a> {
         let node = node_name(typed)?;
         if output.format() == Format::LockId {
             return Err(Failure::usage(
-                "fencing has no lock id for -o lock-id",
-                "its record has that of the hold: -o json",
+                "this command has no lock id to print",
+                "use -o json; the fencing record has the lock id of the hold",
             ));
         }
         let session = start.writing(write).await?;
@@ -298,7 +298,9 @@ impl Tries {
         }
         Err(Failure::input(match written {
             Written::Unknown => format!("unknown whether node/{node} was changed: no answer"),
-            _ => format!("node/{node} keeps changing: nothing was written to it"),
+            _ => format!(
+                "could not update node/{node}: it keeps changing; nothing was written to it"
+            ),
         }))
     }
 }

@@ -68,7 +68,7 @@ impl Patience {
         let failure = failure.to_string();
         if self.told.as_ref() != Some(&failure) {
             site.session.terminal.warn(format!(
-                "node/{} can't be looked at, which is tried again: {}",
+                "could not read node/{}; retrying ({})",
                 site.node,
                 escape(&failure)
             ));

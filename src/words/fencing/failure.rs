@@ -27,7 +27,7 @@ fn no_proof(node: &str, what: &str, output: &str, code: Code) -> Failure {
     };
     Failure::Hook {
         message: format!("{what}: nothing was changed in the cluster"),
-        hint: format!("what the hook did to node/{node} is not known: {output}"),
+        hint: format!("check node/{node}: what the hook did is unknown; {output}"),
         code,
     }
 }
@@ -37,9 +37,9 @@ pub(crate) fn silent_after_hook(node: &str, waited: Duration, program: &Program)
     let waited = length(Span::from(waited));
     Failure::Hook {
         message: format!(
-            "the hook succeeded, but node/{node} gave no sign of life within {waited}: it stays fenced"
+            "the hook succeeded, but node/{node} is still unreachable after {waited}: it stays fenced"
         ),
-        hint: format!("once it is back: {program} unfence {node}"),
+        hint: format!("when it is back: {program} unfence {node}"),
         code: Code::TIMED_OUT,
     }
 }
@@ -47,11 +47,10 @@ pub(crate) fn silent_after_hook(node: &str, waited: Duration, program: &Program)
 /// A hook for `node` succeeded that was to bring it back, and there is no such Node any more.
 pub(crate) fn gone_after_hook(node: &str) -> Failure {
     Failure::Hook {
-        message: format!(
-            "the hook succeeded, and node/{node} was deleted meanwhile: it is not in service"
-        ),
-        hint: "its record, its taint and its hold go with it: once it registers again, it is in service"
-            .to_owned(),
+        message: format!("the hook succeeded, but node/{node} was deleted: it is not in service"),
+        hint:
+            "to use it again, register it: its fencing record, taint and hold were deleted with it"
+                .to_owned(),
         code: Code::ERROR,
     }
 }
@@ -62,12 +61,12 @@ pub(crate) fn record_open(node: &str, why: &Failure, by_hook: bool, program: &Pr
     let flag = if by_hook { "--resume" } else { "" };
     Failure::OpenWrite {
         message: format!(
-            "unknown whether node/{node} was fenced: its record may still be written ({}), and so its \
-             lock stays",
+            "unknown whether node/{node} was fenced: the write may still take effect ({}); its lock is \
+             kept",
             escape(&why.to_string())
         ),
         hint: format!(
-            "to see: {program} status {node}; to go on: {}",
+            "to check: {program} status {node}; to continue: {}",
             program.whole(node, flag)
         ),
         code: Code::of(why, None),
@@ -78,10 +77,13 @@ pub(crate) fn record_open(node: &str, why: &Failure, by_hook: bool, program: &Pr
 pub(crate) fn return_open(node: &str, why: &Failure, program: &Program) -> Failure {
     Failure::OpenWrite {
         message: format!(
-            "unknown whether node/{node} was unfenced: its record may still be removed ({})",
+            "unknown whether node/{node} was unfenced: the write may still take effect ({})",
             escape(&why.to_string())
         ),
-        hint: format!("to see: {program} status {node}; to go on: the same again"),
+        hint: format!(
+            "to check: {program} status {node}; to continue: {}",
+            program.whole(node, "")
+        ),
         code: Code::of(why, None),
     }
 }

@@ -11,9 +11,11 @@ use crate::words::program::Program;
 
 /// `node` could not be put on hold. Where that may still be written, it says how to see and to end it.
 pub(crate) fn not_held(node: &str, failure: Failure, program: &Program) -> Failure {
-    let what = format!("unknown whether node/{node} was put on hold: it may still be");
+    let what =
+        format!("unknown whether node/{node} was put on hold: the write may still take effect");
     let hint = format!(
-        "to see: {program} status {node}; to go on: the same again; to end it: {program} unfence {node}"
+        "to continue: {}; to undo it: {program} unfence {node}",
+        program.whole(node, "")
     );
     open_or_as_it_is(failure, &what, hint)
 }
@@ -21,8 +23,10 @@ pub(crate) fn not_held(node: &str, failure: Failure, program: &Program) -> Failu
 /// The hold on `node` could not be ended. Where that may still be written, it says how to see and what
 /// ends it for certain.
 pub(crate) fn not_ended(node: &str, failure: Failure, program: &Program) -> Failure {
-    let what = format!("unknown whether the hold on node/{node} was ended: it may still be");
-    let hint = format!("to see: {program} status {node}; to end it: {program} unfence {node}");
+    let what = format!(
+        "unknown whether the hold on node/{node} was ended: the write may still take effect"
+    );
+    let hint = format!("to check: {program} status {node}; to end it: {program} unfence {node}");
     open_or_as_it_is(failure, &what, hint)
 }
 
@@ -46,14 +50,14 @@ fn open_or_as_it_is(failure: Failure, what: &str, hint: String) -> Failure {
 /// A hold of an earlier run's stays on `node`.
 pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
     format!(
-        "node/{node} stays on hold: an earlier run was broken off, and what its hook did is not known; \
-         once all is well: {program} unfence {node}"
+        "node/{node} stays on hold: an earlier fence was interrupted, and the result of its hook is \
+         unknown; when the node is well: {program} unfence {node}"
     )
 }
 
 /// The hold of the fencing of `node` was ended, and `person` has it now.
 pub(crate) fn hold_lost(node: &str, person: &str) -> String {
-    format!("the hold of the fencing of node/{node} was ended: {person} has the node now")
+    format!("the fencing hold on node/{node} was lost: {person} has the node now")
 }
 
 /// The hold that a run took on `node` could not be given back.
@@ -65,14 +69,14 @@ pub(crate) fn hold_not_ended(node: &str, failure: &Failure, program: &Program) -
         return format!("{message}; {hint}");
     }
     format!(
-        "node/{node} stays on hold: {}; to end that: {program} unfence {node}",
+        "could not end the hold on node/{node}: {}; to end it: {program} unfence {node}",
         escape(&failure.to_string())
     )
 }
 
 /// The hold on `node`, which is not fenced any more, could not be ended.
 pub(crate) fn hold_left(node: &str, program: &Program) -> String {
-    format!("node/{node} stays on hold; to end that: {program} unfence {node}")
+    format!("node/{node} is still on hold; to end the hold: {program} unfence {node}")
 }
 
 /// What stands in place of a hold that was to be ended, where that is why it was not.

@@ -9,38 +9,33 @@ use crate::words::program::Program;
 /// `node` is another machine than the one of `proof`, or was started since: the one of `now`.
 pub(super) fn another(node: &str, proof: &Proof, now: &Machine, program: &Program) -> Failure {
     let then = &proof.of;
-    let one = match proof.how {
-        How::PoweredOff(_) => "the one that you gave your word for",
-        How::Hook { .. } => "the one that the hook was run for",
+    let since = match proof.how {
+        How::PoweredOff(_) => "since you confirmed that it was off",
+        How::Hook { .. } => "since the hook started",
     };
-    let to_see = format!("to see: {program} status {node} -o wide");
+    let again = program.whole(node, "");
     let (message, hint) = match then.uid == now.uid {
         true => (
             format!(
-                "node/{node} tells of another boot than {one}: this one is not recorded as fenced \
-                 (then: {}; now: {})",
+                "node/{node} was not fenced: its boot ID has changed {since} (then: {}; now: {})",
                 boot(then),
                 boot(now)
             ),
             match proof.how {
-                How::PoweredOff(_) => format!("{to_see}; where it is off: the same again"),
-                How::Hook { .. } => format!("{to_see}; to fence it: the same again"),
+                How::PoweredOff(_) => format!("if it is off now: {again}"),
+                How::Hook { .. } => format!("to run the hook again and fence it: {again}"),
             },
         ),
         false => (
             format!(
-                "node/{node} is another machine than {one}: this one is not recorded as fenced \
-                 (then: {}; now: {})",
+                "node/{node} was not fenced: another machine has taken its name {since} (then: {}; now: {})",
                 named(then),
                 named(now)
             ),
             match proof.how {
-                How::PoweredOff(_) => {
-                    format!("{to_see}; where this one, too, is off: the same again")
-                }
+                How::PoweredOff(_) => format!("if the new machine is off too: {again}"),
                 How::Hook { isolated, .. } => format!(
-                    "by the hook's word the one before is {}; {to_see}; to fence this one, too: the \
-                     same again",
+                    "the earlier machine should be {} now; to fence the new one too: {again}",
                     state(isolated)
                 ),
             },

@@ -15,7 +15,7 @@ pub(crate) fn fenced(node: &str, record: &Record, already: bool) -> String {
     let (who, how) = (escape(&record.who), escape(&record.how.to_string()));
     match already {
         true => format!(
-            "node/{node} was fenced already by {who}, {how} (since {})",
+            "node/{node} is already fenced by {who}, {how} (since {})",
             escape(&record.when)
         ),
         false => format!("node/{node} fenced by {who}, {how}"),
@@ -39,8 +39,8 @@ pub(crate) fn story(record: &Record) -> String {
 /// The lease under which `node` is fenced ends by itself.
 pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Program) -> String {
     format!(
-        "your lease on node/{node} ends at {}, and the fenced node is not held then; to hold it: \
-         {program} hold {node} -m WHY",
+        "your lock on node/{node} expires at {}, and the fenced node is unlocked then; to keep it \
+         locked: {program} hold {node} -m WHY",
         clock(until, now)
     )
 }
@@ -48,19 +48,19 @@ pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Pro
 /// The lease under which `node` is fenced ends with the `with` that took it.
 pub(crate) fn lease_ends_with_outer(node: &str, program: &Program) -> String {
     format!(
-        "the lease on node/{node} ends with the command that this runs under, and the fenced node is \
-         not held then; to hold it afterwards: {program} hold {node} -m WHY"
+        "the lock on node/{node} ends when this `with` command ends, and the fenced node is unlocked \
+         then; to keep it locked: {program} hold {node} -m WHY"
     )
 }
 
 /// After a hook, `node` is waited for, for so long.
 pub(crate) fn awaited(node: &str, limit: Duration) -> String {
     let limit = length(Span::from(limit));
-    format!("node/{node}: waiting up to {limit} until it is back")
+    format!("node/{node}: waiting up to {limit} for it to come back")
 }
 
 /// A hook for `node` succeeded, and the run ended before that was recorded.
 pub(crate) fn unrecorded(node: &str, isolated: bool) -> String {
     let state = state(isolated);
-    format!("the hook succeeded and was not recorded: by its word node/{node} is {state}")
+    format!("the hook succeeded, but this was not recorded: node/{node} should be {state} now")
 }

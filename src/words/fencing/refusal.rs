@@ -21,31 +21,34 @@ use crate::words::time::{clock, length};
 /// Why `node` is not fenced.
 pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -> Failure {
     use steps::Refusal::{
-        Alive, BackAlive, HeartbeatUnknown, MassLoss, NotCalledSilent, OtherMachine, Remediation,
-        RemediationUnknown, ZoneUnknown,
+        Alive, BackAlive, HeartbeatUnknown, MassLoss, NotCalledUnreachable, OtherMachine,
+        Remediation, RemediationUnknown, ZoneUnknown,
     };
     match refusal {
         Alive(age) => unsafe_(
             format!(
-                "node/{node} is alive: its kubelet gave a sign of life {} ago",
+                "cannot fence node/{node}: its kubelet is alive (last heartbeat {} ago)",
                 length(*age)
             ),
-            "a live kubelet ends its pods by itself: kubectl drain; power it off first to fence it"
-                .to_owned(),
+            format!(
+                "drain it: {} drain {node} --ignore-daemonsets; or power it off first",
+                program.kubectl()
+            ),
         ),
         BackAlive(age) => back_alive(node, *age, program),
         OtherMachine { proof, now } => another(node, proof, now, program),
-        NotCalledSilent(status) => not_called_silent(node, *status),
+        NotCalledUnreachable(status) => not_called_unreachable(node, *status, program),
         HeartbeatUnknown(why) => unsafe_(
             format!(
-                "unknown whether node/{node} is alive: {}",
+                "cannot fence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
-            TO_JUDGE.to_owned(),
+            to_judge(node, why),
         ),
         MassLoss(zone) => unsafe_(
             format!(
-                "{} of {} nodes{} are silent: it may be the control plane that is cut off",
+                "cannot fence node/{node}: {} of {} nodes{} are unreachable; the control plane itself \
+                 may be cut off",
                 zone.silent,
                 zone.nodes,
                 zone.name
@@ -53,30 +56,41 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                     .map(|name| format!(" of zone {}", escape(name)))
                     .unwrap_or_default()
             ),
-            "where you know that they are down: --override=mass-loss -m WHY".to_owned(),
+            format!(
+                "if you know that they are down: {}",
+                program.accepting(node, "mass-loss")
+            ),
         ),
         ZoneUnknown(why) => unsafe_(
             format!(
-                "unknown how many other nodes are silent: {}",
+                "cannot fence node/{node}: unknown how many other nodes are unreachable: {}",
                 escape(&why.to_string())
             ),
-            "where you know that they are well: --override=zone-unknown -m WHY".to_owned(),
+            format!(
+                "if you know that they are well: {}",
+                program.accepting(node, "zone-unknown")
+            ),
         ),
         Remediation(who) => unsafe_(
-            format!("node/{node} is being remediated already: {}", escape(who)),
-            "wait for that to end, or stop it first".to_owned(),
+            format!(
+                "cannot fence node/{node}: another tool is already remediating it: {}",
+                escape(who)
+            ),
+            "wait until it has finished, or stop it first".to_owned(),
         ),
         RemediationUnknown(why) => unsafe_(
             format!(
-                "unknown whether another tool remediates node/{node}: {}",
+                "cannot fence node/{node}: unknown whether another tool is remediating it: {}",
                 escape(&why.to_string())
             ),
             match why {
-                Why::Forbidden(_) => {
-                    "where you know that none does: --override=remediation-unknown -m WHY"
-                        .to_owned()
+                Why::Forbidden(_) => format!(
+                    "if you know that none is: {}",
+                    program.accepting(node, "remediation-unknown")
+                ),
+                Why::NoAnswer(_) | Why::NotRead | Why::Untold(_) => {
+                    format!("retry: {}", program.whole(node, ""))
                 }
-                Why::NoAnswer(_) | Why::NotRead | Why::Untold(_) => "try again".to_owned(),
             },
         ),
     }
@@ -86,82 +100,88 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
 pub(crate) fn back_alive(node: &str, age: Span, program: &Program) -> Failure {
     unsafe_(
         format!(
-            "node/{node} was fenced and is alive: its kubelet gave a sign of life {} ago",
+            "node/{node} is fenced, but its kubelet is alive (last heartbeat {} ago)",
             length(age.max(Span::ZERO))
         ),
-        format!("where it was restarted: {program} unfence {node}; else power it off"),
+        format!("if it was restarted: {program} unfence {node}; if not, power it off now"),
     )
 }
 
-/// What the control plane says of `node` is not that it is silent; `None`: it says nothing.
-fn not_called_silent(node: &str, status: Option<Status>) -> Failure {
-    let (said, hint) = match status {
-        Some(Status::False) => (
-            "its kubelet called it not ready (Ready is False)",
-            "wait until Ready is Unknown; power it off to get there",
-        ),
-        Some(_) => (
-            "its Ready condition is still True",
-            "wait until Ready is Unknown: before that nothing would follow",
-        ),
-        None => (
-            "it has no Ready condition",
-            "wait a minute: nobody hears of it once Ready is Unknown",
-        ),
+/// The control plane does not call `node` unreachable yet; `None`: it says nothing.
+fn not_called_unreachable(node: &str, status: Option<Status>, program: &Program) -> Failure {
+    let said = match status {
+        Some(Status::False) => "is still False, as its kubelet set it",
+        Some(_) => "is still True",
+        None => "is missing",
     };
     unsafe_(
-        format!("the control plane has not called node/{node} silent: {said}"),
-        hint.to_owned(),
+        format!(
+            "cannot fence node/{node}: Kubernetes does not report it unreachable yet: its Ready \
+             condition {said}"
+        ),
+        format!(
+            "wait until Ready is Unknown: {} wait node/{node} --for=condition=Ready=Unknown \
+             --timeout=5m",
+            program.kubectl()
+        ),
     )
+}
+
+/// What to do if it is unknown whether `node` is alive, and `why`.
+fn to_judge(node: &str, why: &Why) -> String {
+    match why {
+        Why::Untold(_) => format!("set the clock of node/{node}, and check that its kubelet runs"),
+        _ => TO_JUDGE.to_owned(),
+    }
 }
 
 /// Why `node` stays fenced.
 pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> Failure {
-    let insist = "--override=boot-id -m WHY";
+    let accepting = || program.accepting(node, "boot-id");
     match refusal {
         back::Refusal::Silent => unsafe_(
-            format!("node/{node} is still silent: it stays fenced"),
-            format!("start it first, or give what does: {program} unfence {node} -- HOOK"),
+            format!("cannot unfence node/{node}: it is still unreachable"),
+            format!("start it first, or let a hook start it: {program} unfence {node} -- HOOK"),
         ),
         back::Refusal::Untainted => unsafe_(
             format!(
-                "node/{node} is not fenced, and silent: the annotation {ANNOTATION} stays, though no \
-                 out-of-service taint is there"
+                "cannot unfence node/{node}: it is unreachable, and has the annotation {ANNOTATION} \
+                 but no out-of-service taint"
             ),
             format!(
-                "to see: {program} status {node} -o wide; to take it away: kubectl annotate node {node} \
-                 {ANNOTATION}-"
+                "to remove the annotation: {} annotate node {node} {ANNOTATION}-",
+                program.kubectl()
             ),
         ),
         back::Refusal::HeartbeatUnknown(why) => unsafe_(
             format!(
-                "unknown whether node/{node} is alive: {}",
+                "cannot unfence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
-            match why {
-                Why::Untold(_) => "set its clock, and see that it renews its heartbeat".to_owned(),
-                _ => TO_JUDGE.to_owned(),
-            },
+            to_judge(node, why),
         ),
         back::Refusal::Unrecorded => unsafe_(
             format!(
-                "node/{node} has an out-of-service taint that nobody recorded: what ran there before \
-                 may still run"
+                "cannot unfence node/{node}: its out-of-service taint has no record, so earlier pods \
+                 may still be running"
             ),
-            format!("where you know that it was restarted: {insist}"),
+            format!("if you know that it was restarted: {}", accepting()),
         ),
         back::Refusal::NotRestarted(record) => unsafe_(
             format!(
-                "node/{node} was not restarted since {} fenced it ({}): what ran there may still run",
+                "cannot unfence node/{node}: it was not restarted since {} fenced it ({}), so earlier \
+                 pods may still be running",
                 escape(&record.who),
                 escape(&record.when)
             ),
             match record.how {
                 How::Hook { isolated: true, .. } => format!(
-                    "reboot it, or undo its isolation: {program} unfence {node} -- HOOK; else {insist}"
+                    "reboot it, or undo its isolation: {program} unfence {node} -- HOOK; to unfence it \
+                     anyway: {}",
+                    accepting()
                 ),
                 How::Hook { .. } | How::PoweredOff(_) => {
-                    format!("it was not off, or its boot ID is odd: reboot it, or {insist}")
+                    format!("reboot it first; to unfence it anyway: {}", accepting())
                 }
             },
         ),
@@ -171,8 +191,10 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
 /// `node` was fenced again while it was brought back.
 pub(crate) fn fenced_anew(node: &str, program: &Program) -> Failure {
     unsafe_(
-        format!("node/{node} was fenced anew meanwhile, or its record changed: it stays fenced"),
-        format!("look who did, then run it again: {program} status {node}"),
+        format!(
+            "cannot unfence node/{node}: it was fenced again during this command, or its record changed"
+        ),
+        format!("check who fenced it, then retry: {program} status {node} -o wide"),
     )
 }
 
@@ -188,11 +210,11 @@ pub(crate) fn too_short(node: &str, rest: Span, needed: Duration, program: &Prog
     };
     unsafe_(
         format!(
-            "your lease on node/{node} has {} left, and the hook may take {}: nothing was changed",
+            "your lock on node/{node} has {} left, but the hook may take {}: nothing was changed",
             length(rest.max(Span::ZERO)),
             length(Span::from(needed))
         ),
-        format!("first: {lasting}; or give a shorter --hook-timeout"),
+        format!("keep the lock longer: {lasting}; or use a shorter --hook-timeout"),
     )
 }
 
@@ -205,14 +227,15 @@ pub(crate) fn hook_at_work(
 ) -> Failure {
     Failure::Hook {
         message: format!(
-            "a hook of {} may be at work on node/{node}: {} (since {}, until {} at the latest)",
-            escape(&other.who),
+            "another hook may still be running for node/{node}: {} by {} (since {}, until {} at the \
+             latest)",
             escape(&other.program),
+            escape(&other.who),
             clock(other.since, now),
             clock(other.until, now)
         ),
         hint: format!(
-            "wait for it; where that run was broken off: {}",
+            "wait for it to end; if that run was interrupted: {}",
             program.whole(node, "--resume")
         ),
         code: Code::HELD,

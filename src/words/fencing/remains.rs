@@ -12,7 +12,7 @@ use crate::words::program::Program;
 
 /// What is left of a node.
 pub(crate) fn left(node: &str, remains: &Remains) -> String {
-    format!("node/{node}: waiting for {} to go", what(remains))
+    format!("node/{node}: waiting for {} to be removed", what(remains))
 }
 
 /// Something is left of a node when the time is over for which it was `waited`.
@@ -24,7 +24,7 @@ pub(crate) fn stuck(node: &str, remains: &Remains, waited: Duration, program: &P
             how: still_there(node, remains),
             awaited: "empty",
             hint: Some(format!(
-                "what they wait for: {program} status --pods {node}"
+                "run it again to keep waiting; to see what blocks them: {program} status --pods {node}"
             )),
         }),
     }
@@ -40,7 +40,7 @@ fn still_there(node: &str, remains: &Remains) -> String {
         _ => "are",
     };
     format!(
-        "node/{node} is fenced, and {} {are} left{finalized}; run it again to follow on",
+        "node/{node} is fenced, but {} {are} left{finalized}",
         what(remains)
     )
 }
@@ -52,7 +52,7 @@ pub(crate) fn tolerating(remains: &Remains) -> String {
         volumes => format!("; its volumes stay attached: {}", list(volumes)),
     };
     format!(
-        "left where it is, by tolerating the taint or coming from a file: {}{volumes}",
+        "stays on the node (tolerates the taint, or is a static pod): {}{volumes}",
         list(&remains.tolerating)
     )
 }
@@ -60,7 +60,7 @@ pub(crate) fn tolerating(remains: &Remains) -> String {
 /// Why it is not known which volumes stay with the pods that do.
 pub(crate) fn unsure(node: &str, why: &Why) -> String {
     format!(
-        "unknown which volumes of node/{node} stay attached for pods that stay there: {}",
+        "unknown which volumes stay attached to node/{node} for pods that stay there: {}",
         escape(&why.to_string())
     )
 }
@@ -105,16 +105,15 @@ mod tests {
         assert_eq!(
             left("worker-1", &remains),
             "node/worker-1: waiting for 7 pods (shop/web-0, shop/web-1, shop/web-2, shop/web-3, \
-             shop/web-4 and 2 more) and 1 volume attachment (csi-1) to go"
+             shop/web-4 and 2 more) and 1 volume attachment (csi-1) to be removed"
         );
         assert!(
-            still_there("worker-1", &remains)
-                .contains("are left; held by finalizers: shop/web-0; run it again")
+            still_there("worker-1", &remains).ends_with("are left; held by finalizers: shop/web-0")
         );
         let one = Remains {
             pods: names(1),
             ..Remains::default()
         };
-        assert!(still_there("worker-1", &one).contains("1 pod (shop/web-0) is left; run it again"));
+        assert!(still_there("worker-1", &one).ends_with("1 pod (shop/web-0) is left"));
     }
 }

@@ -79,7 +79,7 @@ fn the_user_is_nobody_any_more() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: You must be logged in to the server (Unauthorized)
-        hint: the credentials are missing, wrong or expired: log in again
+        hint: log in again: the credentials are missing, wrong or expired
         -- exit code 1
         ");
     });
@@ -107,11 +107,11 @@ fn the_token_is_unknown() {
         assert_eq!(bare(&["acquire", "worker-1"]).code, 1);
         assert_snapshot!(bare(&["acquire", "worker-1"]).stderr, @"
         error: You must be logged in to the server (Unauthorized)
-        hint: the credentials are missing, wrong or expired: log in again
+        hint: log in again: the credentials are missing, wrong or expired
         ");
         assert_snapshot!(bare(&["release", "worker-1", "worker-2"]).stderr, @"
         error: You must be logged in to the server (Unauthorized)
-        hint: the credentials are missing, wrong or expired: log in again
+        hint: log in again: the credentials are missing, wrong or expired
         ");
     });
 }
@@ -133,7 +133,7 @@ fn the_token_has_expired() {
         // The same token an hour later.
         assert_snapshot!(release(&expired).stderr, @"
         error: You must be logged in to the server (Unauthorized)
-        hint: the credentials are missing, wrong or expired: log in again
+        hint: log in again: the credentials are missing, wrong or expired
         ");
     });
 }
@@ -198,7 +198,7 @@ fn the_certificate_of_the_server_is_of_tomorrow() {
         $ kubectl maint acquire worker-1
         -- stderr
         Unable to connect to the server: tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time [time] is before [time]
-        hint: the local clock may be wrong: compare it with the server's
+        hint: check the local clock: the server's certificate is not valid yet by it
         -- exit code 1
         ");
     });

@@ -67,9 +67,9 @@ fn a_hook_proves_nothing_of_a_machine_that_was_started_since() {
         lease/worker-1 created
         node/worker-1 on hold until it is unfenced
         begun
-        node/worker-1: the hold of its fencing is ended
-        error: node/worker-1 tells of another boot than the one that the hook was run for: this one is not recorded as fenced (then: boot ID boot-1; now: boot ID boot-2)
-        hint: to see: kubectl maint status worker-1 -o wide; to fence it: the same again
+        node/worker-1: fencing hold ended
+        error: node/worker-1 was not fenced: its boot ID has changed since the hook started (then: boot ID boot-1; now: boot ID boot-2)
+        hint: to run the hook again and fence it: kubectl maint fence worker-1 -- sh -c 'echo begun; until [ -e "$GATE" ]; do sleep 0.1; done'
         -- exit code 6
         "#);
         is_not_fenced(cluster, &node);
@@ -105,9 +105,9 @@ fn a_hook_proves_nothing_of_a_machine_that_took_the_name() {
         lease/worker-1 created
         node/worker-1 on hold until it is unfenced
         begun
-        node/worker-1: the hold of its fencing was ended already
-        error: node/worker-1 is another machine than the one that the hook was run for: this one is not recorded as fenced (then: uid [uid], boot ID boot-1; now: uid [uid], boot ID boot-of-8, rack://8)
-        hint: by the hook's word the one before is cut off; to see: kubectl maint status worker-1 -o wide; to fence this one, too: the same again
+        node/worker-1: fencing hold was already ended
+        error: node/worker-1 was not fenced: another machine has taken its name since the hook started (then: uid [uid], boot ID boot-1; now: uid [uid], boot ID boot-of-8, rack://8)
+        hint: the earlier machine should be cut off now; to fence the new one too: kubectl maint fence worker-1 --isolated -- sh -c 'echo begun; until [ -e "$GATE" ]; do sleep 0.1; done'
         -- exit code 6
         "#);
         is_not_fenced(cluster, &node);
@@ -133,9 +133,9 @@ fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since()
         $ kubectl maint fence worker-1 --resume -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
         -- stderr
         begun
-        Warning: node/worker-1 stays on hold: an earlier run was broken off, and what its hook did is not known; once all is well: kubectl maint unfence worker-1
-        error: node/worker-1 tells of another boot than the one that the hook was run for: this one is not recorded as fenced (then: boot ID boot-1; now: boot ID boot-2)
-        hint: to see: kubectl maint status worker-1 -o wide; to fence it: the same again
+        Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is well: kubectl maint unfence worker-1
+        error: node/worker-1 was not fenced: its boot ID has changed since the hook started (then: boot ID boot-1; now: boot ID boot-2)
+        hint: to run the hook again and fence it: kubectl maint fence worker-1 -- sh -c 'echo begun; until [ -e "$GATE" ]; do sleep 0.1; done'
         -- exit code 6
         "#);
         is_not_fenced(cluster, &node);
@@ -164,9 +164,9 @@ fn a_word_for_a_machine_is_not_taken_for_another_while_the_record_is_under_way()
         -- stderr
         lease/worker-1 created
         node/worker-1 on hold until it is unfenced
-        node/worker-1: the hold of its fencing is ended
-        error: node/worker-1 tells of another boot than the one that you gave your word for: this one is not recorded as fenced (then: boot ID boot-1; now: boot ID boot-2)
-        hint: to see: kubectl maint status worker-1 -o wide; where it is off: the same again
+        node/worker-1: fencing hold ended
+        error: node/worker-1 was not fenced: its boot ID has changed since you confirmed that it was off (then: boot ID boot-1; now: boot ID boot-2)
+        hint: if it is off now: kubectl maint fence worker-1 --powered-off=dark
         -- exit code 6
         ");
         is_not_fenced(cluster, &node);
@@ -181,9 +181,9 @@ fn a_word_for_a_machine_is_not_taken_for_another_while_the_record_is_under_way()
         $ kubectl maint fence worker-1 --powered-off=dark
         -- stderr
         node/worker-1 on hold until it is unfenced
-        node/worker-1: the hold of its fencing was ended already
-        error: node/worker-1 is another machine than the one that you gave your word for: this one is not recorded as fenced (then: uid [uid], boot ID boot-2; now: uid [uid], boot ID boot-of-8, rack://8)
-        hint: to see: kubectl maint status worker-1 -o wide; where this one, too, is off: the same again
+        node/worker-1: fencing hold was already ended
+        error: node/worker-1 was not fenced: another machine has taken its name since you confirmed that it was off (then: uid [uid], boot ID boot-2; now: uid [uid], boot ID boot-of-8, rack://8)
+        hint: if the new machine is off too: kubectl maint fence worker-1 --powered-off=dark
         -- exit code 6
         ");
         is_not_fenced(cluster, &node);

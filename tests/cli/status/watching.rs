@@ -143,7 +143,7 @@ fn a_watch_tells_how_a_node_is_that_is_not_well() {
         }]);
         let path = format!("/api/v1/nodes/{node}/status");
         cluster.patch(&path, &json!({"status": {"conditions": silent}}));
-        assert_eq!(watch.row(), "one Free <none> <none> Partitioned 12m");
+        assert_eq!(watch.row(), "one Free <none> <none> Unreachable 12m");
         assert_eq!(watch.interrupt(), Some(130));
     });
 }

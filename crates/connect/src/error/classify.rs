@@ -18,12 +18,12 @@ impl ConnectError {
         match err {
             kube::Error::Service(source) => Some(
                 Self::classify_cause(source.as_ref()).unwrap_or_else(|| Self::Broken {
-                    detail: innermost(source.as_ref()),
+                    detail: of_connection(source.as_ref()),
                 }),
             ),
             kube::Error::HyperError(source) => Some(Self::classify_cause(source).unwrap_or_else(
                 || Self::Broken {
-                    detail: innermost(source),
+                    detail: of_connection(source),
                 },
             )),
             other => Self::classify_cause(other),
@@ -55,8 +55,48 @@ impl From<PluginError> for ConnectError {
     }
 }
 
-fn innermost(err: &(dyn StdError + 'static)) -> String {
-    causes(err).last().unwrap_or(err).to_string()
+/// What went wrong with a connection, in words that name nothing of the libraries.
+fn of_connection(err: &(dyn StdError + 'static)) -> String {
+    let known = causes(err).find_map(|cause| {
+        if let Some(http) = cause.downcast_ref::<hyper::Error>() {
+            of_http(http)
+        } else {
+            cause.downcast_ref::<h2::Error>().map(of_http2)
+        }
+    });
+    let innermost = causes(err).last().unwrap_or(err);
+    match known {
+        Some(words) => words.to_owned(),
+        // Its own words are the name of a step.
+        None if innermost.is::<hyper_util::client::legacy::Error>() => {
+            "the connection was lost before the request was sent".to_owned()
+        }
+        None => innermost.to_string(),
+    }
+}
+
+fn of_http(err: &hyper::Error) -> Option<&'static str> {
+    if err.is_incomplete_message() || err.is_closed() {
+        Some("the server closed the connection before it answered")
+    } else if err.is_canceled() {
+        Some("the connection was lost before the request was sent")
+    } else if err.is_timeout() {
+        Some("the server did not respond on an open connection")
+    } else if err.is_parse() {
+        Some("the server's answer is not valid HTTP")
+    } else {
+        None
+    }
+}
+
+fn of_http2(err: &h2::Error) -> &'static str {
+    if err.is_go_away() {
+        "the server closed the connection before it answered"
+    } else if err.is_reset() {
+        "the server canceled the request"
+    } else {
+        "the connection was lost: HTTP/2 error"
+    }
 }
 
 fn of_dial(err: &DialError) -> ConnectError {
@@ -96,7 +136,7 @@ fn of_tls(err: &rustls::Error) -> ConnectError {
                 ConnectError::NotTls
             }
             other => ConnectError::Tls {
-                detail: other.to_string(),
+                detail: of_handshake(other),
             },
         };
     };
@@ -118,9 +158,60 @@ fn of_tls(err: &rustls::Error) -> ConnectError {
             wanted: expected.to_str().into_owned(),
         },
         other => ConnectError::Tls {
-            detail: format!("failed to verify certificate: x509: {other}"),
+            detail: format!(
+                "failed to verify certificate: x509: {}",
+                of_certificate(other)
+            ),
         },
     }
+}
+
+/// What went wrong in a handshake, in Go's words where it has any.
+fn of_handshake(err: &rustls::Error) -> String {
+    match err {
+        rustls::Error::AlertReceived(alert) => {
+            format!("remote error: {}", spaced(&format!("{alert:?}")))
+        }
+        rustls::Error::InvalidMessage(_)
+        | rustls::Error::InappropriateMessage { .. }
+        | rustls::Error::InappropriateHandshakeMessage { .. }
+        | rustls::Error::PeerMisbehaved(_) => "the server broke the TLS protocol".to_owned(),
+        rustls::Error::PeerIncompatible(_) => {
+            "the server supports no TLS version or cipher suite of this client".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// What is wrong with a certificate.
+fn of_certificate(err: &CertificateError) -> String {
+    use CertificateError as E;
+    match err {
+        E::BadEncoding => "malformed certificate".to_owned(),
+        E::Revoked => "certificate has been revoked".to_owned(),
+        E::UnhandledCriticalExtension => "unhandled critical extension".to_owned(),
+        E::BadSignature => "invalid signature".to_owned(),
+        E::InvalidPurposeContext { .. } => {
+            "certificate specifies an incompatible key usage".to_owned()
+        }
+        E::Other(other) => other.to_string(),
+        other => {
+            let words = spaced(&format!("{other:?}"));
+            words.trim_end_matches(" context").to_owned()
+        }
+    }
+}
+
+/// The words of a name such as `HandshakeFailure`, without what is in parentheses or braces behind it.
+fn spaced(name: &str) -> String {
+    let mut words = String::new();
+    for letter in name.chars().take_while(char::is_ascii_alphanumeric) {
+        if letter.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words
 }
 
 fn utc(time: UnixTime) -> DateTime<Utc> {
@@ -147,6 +238,86 @@ mod tests {
         assert_eq!(plain_name("DnsName(\"localhost\")"), "localhost");
         assert_eq!(plain_name("IpAddress(127.0.0.1)"), "127.0.0.1");
         assert_eq!(plain_name("localhost"), "localhost");
+    }
+
+    #[test]
+    fn words_of_libraries_are_not_shown() {
+        use rustls::{AlertDescription, InvalidMessage, PeerIncompatible, PeerMisbehaved};
+        let tls = |err: rustls::Error| of_tls(&err).to_string();
+        for (err, expected) in [
+            (
+                rustls::Error::AlertReceived(AlertDescription::HandshakeFailure),
+                "remote error: handshake failure",
+            ),
+            (
+                rustls::Error::AlertReceived(AlertDescription::CertificateRequired),
+                "remote error: certificate required",
+            ),
+            (
+                rustls::Error::InvalidMessage(InvalidMessage::InvalidCcs),
+                "the server broke the TLS protocol",
+            ),
+            (
+                rustls::Error::PeerMisbehaved(PeerMisbehaved::BadCertChainExtensions),
+                "the server broke the TLS protocol",
+            ),
+            (
+                rustls::Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13),
+                "the server supports no TLS version or cipher suite of this client",
+            ),
+            (
+                rustls::Error::InvalidCertificate(CertificateError::BadSignature),
+                "failed to verify certificate: x509: invalid signature",
+            ),
+            (
+                rustls::Error::InvalidCertificate(CertificateError::InvalidOcspResponse),
+                "failed to verify certificate: x509: invalid ocsp response",
+            ),
+        ] {
+            let expected = format!("Unable to connect to the server: tls: {expected}");
+            assert_eq!(tls(err), expected);
+        }
+    }
+
+    /// What a client says of a server that sends `answer` and hangs up.
+    async fn complaint_at(answer: &'static [u8]) -> String {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1024];
+            assert!(stream.read(&mut request).await.unwrap() > 0);
+            stream.write_all(answer).await.unwrap();
+        };
+        let client =
+            hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
+                .build_http::<http_body_util::Empty<bytes::Bytes>>();
+        let asked = client.get(format!("http://{address}/version").parse().unwrap());
+        let (asked, ()) = futures::future::join(asked, server).await;
+        let err = kube::Error::Service(asked.expect_err("it is no answer").into());
+        ConnectError::classify(&err).unwrap().to_string()
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_breaks_off_is_told_in_plain_words() {
+        for (answer, expected) in [
+            (
+                &b""[..],
+                "the server closed the connection before it answered",
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\nconte",
+                "the server closed the connection before it answered",
+            ),
+            (
+                b"SSH-2.0-x\r\n\r\n",
+                "the server's answer is not valid HTTP",
+            ),
+        ] {
+            let expected = format!("Unable to connect to the server: {expected}");
+            assert_eq!(complaint_at(answer).await, expected);
+        }
     }
 
     #[test]

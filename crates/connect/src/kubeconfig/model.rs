@@ -180,7 +180,7 @@ impl Kubeconfig {
             },
         };
         let documents = serde_saphyr::from_multiple_with_options(text, options)
-            .map_err(|err| without_values(&err.without_snippet().to_string()))?;
+            .map_err(|err| complaint(err.without_snippet()))?;
         Ok(documents.into_iter().next().unwrap_or_default())
     }
 
@@ -251,6 +251,33 @@ fn find<'a, T: Default>(entries: &'a [Named<T>], name: &str) -> Option<&'a T> {
         .iter()
         .find(|entry| entry.name == name)
         .map(|entry| &entry.entry)
+}
+
+/// What is wrong with a file, in words that show nothing of its content or of the parser.
+fn complaint(err: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error as E;
+    let text = err.to_string();
+    let is_limit = matches!(
+        err,
+        E::AliasReplayCounterOverflow { .. }
+            | E::AliasReplayLimitExceeded { .. }
+            | E::AliasExpansionLimitExceeded { .. }
+            | E::AliasReplayStackDepthExceeded { .. }
+    );
+    // A limit that an alias exceeds is only named in the text.
+    if is_limit || text.contains("budget breached") {
+        return "it is nested too deeply, or has too many aliases".to_owned();
+    }
+    without_types(&without_values(&text))
+}
+
+/// A message that names a mapping instead of the type that is made of it.
+fn without_types(message: &str) -> String {
+    let Some((before, after)) = message.split_once("struct ") else {
+        return message.to_owned();
+    };
+    let rest = after.trim_start_matches(|letter: char| letter.is_alphanumeric());
+    format!("{before}a mapping{rest}")
 }
 
 /// A message with whatever it quotes left out.
@@ -364,6 +391,36 @@ mod tests {
         ] {
             let complaint = Kubeconfig::parse(text).err().unwrap();
             assert!(!complaint.contains("s3cret"), "{complaint}");
+        }
+    }
+
+    #[test]
+    fn complaints_name_nothing_of_the_parser() {
+        let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..9 {
+            let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
+            bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+        }
+        let deep = format!("extra: {}{}", "[".repeat(5000), "]".repeat(5000));
+        for text in [&bomb, &deep] {
+            let complaint = Kubeconfig::parse(text).err().unwrap();
+            assert_eq!(
+                complaint,
+                "it is nested too deeply, or has too many aliases"
+            );
+        }
+        for text in [
+            "users:\n- name: u\n  user: [text]\n",
+            "users:\n- text\n",
+            "clusters: text\n",
+            "text\n",
+            "a: [\n",
+        ] {
+            let complaint = Kubeconfig::parse(text).err().unwrap();
+            for word in ["struct", "budget", "serde", "Entry", "Kubeconfig", "Vec"] {
+                assert!(!complaint.contains(word), "{text:?}: {complaint}");
+            }
+            assert!(complaint.contains("line "), "{text:?}: {complaint}");
         }
     }
 

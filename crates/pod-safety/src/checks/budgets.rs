@@ -10,7 +10,9 @@ const ID: &str = "pdb";
 pub(super) fn check(budgets: &Known<Vec<Budget>>) -> Verdict {
     let budgets = match budgets {
         Known::Yes(budgets) => budgets,
-        Known::Unknown(why) => return Verdict::unknown(ID, "which budgets cover it", why),
+        Known::Unknown(why) => {
+            return Verdict::unknown(ID, "which disruption budgets cover it", why);
+        }
     };
     let spent: Vec<&str> = budgets
         .iter()
@@ -22,7 +24,7 @@ pub(super) fn check(budgets: &Known<Vec<Budget>>) -> Verdict {
         ([], budgets) => Verdict::ok(
             ID,
             format!(
-                "within {}",
+                "allowed by {}",
                 listed(
                     budgets
                         .iter()
@@ -32,7 +34,7 @@ pub(super) fn check(budgets: &Known<Vec<Budget>>) -> Verdict {
         ),
         (spent, _) => Verdict::warn(
             ID,
-            format!("bypassed: {} allows no disruption now", listed(spent)),
+            format!("bypasses {}, which allows no disruption now", listed(spent)),
         ),
     }
 }

@@ -12,7 +12,7 @@ pub(super) fn check(finalizers: &[String]) -> Verdict {
     Verdict::warn(
         ID,
         format!(
-            "the object will remain until its finalizers are gone, which are not touched: {}",
+            "the object stays until its finalizers are removed, which force-delete never does: {}",
             few(finalizers)
         ),
     )

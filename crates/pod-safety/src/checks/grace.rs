@@ -14,7 +14,7 @@ pub(super) fn check(pod: &PodSight, now: Now) -> Vec<Verdict> {
         return vec![Verdict::refuse(
             "not-deleting",
             format!(
-                "nobody asked it to end: first kubectl delete pod {name} -n {namespace} --wait=false"
+                "it was not deleted yet: first run kubectl delete pod {name} -n {namespace} --wait=false"
             ),
         )];
     };
@@ -23,14 +23,17 @@ pub(super) fn check(pod: &PodSight, now: Now) -> Vec<Verdict> {
         let seconds = left.ceil_seconds();
         return vec![Verdict::refuse(
             "in-grace",
-            format!("its grace of {}s is not over: {seconds}s left", pod.grace),
+            format!(
+                "its grace period of {}s is not over: {seconds}s left",
+                pod.grace
+            ),
         )];
     }
     let ago = age(now.earliest - ends);
     vec![Verdict::ok(
         "in-grace",
         format!(
-            "it was asked to end, and its grace of {}s ended {ago} ago",
+            "it is terminating, and its grace period of {}s ended {ago} ago",
             pod.grace
         ),
     )]

@@ -11,7 +11,7 @@ use crate::words::age;
 const ID: &str = "lease";
 const GOES: &str = "lease-goes";
 const UNKNOWN: &str = "lease-unknown";
-const FENCES: &str = "fences the node, and has it on hold until it is unfenced";
+const FENCES: &str = "fenced the node and has it on hold until it is unfenced";
 const REMEDIATION: &str = "remediation";
 const REMEDIATION_UNKNOWN: &str = "remediation-unknown";
 
@@ -30,8 +30,8 @@ pub(super) fn check(
         }) => {
             let why = why.as_ref().map(|why| format!(", \"{why}\""));
             let (has_it, way_on) = match fences {
-                true => (FENCES.to_owned(), "or `unfence` it"),
-                false => (has_it(*until, now), "or wait until it is free"),
+                true => (FENCES.to_owned(), "or run unfence"),
+                false => (has_it(*until, now), "or wait until it is unlocked"),
             };
             verdicts.push(Verdict::refuse(
                 ID,
@@ -43,48 +43,46 @@ pub(super) fn check(
             ));
         }
         Known::Yes(own @ Lock::Own { .. }) => verdicts.push(match own.short(now) {
-            None => Verdict::ok(ID, "you have the node's maintenance lease"),
+            None => Verdict::ok(ID, "you hold the node's lock"),
             Some(left) if left > Span::ZERO => {
                 let left = age(left);
                 Verdict::refuse(
                     ID,
-                    format!("your lease of the node has only {left} left: renew it first"),
+                    format!("your lock on the node expires in {left}: renew it first"),
                 )
             }
-            Some(_) => Verdict::refuse(ID, "your lease of the node is over: renew it first"),
+            Some(_) => Verdict::refuse(ID, "your lock on the node has expired: renew it first"),
         }),
         Known::Yes(Lock::Expired { holder }) => verdicts.push(Verdict::ok(
             ID,
             format!(
-                "nobody has the node; the lease of {} expired",
+                "the node is not locked; the lock of {} has expired",
                 visible(holder)
             ),
         )),
         Known::Yes(Lock::Free) => {
-            verdicts.push(Verdict::ok(ID, "nobody has the node's maintenance lease"));
+            verdicts.push(Verdict::ok(ID, "the node is not locked"));
         }
-        Known::Unknown(why) => verdicts.push(Verdict::unknown(
-            UNKNOWN,
-            "whether somebody has the node's maintenance lease",
-            why,
-        )),
+        Known::Unknown(why) => {
+            verdicts.push(Verdict::unknown(UNKNOWN, "whether the node is locked", why))
+        }
     }
     match remediation {
         Known::Yes(Remediation::Running { holder }) => verdicts.push(Verdict::refuse(
             REMEDIATION,
             format!(
-                "{} is at work on the node (its lease in medik8s-leases): let it finish",
+                "{} is remediating the node (its lease in medik8s-leases): let it finish",
                 visible(holder)
             ),
         )),
         Known::Yes(Remediation::Tainted { taint }) => verdicts.push(Verdict::refuse(
             REMEDIATION,
-            format!("an operator is at work on the node (its taint {taint}): let it finish"),
+            format!("an operator is remediating the node (its taint {taint}): let it finish"),
         )),
         Known::Yes(Remediation::None) => {}
         Known::Unknown(why) => verdicts.push(Verdict::unknown(
             REMEDIATION_UNKNOWN,
-            "whether an operator remediates the node",
+            "whether an operator is remediating the node",
             why,
         )),
     }
@@ -104,25 +102,25 @@ pub(super) fn goes_with_its_node(lock: &Known<Lock>, now: Now) -> Verdict {
             Verdict::warn(
                 GOES,
                 format!(
-                    "it goes with the Node, and {} may still act {until}",
+                    "the lock is deleted with the Node, and {} may still act {until}",
                     visible(person(holder))
                 ),
             )
         }
         Known::Yes(Lock::Free | Lock::Own { .. } | Lock::Expired { .. }) => Verdict::ok(
             GOES,
-            "the node's maintenance lease goes with the Node, also yours: that is no loss",
+            "the lock is deleted with the Node, and nobody else holds it",
         ),
         Known::Unknown(_) => Verdict::warn(
             GOES,
-            "the node's maintenance lease goes with the Node, whoever has it",
+            "the lock is deleted with the Node, and its holder is unknown",
         ),
     }
 }
 
 fn has_it(until: Option<Instant>, now: Now) -> String {
     match until {
-        Some(Instant::UNREADABLE) => "has the node, until a time that can't be read".to_owned(),
+        Some(Instant::UNREADABLE) => "has the node until an unreadable time".to_owned(),
         Some(until) => format!("has the node for {} more", age(until - now.latest)),
         None => "has the node on hold".to_owned(),
     }
@@ -213,12 +211,12 @@ mod tests {
         };
         assert_eq!(
             words(false),
-            "carol@c has the node on hold, \"disk\": ask them, or wait until it is free"
+            "carol@c has the node on hold, \"disk\": ask them, or wait until it is unlocked"
         );
         assert_eq!(
             words(true),
-            "carol@c fences the node, and has it on hold until it is unfenced, \"disk\": ask them, or \
-             `unfence` it"
+            "carol@c fenced the node and has it on hold until it is unfenced, \"disk\": ask them, or \
+             run unfence"
         );
     }
 
@@ -237,11 +235,11 @@ mod tests {
         assert_eq!(own(enough).0, Ok);
         let (level, words) = own(Span::micros(9_999_999));
         assert_eq!(level, Refuse);
-        assert!(words.contains("only 9s left"), "{words}");
+        assert!(words.contains("expires in 9s"), "{words}");
         // Others are kept away for a margin more, which is not the holder's.
         let (level, words) = own(Span::ZERO);
         assert_eq!(level, Refuse);
-        assert!(words.contains("is over"), "{words}");
+        assert!(words.contains("has expired"), "{words}");
     }
 
     #[test]

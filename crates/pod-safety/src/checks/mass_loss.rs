@@ -9,7 +9,9 @@ const ID: &str = "mass-loss";
 pub(super) fn check(zone: &Known<Zone>) -> Verdict {
     let zone = match zone {
         Known::Yes(zone) => zone,
-        Known::Unknown(why) => return Verdict::unknown(ID, "how many other nodes are silent", why),
+        Known::Unknown(why) => {
+            return Verdict::unknown(ID, "how many other nodes are unreachable", why);
+        }
     };
     let place = match &zone.name {
         Some(name) => format!("zone {name}"),
@@ -20,12 +22,15 @@ pub(super) fn check(zone: &Known<Zone>) -> Verdict {
         Verdict::confirm(
             ID,
             format!(
-                "{place}: {silent} of {nodes} nodes are silent: suspect the network or the control \
-                 plane's side, where they all may run on"
+                "{place}: {silent} of {nodes} nodes are unreachable: the control plane itself may be cut \
+                 off, and all of them may still be running"
             ),
         )
     } else {
-        Verdict::ok(ID, format!("{place}: {silent} of {nodes} nodes are silent"))
+        Verdict::ok(
+            ID,
+            format!("{place}: {silent} of {nodes} nodes are unreachable"),
+        )
     }
 }
 

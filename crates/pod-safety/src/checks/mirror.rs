@@ -7,14 +7,14 @@ pub(super) fn check(pod: &PodSight) -> Option<Verdict> {
     pod.mirror.then(|| {
         Verdict::refuse_for_good(
             "mirror",
-            "it mirrors a static pod: deleting it stops nothing; remove its manifest on the node",
+            "it mirrors a static pod: deleting it does not stop the pod; remove its manifest on the node",
         )
     })
 }
 
 /// What becomes of a static pod whose Node is deleted.
 pub(super) fn goes_with_its_node() -> Verdict {
-    Verdict::ok("mirror", "a static pod: nothing but this node runs it")
+    Verdict::ok("mirror", "a static pod: only this node runs it")
 }
 
 #[cfg(test)]

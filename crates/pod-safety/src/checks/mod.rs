@@ -16,7 +16,7 @@ mod testing;
 mod verdict;
 mod volumes;
 
-pub(crate) use node::{FENCED, SILENT};
+pub(crate) use node::{FENCED, UNREACHABLE};
 pub use verdict::{Level, Verdict};
 
 use maintenance_lease::protocol::Now;
@@ -24,7 +24,7 @@ use maintenance_lease::protocol::Now;
 use crate::facts::{Facts, Fenced, NodeFacts, NodeSight};
 use crate::known::Known;
 
-/// The ids that `--confirm` may name.
+/// The ids of risks that `--accept-risk` covers with or without naming them.
 pub const CONFIRMABLE: [&str; 11] = [
     "owner",
     "no-owner",
@@ -39,7 +39,7 @@ pub const CONFIRMABLE: [&str; 11] = [
     "rights-unknown",
 ];
 
-/// The ids that `--override` may name.
+/// The ids of refusals, which `--accept-risk` must name.
 pub const OVERRIDABLE: [&str; 6] = [
     "not-deleting",
     "in-grace",
@@ -54,7 +54,7 @@ pub const FINAL: [&str; 2] = ["target", "mirror"];
 
 /// The ids of what is told, and never has to be confirmed.
 pub const TOLD: [&str; 5] = [
-    "node-silent",
+    "node-unreachable",
     "node-gone",
     "fenced",
     "lease-goes",

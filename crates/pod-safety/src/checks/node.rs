@@ -12,7 +12,7 @@ use crate::words::age;
 
 const ALIVE: &str = "node-alive";
 const ALIVE_UNKNOWN: &str = "node-alive-unknown";
-pub(crate) const SILENT: &str = "node-silent";
+pub(crate) const UNREACHABLE: &str = "node-unreachable";
 const GONE: &str = "node-gone";
 pub(crate) const FENCED: &str = "fenced";
 
@@ -40,7 +40,10 @@ pub(super) fn check(node: &Known<NodeSight>, heard: Option<Heard<'_>>, now: Now)
 
 /// Of a pod that was never placed.
 pub(super) fn none() -> Verdict {
-    Verdict::ok(SILENT, "it was never placed on a node: nothing of it runs")
+    Verdict::ok(
+        UNREACHABLE,
+        "it was never scheduled to a node, so nothing is running",
+    )
 }
 
 fn of_there(there: &There, now: Now) -> Vec<Verdict> {
@@ -50,17 +53,17 @@ fn of_there(there: &There, now: Now) -> Vec<Verdict> {
     let said = said(signs, now);
     match (signs.health(now), signs.pulse(now)) {
         (Health::Restarted { .. }, _) => vec![alive(
-            "it was restarted since it was fenced, and its kubelet is alive: unfence it",
+            "the node was restarted since it was fenced, and its kubelet is alive: unfence it",
         )],
-        (Health::MisFenced { .. }, _) => vec![alive(
-            "its kubelet is alive, although the out-of-service taint says that nothing runs there",
+        (Health::KubeletAlive { .. }, _) => vec![alive(
+            "its kubelet is alive, although the node has the out-of-service taint",
         )],
-        (Health::Ready, _) => vec![alive("it is ready: its kubelet can finish this")],
+        (Health::Ready, _) => vec![alive("the node is ready: its kubelet can end the pods")],
         (_, Some(Pulse::Alive)) if signs.is_fresh(now) == Some(true) => vec![alive(
-            "it is not ready, but its kubelet is alive: it can finish this",
+            "the node is not ready, but its kubelet is alive and can end the pods",
         )],
         (_, Some(Pulse::Alive)) => vec![alive(
-            "its kubelet itself says that it is not ready, so it is alive",
+            "the kubelet itself reports the node as not ready, so the kubelet is alive",
         )],
         (_, None) => vec![Verdict::unknown(
             ALIVE_UNKNOWN,
@@ -68,9 +71,9 @@ fn of_there(there: &There, now: Now) -> Vec<Verdict> {
             &untold(signs, now),
         )],
         (_, Some(Pulse::Fading | Pulse::Silent)) => vec![Verdict::warn(
-            SILENT,
+            UNREACHABLE,
             format!(
-                "{said}, and {}: what runs there may go on running",
+                "{said}, and {}: its pods may still be running",
                 beat(heartbeat, now)
             ),
         )],
@@ -85,9 +88,12 @@ fn said(signs: &Signs, now: Now) -> String {
         format!(" for {}", age(now.earliest - since))
     });
     match signs.status() {
-        Some(Status::Unknown) => format!("nobody hears of it{long}"),
-        Some(Status::True | Status::False) => format!("its kubelet called it not ready{long}"),
-        None => "nobody ever said whether it is ready".to_owned(),
+        Some(Status::Unknown) if long.is_empty() => "the node is unreachable".to_owned(),
+        Some(Status::Unknown) => format!("the node has been unreachable{long}"),
+        Some(Status::True | Status::False) => {
+            format!("the kubelet has reported the node as not ready{long}")
+        }
+        None => "the node has no Ready condition".to_owned(),
     }
 }
 
@@ -102,7 +108,7 @@ fn untold(signs: &Signs, now: Now) -> Why {
 /// That a kubelet is alive, how old its `heartbeat` is, and what would count as silence.
 fn alive(words: &str, heartbeat: &Known<Option<Instant>>, now: Now) -> Verdict {
     let words = format!(
-        "{words}; {}; silent is what is not ready and has a heartbeat of {} or older",
+        "{words}; {}; a node is unreachable if it is not ready and its heartbeat is {} or older",
         beat(heartbeat, now),
         age(HEARTBEAT_FRESH)
     );
@@ -117,7 +123,7 @@ fn beat(heartbeat: &Known<Option<Instant>>, now: Now) -> String {
         }
         Known::Yes(None) => "it has no heartbeat".to_owned(),
         Known::Unknown(Why::Untold(words)) => words,
-        Known::Unknown(why) => format!("its heartbeat is not known: {why}"),
+        Known::Unknown(why) => format!("its heartbeat is unknown: {why}"),
     }
 }
 
@@ -126,29 +132,26 @@ fn fenced(there: &There, now: Now) -> Option<Verdict> {
         Fenced::No => None,
         Fenced::Asserted => Some(Verdict::warn(
             FENCED,
-            "the out-of-service taint says that nothing runs there; no record of ours says who knows, \
-             and how",
+            "the node has the out-of-service taint, but no record of who set it and how they knew",
         )),
         Fenced::Outdated { by, how, since } => {
             let which = match since {
                 Some(Since::NewNode) => "another Node of that name",
                 Some(Since::Restarted) => "an earlier boot of it",
                 Some(Since::SameBoot | Since::Unknown) | None => {
-                    "it, or an earlier boot, which its kubelet does not tell"
+                    "this or an earlier boot of it (the boot ID is unknown)"
                 }
             };
             Some(Verdict::warn(
                 FENCED,
-                format!(
-                    "the out-of-service taint says that nothing runs there; {by} fenced {which} ({how})"
-                ),
+                format!("the node has the out-of-service taint, but {by} fenced {which} ({how})"),
             ))
         }
         Fenced::Recorded { by, how } => Some(Verdict::ok(FENCED, format!("{by} fenced it: {how}"))),
         Fenced::Contradicted { by, how } => Some(Verdict::warn(
             FENCED,
             format!(
-                "contradicted: {by} fenced it ({how}), but its kubelet is alive, and was not restarted"
+                "{by} fenced it ({how}), but its kubelet is alive and the node was not restarted"
             ),
         )),
     }
@@ -184,10 +187,10 @@ fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
     let alive = |words: &str| alive(words, heartbeat, now);
     let heartbeat = trusted(heartbeat, now);
     if matches!(heartbeat, Known::Yes(heartbeat) if is_fresh(heartbeat, now)) {
-        return alive("the node can't be read, but its kubelet is alive");
+        return alive("could not read the node, but its kubelet is alive");
     }
     if told.ready {
-        return alive("the pod counts as ready, so nobody called its node silent");
+        return alive("the pod counts as ready, so its node is not reported as unreachable");
     }
     let since = told.unready_since.map_or_else(String::new, |since| {
         format!(" for {}", age(now.earliest - since))
@@ -201,25 +204,29 @@ fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
         .filter_map(|(is, sign)| is.then_some(sign))
         .collect();
     let telling = match &signs[..] {
-        [] => format!("the pod is not ready{since}, and does not tell whether its node is silent"),
+        [] => format!(
+            "the pod has not been ready{since}, which does not show whether its node is unreachable"
+        ),
         signs => format!(
-            "the pod tells of a silent node: not ready{since}, {}",
+            "the pod's status shows an unreachable node: not ready{since}, {}",
             signs.join(", ")
         ),
     };
     let (what, why) = match heartbeat {
         Known::Yes(Some(renewed)) => (
             format!(
-                "{telling}; its last heartbeat is {} old; the node itself",
+                "{telling}; its last heartbeat is {} old; the state of the node",
                 age(now.earliest - renewed)
             ),
             why,
         ),
         Known::Yes(None) => (
-            format!("{telling}; it has no heartbeat; the node itself"),
+            format!("{telling}; it has no heartbeat; the state of the node"),
             why,
         ),
-        Known::Unknown(Why::Untold(ahead)) => (format!("{telling}; {ahead}; the node itself"), why),
+        Known::Unknown(Why::Untold(ahead)) => {
+            (format!("{telling}; {ahead}; the state of the node"), why)
+        }
         Known::Unknown(_) => (format!("{telling}; its heartbeat"), why),
     };
     Verdict::unknown(ALIVE_UNKNOWN, &what, why)
@@ -272,11 +279,11 @@ mod tests {
             (Status::True, ago(90), (ALIVE, Refuse)),
             (Status::True, forbidden(), (ALIVE, Refuse)),
             (Status::False, ago(5), (ALIVE, Refuse)),
-            (Status::False, ago(90), (SILENT, Warn)),
+            (Status::False, ago(90), (UNREACHABLE, Warn)),
             (Status::False, forbidden(), (ALIVE, Refuse)),
             (Status::Unknown, ago(39), (ALIVE, Refuse)),
-            (Status::Unknown, ago(40), (SILENT, Warn)),
-            (Status::Unknown, Known::Yes(None), (SILENT, Warn)),
+            (Status::Unknown, ago(40), (UNREACHABLE, Warn)),
+            (Status::Unknown, Known::Yes(None), (UNREACHABLE, Warn)),
             (Status::Unknown, forbidden(), (ALIVE_UNKNOWN, Unknown)),
             (Status::Unknown, ahead(), (ALIVE_UNKNOWN, Unknown)),
             (Status::False, Known::Yes(None), (ALIVE_UNKNOWN, Unknown)),
@@ -295,24 +302,24 @@ mod tests {
         for (there, expected) in [
             (
                 node(Status::Unknown, ago(90)),
-                "nobody hears of it for 9m, and its last heartbeat is 90s old",
+                "the node has been unreachable for 9m, and its last heartbeat is 90s old",
             ),
             (
                 node(Status::False, ago(90)),
-                "its kubelet called it not ready for 9m, and its last heartbeat is 90s old",
+                "the kubelet has reported the node as not ready for 9m, and its last heartbeat is 90s old",
             ),
             (
                 node(Status::False, Known::Yes(None)),
-                "its kubelet called it not ready for 9m; whether its kubelet is alive: it has no heartbeat",
+                "the kubelet has reported the node as not ready for 9m; whether its kubelet is alive: it has no heartbeat",
             ),
             (
                 node(Status::Unknown, ahead()),
-                "nobody hears of it for 9m; whether its kubelet is alive: its heartbeat is 70m ahead of \
+                "the node has been unreachable for 9m; whether its kubelet is alive: its heartbeat is 70m ahead of \
                  the clock",
             ),
             (
                 there(),
-                "nobody ever said whether it is ready; whether its kubelet is alive: it has no heartbeat",
+                "the node has no Ready condition; whether its kubelet is alive: it has no heartbeat",
             ),
         ] {
             let words = words(there);
@@ -331,12 +338,13 @@ mod tests {
             (ago(90), "its last heartbeat is 90s old"),
             (Known::Yes(None), "it has no heartbeat"),
             (ahead(), "its heartbeat is 70m ahead of the clock"),
-            (Known::Unknown(Why::NotRead), "its heartbeat is not known: "),
+            (Known::Unknown(Why::NotRead), "its heartbeat is unknown: "),
         ] {
             let words = words(heartbeat);
-            let told = format!("it is ready: its kubelet can finish this; {told}");
+            let told = format!("the node is ready: its kubelet can end the pods; {told}");
             assert!(words.starts_with(&told), "{words}");
-            let threshold = "; silent is what is not ready and has a heartbeat of 40s or older";
+            let threshold =
+                "; a node is unreachable if it is not ready and its heartbeat is 40s or older";
             assert!(words.ends_with(threshold), "{words}");
         }
     }
@@ -349,7 +357,8 @@ mod tests {
         back.signs.since = Some(Since::Restarted);
         let verdicts = check(&sight(back), None, Now::at(NOW));
         assert_eq!((verdicts[0].id, verdicts[0].level), (ALIVE, Refuse));
-        let told = "it was restarted since it was fenced, and its kubelet is alive: unfence it; ";
+        let told =
+            "the node was restarted since it was fenced, and its kubelet is alive: unfence it; ";
         let words = &verdicts[0].words;
         assert!(words.starts_with(told), "{words}");
     }
@@ -375,13 +384,13 @@ mod tests {
         fenced.signs.out_of_service = OutOfService::Asserted;
         assert_eq!(
             verdicts(&sight(fenced.clone()), None),
-            [(SILENT, Warn), (FENCED, Warn)]
+            [(UNREACHABLE, Warn), (FENCED, Warn)]
         );
         fenced.signs.record = Some(record());
         fenced.signs.since = Some(Since::SameBoot);
         assert_eq!(
             verdicts(&sight(fenced.clone()), None),
-            [(SILENT, Warn), (FENCED, Ok)]
+            [(UNREACHABLE, Warn), (FENCED, Ok)]
         );
         for (since, told) in [
             (
@@ -394,7 +403,7 @@ mod tests {
             ),
             (
                 Since::Unknown,
-                "alice@bastion fenced it, or an earlier boot, which",
+                "alice@bastion fenced this or an earlier boot of it (the boot ID",
             ),
         ] {
             let mut other = fenced.clone();
@@ -409,7 +418,10 @@ mod tests {
             [(ALIVE, Refuse), (FENCED, Warn)]
         );
         let words = &check(&sight(fenced), None, Now::at(NOW))[1].words;
-        assert!(words.starts_with("contradicted: "), "{words}");
+        assert!(
+            words.ends_with("but its kubelet is alive and the node was not restarted"),
+            "{words}"
+        );
     }
 
     #[test]
@@ -437,7 +449,10 @@ mod tests {
             "{words}"
         );
         let words = &check(&unread, Some(by(&Told::default())), Now::at(NOW))[0].words;
-        assert!(words.contains("does not tell"), "{words}");
+        assert!(
+            words.contains("does not show whether its node is unreachable"),
+            "{words}"
+        );
         let ready = Told {
             ready: true,
             ..silent

@@ -10,17 +10,16 @@ const NO_OWNER: &str = "no-owner";
 pub(super) fn check(pod: &PodSight, owner: &Owner) -> Verdict {
     let name = &pod.name;
     match owner {
-        Owner::Nothing => Verdict::confirm(NO_OWNER, "nothing recreates it"),
+        Owner::Nothing => Verdict::confirm(NO_OWNER, "nothing will recreate it"),
         Owner::Gone { was } => {
-            Verdict::confirm(NO_OWNER, format!("{was} is gone: nothing recreates it"))
+            Verdict::confirm(NO_OWNER, format!("{was} is gone: nothing will recreate it"))
         }
-        Owner::Controller { .. } if pod.never_ran() => {
-            Verdict::ok(OWNER, "it never ran: none runs beside its replacement")
-        }
+        Owner::Controller { .. } if pod.never_ran() => Verdict::ok(
+            OWNER,
+            "it never ran, so it cannot run beside its replacement",
+        ),
         Owner::Controller { what, promise, .. } => match promise {
-            Known::Unknown(why) => {
-                Verdict::unknown(OWNER, &format!("what {what} promises is not known"), why)
-            }
+            Known::Unknown(why) => Verdict::unknown(OWNER, &format!("what {what} guarantees"), why),
             Known::Yes(Promise::None) => Verdict::ok(
                 OWNER,
                 format!("{what} runs replacements beside old pods anyway"),
@@ -32,19 +31,19 @@ pub(super) fn check(pod: &PodSight, owner: &Owner) -> Verdict {
             Known::Yes(Promise::OneOfEachName) => Verdict::confirm(
                 OWNER,
                 format!(
-                    "{what} promises one {name}; a second may start while the first still runs"
+                    "{what} guarantees at most one {name}; a second may start while the first is still running"
                 ),
             ),
             Known::Yes(Promise::NoneBeforeTheEnd) => Verdict::confirm(
                 OWNER,
                 format!(
-                    "{what} promises no replacement before {name} ended; one may start while it \
-                     still runs"
+                    "{what} guarantees no replacement before {name} has ended; one may start while it \
+                     is still running"
                 ),
             ),
             Known::Yes(Promise::Perhaps) => Verdict::confirm(
                 OWNER,
-                format!("{what} may promise one {name} at most: its kind is not known here"),
+                format!("{what} may guarantee at most one {name}: its kind is unknown"),
             ),
         },
     }

@@ -17,7 +17,10 @@ pub(super) fn check(pod: &PodSight, owner: &Owner) -> Option<Verdict> {
     };
     let siblings = match siblings {
         _ if pod.never_ran() => {
-            return Some(Verdict::ok(ID, "it never ran: the others are none fewer"));
+            return Some(Verdict::ok(
+                ID,
+                "it never ran, so the others lose no member",
+            ));
         }
         Known::Unknown(why) => {
             let what = format!("how many members of {what} are ready");

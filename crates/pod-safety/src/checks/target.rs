@@ -13,9 +13,9 @@ pub(super) fn check(pod: &PodSight, first: Option<&str>) -> Verdict {
 pub(super) fn check_node(node: &Known<NodeSight>, first: Option<&str>) -> Verdict {
     match node {
         Known::Yes(NodeSight::There(there)) => verdict(&there.uid, &there.version, first),
-        Known::Yes(NodeSight::Gone { .. }) => Verdict::refuse_for_good(ID, "it is gone by now"),
+        Known::Yes(NodeSight::Gone { .. }) => Verdict::refuse_for_good(ID, "it is already gone"),
         Known::Unknown(why) => {
-            Verdict::refuse_for_good(ID, format!("the Node is not known: {why}"))
+            Verdict::refuse_for_good(ID, format!("could not read the Node: {why}"))
         }
     }
 }
@@ -24,7 +24,7 @@ fn verdict(uid: &str, version: &str, first: Option<&str>) -> Verdict {
     match first {
         Some(first) if first != uid => Verdict::refuse_for_good(
             ID,
-            format!("it was replaced: this is another one of that name (uid {uid})"),
+            format!("it was replaced: this is a new one with the same name (uid {uid})"),
         ),
         _ => Verdict::ok(ID, format!("uid {uid}, resource version {version}")),
     }

@@ -24,7 +24,7 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// The name of the check, as `--confirm` and `--override` take it.
+    /// The name of the check, as `--accept-risk` takes it.
     pub id: &'static str,
     /// How bad it is.
     pub level: Level,

@@ -13,11 +13,14 @@ pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
     if volumes.is_empty() {
         return vec![Verdict::ok(
             ATTACHED,
-            "it writes to no volume that other nodes reach",
+            "it writes to no volume that other nodes can reach",
         )];
     }
     if node.is_empty() {
-        return vec![Verdict::ok(ATTACHED, "it never ran: it wrote to no volume")];
+        return vec![Verdict::ok(
+            ATTACHED,
+            "it never ran, so it wrote to no volume",
+        )];
     }
     let mut verdicts = Vec::new();
     let unguarded: Vec<String> = volumes
@@ -31,13 +34,13 @@ pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
         verdicts.push(Verdict::confirm(
             UNGUARDED,
             format!(
-                "NOTHING STOPS TWO WRITERS on {}: if the old pod still runs, both write, and the data \
-                 is lost",
+                "NOTHING STOPS TWO WRITERS on {}: if the old pod is still running, both write, and the \
+                 data is lost",
                 listed(unguarded)
             ),
         ));
     } else if let Some(why) = first_unknown(volumes, |volume| &volume.unguarded) {
-        let what = "whether its volumes have to be attached";
+        let what = "whether its volumes must be attached";
         verdicts.push(Verdict::unknown(UNGUARDED, what, why));
     }
     let attached: Vec<String> = volumes
@@ -52,8 +55,8 @@ pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
         verdicts.push(Verdict::confirm(
             ATTACHED,
             format!(
-                "{} is attached to {node}: a forced detach follows after {}, and what is written \
-                 until then may be torn",
+                "{} is attached to {node}: it is detached by force after {}, and writes until then may \
+                 be incomplete",
                 listed(attached),
                 age(FORCED_DETACH)
             ),

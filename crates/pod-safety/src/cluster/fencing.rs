@@ -71,7 +71,9 @@ impl Reader {
         };
         let node =
             Node::deserialize(&raw).map_err(|error| ApiError::Unreadable(error.to_string()))?;
-        let heartbeat = Known::of(heartbeat, || format!("get leases in {HEARTBEATS}"));
+        let heartbeat = Known::of(heartbeat, || {
+            format!("get leases in namespace {HEARTBEATS}")
+        });
         let remediation =
             Remediation::on(&node, remediation).map(|remediation| match remediation {
                 Remediation::Running { holder } | Remediation::Tainted { taint: holder } => {

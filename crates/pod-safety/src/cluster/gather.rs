@@ -247,7 +247,7 @@ fn takable(lock: Known<Lock>, verb: &str, may_take: &Known<bool>) -> Known<Lock>
     match may_take {
         Known::Yes(true) => lock,
         Known::Yes(false) => Known::Unknown(Why::Forbidden(format!(
-            "{verb} {LEASES} to hold it meanwhile"
+            "{verb} {LEASES} to lock it during the deletion"
         ))),
         Known::Unknown(why) => Known::Unknown(why.clone()),
     }

@@ -98,7 +98,7 @@ impl There {
                 how,
                 since: self.signs.since,
             },
-            Health::MisFenced { .. } => Fenced::Contradicted { by, how },
+            Health::KubeletAlive { .. } => Fenced::Contradicted { by, how },
             _ => Fenced::Recorded { by, how },
         }
     }

@@ -212,7 +212,7 @@ fn a_claim_that_leads_to_no_volume_says_nothing() {
             none(),
             "pv-1, the volume of claim data, is missing",
         ),
-        (bound(), strange, "its kind is not known here"),
+        (bound(), strange, "its kind is unknown"),
     ] {
         let unknown = || Known::Unknown(Why::Untold(why.to_owned()));
         let found = guarded(claimed(), claims, volumes, none());

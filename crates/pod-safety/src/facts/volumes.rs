@@ -135,7 +135,7 @@ fn of_source(
         }
         Source::Unknown(kind) => {
             let named = kind.map_or_else(String::new, |kind| format!(": {kind}"));
-            unknown(Why::Untold(format!("its kind is not known here{named}")))
+            unknown(Why::Untold(format!("its kind is unknown{named}")))
         }
     })
 }
@@ -152,7 +152,7 @@ fn unguarded(driver: &str, cluster: &Cluster) -> Known<Option<String>> {
             .iter()
             .find(|one| one.metadata.name.as_deref() == Some(driver))
             .is_none_or(|one| one.spec.attach_required != Some(false));
-        (!attaches).then(|| format!("{driver}, which attaches nothing"))
+        (!attaches).then(|| format!("{driver}, which does not attach volumes"))
     })
 }
 

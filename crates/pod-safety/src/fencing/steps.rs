@@ -251,7 +251,7 @@ mod tests {
                         since: None,
                     });
                 });
-                assert_eq!(called, Err(Refusal::NotCalledSilent(status)));
+                assert_eq!(called, Err(Refusal::NotCalledUnreachable(status)));
             }
         }
         let unheard = next(|sight| sight.signs.heartbeat = Known::Yes(None));

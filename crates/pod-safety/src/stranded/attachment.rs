@@ -69,7 +69,7 @@ mod tests {
             driver: "csi.example.com".to_owned(),
             deleting,
         };
-        let down = Health::Partitioned { since: None };
+        let down = Health::Unreachable { since: None };
         let unread = || Known::Unknown(Why::NotRead);
         for (deleting, health, used, expected) in [
             (false, &Health::Gone, unread(), Some(Orphan::NodeGone)),

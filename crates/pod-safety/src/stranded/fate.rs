@@ -108,7 +108,7 @@ mod tests {
 
     fn silent(taints: &[(&str, u32)]) -> Place {
         Place {
-            health: Health::Partitioned { since: None },
+            health: Health::Unreachable { since: None },
             taints: taints
                 .iter()
                 .map(|&(key, added)| NoExecute {

@@ -25,7 +25,7 @@ pub enum Refusal {
     },
     /// Its kubelet gives no sign of life, and the control plane has not called it silent: what its Ready
     /// condition says instead, `None` where it has none.
-    NotCalledSilent(Option<Status>),
+    NotCalledUnreachable(Option<Status>),
     /// It is not known whether its kubelet is alive.
     HeartbeatUnknown(Why),
     /// Too many of its zone are silent.
@@ -73,7 +73,7 @@ impl Sight {
         // is ahead of the clock, it still knows.
         let status = self.signs.status();
         if status != Some(Status::Unknown) {
-            return Err(Refusal::NotCalledSilent(status));
+            return Err(Refusal::NotCalledUnreachable(status));
         }
         match &self.remediation {
             Known::Yes(Some(who)) => return Err(Refusal::Remediation(who.clone())),
