@@ -21,4 +21,3 @@ pub(crate) mod time;
 pub(crate) mod verb;
 pub(crate) mod waiting;
 pub(crate) mod with;
-pub(crate) mod wrap;

@@ -6,10 +6,10 @@ use pod_safety::report::{Report, Target};
 use pod_safety::words::few;
 use serde::Serialize;
 
+use super::grid::hanging;
 use super::item::API_VERSION;
 use super::print;
 use super::time::length;
-use super::wrap::hanging;
 use crate::cli::output::Format;
 use crate::failure::Failure;
 use crate::terminal::escape;
