@@ -191,11 +191,6 @@ impl Grid {
     }
 }
 
-/// `text` in at most `width` columns of a terminal, its end replaced by `…` where it has more.
-pub(crate) fn cut(text: &str, width: usize) -> String {
-    Grid::new(&[""], false, Some(width), vec![(0, 1)]).rows(vec![vec![text.into()]])
-}
-
 /// `words` behind `head` in lines of at most `width` columns, where the words allow it; the second and later
 /// ones begin below the first word. Without a `width` it is one line.
 pub(crate) fn hanging(head: &str, words: &str, width: Option<usize>) -> String {

@@ -3,7 +3,6 @@
 use maintenance_lease::Blocked;
 use maintenance_lease::protocol::{Instant, Now, Refusal};
 
-use super::grid::cut;
 use super::refusal::{self, Asked};
 use super::time::clock;
 use super::verb::Verb;
@@ -46,8 +45,8 @@ fn way_on(blocked: &Blocked, program: &Program) -> Option<String> {
     is_own(blocked).then(|| format!("--reentry goes on under it, {program} release {node} ends it"))
 }
 
-/// How long it still takes, with a countdown to `now`, in `width` columns: what stands below the line.
-pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now, width: usize) -> String {
+/// How long it still takes, with a countdown to `now`: what stands below the line.
+pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now) -> String {
     let when = match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
         _ if is_deleting(blocked) => "free when its Lease is gone".to_owned(),
@@ -61,18 +60,17 @@ pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now, width: usize) -> 
         true => "; it is yours: --reentry, or release it",
         false => "",
     };
-    cut(&format!("waiting{}: {when}{yours}", so_far(queue)), width)
+    format!("waiting{}: {when}{yours}", so_far(queue))
 }
 
-/// How many of many nodes there are by now, in `width` columns.
-pub(crate) fn count(verb: Verb, queue: Queue, refused: usize, width: usize) -> String {
+/// How many of many nodes there are by now.
+pub(crate) fn count(verb: Verb, queue: Queue, refused: usize) -> String {
     let Queue { taken, all } = queue;
     let refused = match refused {
         0 => String::new(),
         refused => format!(", {refused} refused"),
     };
-    let line = format!("{taken} of {all} nodes {}{refused}", verb.participle());
-    cut(&line, width)
+    format!("{taken} of {all} nodes {}{refused}", verb.participle())
 }
 
 /// That changes can't be seen as they happen.

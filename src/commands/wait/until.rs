@@ -87,7 +87,7 @@ impl<'a> Wait<'a> {
         while self.args.timeout > Duration::ZERO && !self.is_over() {
             self.tell();
             let nap = self.nap();
-            let tick = tick(self.session.terminal.live_width().is_some());
+            let tick = tick(self.session.terminal.shows_live());
             tokio::select! {
                 biased;
                 () = &mut interrupted => {
@@ -160,8 +160,8 @@ impl<'a> Wait<'a> {
             awaited: self.args.condition.state(),
         };
         let terminal = self.session.terminal;
-        if let Some(width) = terminal.live_width() {
-            terminal.live(&unmet.short(now, width));
+        if terminal.shows_live() {
+            terminal.live(unmet.short(now));
         } else if unmet.are_many() {
             if std::mem::replace(&mut self.told_count, unmet.nodes.len()) != unmet.nodes.len() {
                 terminal.remark(unmet.count());
