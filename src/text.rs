@@ -2,7 +2,6 @@
 //! shell.
 
 use anstyle::{AnsiColor, Style};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// For what nobody may overlook in a table.
 pub(crate) const ALARM: Style = AnsiColor::Red.on_default().bold();
@@ -51,26 +50,6 @@ pub(crate) fn is_unprintable(c: char) -> bool {
             '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
         )
-}
-
-/// `text` in at most `width` columns of a terminal, its end replaced by `…` where it has more.
-pub(crate) fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut room = width.saturating_sub(1);
-    let mut kept: String = text
-        .chars()
-        .take_while(|c| match room.checked_sub(c.width().unwrap_or(0)) {
-            Some(less) => {
-                room = less;
-                true
-            }
-            None => false,
-        })
-        .collect();
-    kept.push('…');
-    kept
 }
 
 #[cfg(test)]

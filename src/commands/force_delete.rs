@@ -51,7 +51,7 @@ use crate::words::holder::Running;
     mut_arg("format", offers_no_lock_id),
     after_help = "Examples:
   kubectl maint force-delete pod/web-0 -n shop
-  kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner -m \"unplugged\"
+  kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner -m \"dead\"
   kubectl maint force-delete -l app=web -n shop
   kubectl maint force-delete node/worker-1 --accept-risk -m \"scrapped\"
   kubectl maint fence worker-1 --powered-off=\"unplugged\"    # the safer way")]

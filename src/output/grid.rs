@@ -1,15 +1,17 @@
-//! Rows under headers, as wide as a terminal allows: `kubectl get`'s layout.
-
-use std::borrow::Cow;
+//! Tables as `kubectl get` prints them, laid out by comfy-table: rows under headers, as wide as a terminal
+//! allows.
 
 use anstyle::Style;
+use comfy_table::{
+    ColumnConstraint, ContentArrangement, ContentLineStyle, Row, Table, TableStyle, Width,
+};
 use maintenance_lease::LONGEST_REASON;
-use unicode_width::UnicodeWidthStr as _;
 
-use crate::text::cut;
+/// What stands between columns.
+const GAP: &str = "   ";
 
-/// Spaces between columns.
-const GAP: usize = 3;
+/// The same while a line is taken apart into its cells: no text that is safe to print has one.
+const BORDER: char = '\t';
 
 /// As wide as a column gets for the longest of its cells: that much a reason of ours may have. All rows
 /// are filled up to it, and other tools write without measure: one holder of a megabyte would make a
@@ -27,6 +29,14 @@ impl Cell {
     /// The same in a style, for terminals that have any.
     pub(crate) fn styled(self, style: Style) -> Self {
         Self { style, ..self }
+    }
+
+    /// As much of the text as may be shown in a column: laying out more takes long.
+    fn beginning(&self) -> &str {
+        match self.text.char_indices().nth(2 * WIDEST) {
+            Some((end, _)) => &self.text[..end],
+            None => &self.text,
+        }
     }
 }
 
@@ -90,56 +100,63 @@ impl Grid {
     pub(crate) fn rows(&mut self, cells: Vec<Vec<Cell>>) -> String {
         let mut rows: Vec<Vec<Cell>> = self.headers.take().into_iter().collect();
         rows.extend(cells);
-        self.widen(&rows);
-        self.align(&rows)
+        let mut table = Table::new();
+        let border = ContentLineStyle::none().junction(BORDER);
+        table.load_style(TableStyle::new().content_lines(border));
+        // Cells are cut anywhere, not between words.
+        table.set_delimiter(BORDER);
+        for row in &rows {
+            let mut row = Row::from(row.iter().map(Cell::beginning));
+            row.max_height(1);
+            table.add_row(row);
+        }
+        self.widen(&table.column_max_content_widths());
+        for (column, &width) in table.column_iter_mut().zip(&self.widths) {
+            let width = Width::Fixed(width.try_into().unwrap_or(u16::MAX));
+            column.set_padding((0, 0));
+            column.set_constraint(ColumnConstraint::Absolute(width));
+        }
+        let lines = table.lines().zip(&rows);
+        let lines: Vec<String> = lines.map(|(line, row)| self.finish(&line, row)).collect();
+        lines.join("\n")
     }
 
     /// Makes each column as wide as its widest cell so far, less what the terminal has no room for. Where
     /// it can't hold the rows even so, nothing is cut to make room: a wrapped row tells more whole.
-    fn widen(&mut self, rows: &[Vec<Cell>]) {
+    fn widen(&mut self, measured: &[u16]) {
         let mut whole = self.widths.clone();
-        for row in rows {
-            for (width, cell) in whole.iter_mut().zip(row) {
-                *width = cell.text.width().min(WIDEST).max(*width);
-            }
+        for (width, &measured) in whole.iter_mut().zip(measured) {
+            *width = usize::from(measured).min(WIDEST).max(*width);
         }
+        let reserved = whole.iter().zip(&self.reserved);
+        let reserved = reserved.map(|(a, b)| *a.max(b)).collect();
         self.widths = match self.fit {
-            None => self.with_reserves(&whole),
+            None => reserved,
             Some(fit) => self
-                .fitted(&whole, fit)
+                .fitted(&whole, reserved, fit)
                 .unwrap_or_else(|| self.wrapped(whole, fit)),
         };
         self.reserved.fill(0);
         self.begun = true;
     }
 
-    fn with_reserves(&self, whole: &[usize]) -> Vec<usize> {
-        let reserved = self.reserved.iter();
-        whole.iter().zip(reserved).map(|(a, b)| *a.max(b)).collect()
-    }
-
-    /// Columns that are `whole` so wide, in a terminal of `fit` columns: room for rows to come is given up
-    /// before anything is cut. `None`: they can't be made to fit.
-    fn fitted(&self, whole: &[usize], fit: usize) -> Option<Vec<usize>> {
-        let mut widths = self.with_reserves(whole);
-        let all = widths.iter().sum::<usize>() + GAP * (widths.len() - 1);
+    /// `widths` made to fit a terminal of `fit` columns: room for rows to come, beyond what is `whole` so
+    /// wide, is given up before anything is cut. `None`: they can't be made to fit.
+    fn fitted(&self, whole: &[usize], mut widths: Vec<usize>, fit: usize) -> Option<Vec<usize>> {
+        let spare = self.cuts.iter();
+        let spare = spare.map(|&(column, least)| (column, least.max(whole[column])));
+        let other = whole.iter().copied().enumerate();
+        let cut = self.cuts.iter().map(|&(column, least)| {
+            // Nothing stands behind the last, so that it may be narrower than in earlier rows.
+            let is_free = !self.begun || column == whole.len() - 1;
+            (column, if is_free { least } else { self.widths[column] })
+        });
+        let all = widths.iter().sum::<usize>() + GAP.len() * (widths.len() - 1);
         let mut excess = all.saturating_sub(fit);
-        let mut narrow = |column: usize, least: usize| {
+        for (column, least) in spare.chain(other).chain(cut) {
             let less = excess.min(widths[column].saturating_sub(least));
             widths[column] -= less;
             excess -= less;
-        };
-        for &(column, least) in &self.cuts {
-            narrow(column, least.max(whole[column]));
-        }
-        for (column, &width) in whole.iter().enumerate() {
-            narrow(column, width);
-        }
-        for &(column, least) in &self.cuts {
-            // Nothing stands behind the last, so that it may be narrower than in earlier rows.
-            let is_free = !self.begun || column == whole.len() - 1;
-            let least = if is_free { least } else { self.widths[column] };
-            narrow(column, least);
         }
         (excess == 0).then_some(widths)
     }
@@ -153,35 +170,56 @@ impl Grid {
         whole
     }
 
-    /// The rows as lines, their cells cut to their columns on a terminal. Whatever else reads them gets
-    /// whole cells: one that is wider than its column moves the rest of its row.
-    fn align(&self, rows: &[Vec<Cell>]) -> String {
-        let lines: Vec<String> = rows.iter().map(|row| self.line(row)).collect();
-        lines.join("\n")
-    }
-
-    fn line(&self, row: &[Cell]) -> String {
-        let mut line = String::new();
-        let mut gap = 0;
-        for (Cell { text, style }, &width) in row.iter().zip(&self.widths) {
-            let text = match self.fit {
-                Some(_) => Cow::Owned(cut(text, width)),
-                None => Cow::Borrowed(&**text),
-            };
-            let text = text.trim_end_matches(' ');
-            if !text.is_empty() {
-                line.extend(std::iter::repeat_n(' ', std::mem::take(&mut gap)));
-                line.push_str(&format!("{style}{text}{style:#}"));
+    /// A line with its gaps and styles, and nothing at its end. Only a terminal gets cells that are cut; for
+    /// anything else, one that is wider than its column moves the rest of its row.
+    fn finish(&self, line: &str, row: &[Cell]) -> String {
+        let mut finished = String::new();
+        for (index, (filled, Cell { text, style })) in line.split(BORDER).zip(row).enumerate() {
+            if index > 0 {
+                finished.push_str(GAP);
             }
-            gap += width.saturating_sub(text.width()) + GAP;
+            let shown = filled.trim_end_matches(' ');
+            let filling = &filled[shown.len()..];
+            let shown = match self.fit {
+                Some(_) => shown,
+                None => text.trim_end_matches(' '),
+            };
+            finished.push_str(&format!("{style}{shown}{style:#}{filling}"));
         }
-        line
+        finished.truncate(finished.trim_end_matches(' ').len());
+        finished
     }
+}
+
+/// `words` behind `head` in lines of at most `width` columns, where the words allow it; the second and later
+/// ones begin below the first word. Without a `width` it is one line.
+pub(crate) fn hanging(head: &str, words: &str, width: Option<usize>) -> String {
+    let Some(width) = width else {
+        return format!("{head}{words}");
+    };
+    let longest = words.split(' ').map(|word| word.chars().count()).max();
+    let as_width = |width: usize| u16::try_from(width).unwrap_or(u16::MAX);
+    let mut table = Table::new();
+    table
+        .load_style(TableStyle::new())
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(as_width(width))
+        .add_row([head, words])
+        .set_constraints([
+            ColumnConstraint::ContentWidth,
+            // A name is whole, however narrow a terminal is.
+            ColumnConstraint::LowerBoundary(Width::Fixed(as_width(longest.unwrap_or(0)))),
+        ]);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 0));
+    }
+    table.trim_fmt()
 }
 
 #[cfg(test)]
 mod tests {
     use anstyle::AnsiColor;
+    use unicode_width::UnicodeWidthStr as _;
 
     use super::*;
 
@@ -249,8 +287,8 @@ mod tests {
             let text = Grid::new(&["", ""], false, fit, Vec::new()).rows(cells.to_vec());
             text.lines().map(str::width).collect::<Vec<_>>()
         };
-        let filled_up = WIDEST + GAP + 1;
-        assert_eq!(rows(None), [2 * WIDEST + GAP + 1, filled_up]);
+        let filled_up = WIDEST + GAP.len() + 1;
+        assert_eq!(rows(None), [2 * WIDEST + GAP.len() + 1, filled_up]);
         assert_eq!(
             rows(Some(80)),
             [filled_up, filled_up],
@@ -270,5 +308,42 @@ mod tests {
             grid.rows(vec![vec!["12345".into(), "2".into()]]),
             "12345   2"
         );
+    }
+    #[test]
+    fn what_a_character_takes_on_a_terminal_counts() {
+        let rows = |fit| {
+            let cells = ["e\u{301}e\u{301}e\u{301}", "新しい", "abcdefg"];
+            let cells = cells.map(|text| vec![text.into(), "x".into()]);
+            Grid::new(&["", ""], false, fit, vec![(0, 1)]).rows(cells.to_vec())
+        };
+        assert_eq!(
+            rows(None),
+            "e\u{301}e\u{301}e\u{301}       x\n新しい    x\nabcdefg   x"
+        );
+        assert_eq!(
+            rows(Some(9)),
+            "e\u{301}e\u{301}e\u{301}     x\n新し…   x\nabcd…   x"
+        );
+        assert_eq!(
+            rows(Some(8)),
+            "e\u{301}e\u{301}e\u{301}    x\n新…    x\nabc…   x"
+        );
+    }
+
+    #[test]
+    fn what_is_too_long_goes_on_below() {
+        let words = "a grün  bc defghijklm n";
+        assert_eq!(hanging("ok: ", words, None), format!("ok: {words}"));
+        assert_eq!(hanging("ok: ", words, Some(80)), format!("ok: {words}"));
+        assert_eq!(
+            hanging("ok: ", words, Some(16)),
+            "ok: a grün  bc\n    defghijklm n"
+        );
+        assert_eq!(
+            hanging("ok: ", words, Some(10)),
+            hanging("ok: ", words, Some(14)),
+            "no word is cut"
+        );
+        assert_eq!(hanging("ok: ", "", Some(3)), "ok:");
     }
 }

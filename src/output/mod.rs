@@ -9,4 +9,3 @@ pub(crate) mod pods;
 pub(crate) mod print;
 pub(crate) mod safety;
 pub(crate) mod status;
-pub(crate) mod wrap;

@@ -6,9 +6,9 @@ use pod_safety::report::{Report, Target};
 use pod_safety::words::few;
 use serde::Serialize;
 
+use super::grid::hanging;
 use super::item::API_VERSION;
 use super::print;
-use super::wrap::hanging;
 use crate::error::Failure;
 use crate::output::format::Format;
 use crate::text::escape;

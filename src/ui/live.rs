@@ -1,45 +1,117 @@
-//! One line on a terminal that is rewritten in place, such as a countdown.
+//! One line on a terminal that indicatif rewrites in place: a countdown, or nodes that are counted.
 
-use std::io::{IsTerminal as _, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use super::Terminal;
 
-/// Where the width of a terminal can't be learnt.
-const USUAL_WIDTH: usize = 80;
+/// If the width of a terminal is unknown.
+const USUAL_WIDTH: u16 = 80;
 
-/// Goes to the beginning of the line and erases it.
-const ERASE: &str = "\r\x1b[2K";
+/// Columns behind the line: a terminal shows `^C` there, which would go on a line of its own otherwise.
+const FREE: u16 = 3;
 
-/// Whether such a line stands on the terminal of this process.
-static SHOWN: AtomicBool = AtomicBool::new(false);
+/// The line that stands on the terminal of this process.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 impl Terminal {
-    /// How many columns a line may have that is rewritten; `None` where nobody wants to look at one,
-    /// or stderr can't rewrite it.
-    pub(crate) fn live_width(&self) -> Option<usize> {
-        let stderr = std::io::stderr();
+    /// Whether somebody wants to look at such a line, and stderr can rewrite it.
+    pub(crate) fn shows_live(&self) -> bool {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        if self.quiet || is_dumb || !stderr.is_terminal() {
-            return None;
-        }
-        let columns = terminal_size::terminal_size_of(stderr).map(|(width, _)| width.0.into());
-        // In the last column a cursor may already stand on the next line.
-        Some(columns.unwrap_or(USUAL_WIDTH).saturating_sub(1))
+        !self.quiet && !is_dumb && Self::is_stderr_one()
     }
 
-    /// Shows `line`, which fits, in place of the one that was shown before.
-    pub(crate) fn live(&self, line: &str) {
-        SHOWN.store(true, Ordering::Relaxed);
-        let mut stderr = std::io::stderr().lock();
-        let _ = write!(stderr, "{ERASE}{line}").and_then(|()| stderr.flush());
+    /// Shows `line`, or as much of it as fits, in place of the one that was shown before.
+    pub(crate) fn live(&self, line: String) {
+        self.draw("{wide_msg}", line, 0, None);
+    }
+
+    /// The same behind a bar that shows how much is `done` of `all`.
+    pub(crate) fn live_count(&self, done: usize, all: usize, line: String) {
+        self.draw("[{bar:20}] {wide_msg}", line, done, Some(all));
+    }
+
+    fn draw(&self, template: &str, line: String, done: usize, all: Option<usize>) {
+        let Ok(style) = ProgressStyle::with_template(template) else {
+            return;
+        };
+        if !self.shows_live() {
+            return;
+        }
+        let mut shown = shown();
+        let bar = shown.get_or_insert_with(|| {
+            let all = all.map(|all| all as u64);
+            ProgressBar::with_draw_target(all, ProgressDrawTarget::term_like(Box::new(Stderr)))
+        });
+        bar.clone()
+            .with_style(style.progress_chars("=> "))
+            .with_position(done as u64)
+            .with_message(line)
+            .tick();
     }
 
     /// Takes the line away, if one is shown, so that others come in its place.
     pub(crate) fn end_live(&self) {
-        if SHOWN.swap(false, Ordering::Relaxed) {
-            let mut stderr = std::io::stderr().lock();
-            let _ = write!(stderr, "{ERASE}").and_then(|()| stderr.flush());
+        if let Some(bar) = shown().take() {
+            bar.finish_and_clear();
         }
+    }
+}
+
+fn shown() -> MutexGuard<'static, Option<ProgressBar>> {
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Stderr as indicatif writes to it.
+#[derive(Debug)]
+struct Stderr;
+
+impl Stderr {
+    fn move_cursor(lines: usize, direction: char) -> io::Result<()> {
+        match lines {
+            0 => Ok(()),
+            _ => write!(io::stderr(), "\x1b[{lines}{direction}"),
+        }
+    }
+}
+
+impl TermLike for Stderr {
+    fn width(&self) -> u16 {
+        let columns = terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| width.0);
+        columns.unwrap_or(USUAL_WIDTH).saturating_sub(FREE)
+    }
+
+    fn move_cursor_up(&self, lines: usize) -> io::Result<()> {
+        Self::move_cursor(lines, 'A')
+    }
+
+    fn move_cursor_down(&self, lines: usize) -> io::Result<()> {
+        Self::move_cursor(lines, 'B')
+    }
+
+    fn move_cursor_right(&self, columns: usize) -> io::Result<()> {
+        Self::move_cursor(columns, 'C')
+    }
+
+    fn move_cursor_left(&self, columns: usize) -> io::Result<()> {
+        Self::move_cursor(columns, 'D')
+    }
+
+    fn write_line(&self, line: &str) -> io::Result<()> {
+        writeln!(io::stderr(), "{line}")
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        io::stderr().write_all(text.as_bytes())
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.write_str("\r\x1b[2K")
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        io::stderr().flush()
     }
 }

@@ -6,7 +6,6 @@ use maintenance_lease::{Blocked, NodeLease, Refused, Subject};
 use super::holder::person;
 use super::refusal::about;
 use super::waiting::{self, Queue};
-use crate::text::cut;
 
 /// The most nodes that are told one by one.
 const MOST: usize = 10;
@@ -92,21 +91,16 @@ impl Unmet<'_> {
         )
     }
 
-    /// What fits in `width` columns.
-    pub(crate) fn short(&self, now: Now, width: usize) -> String {
+    /// The same in one line.
+    pub(crate) fn short(&self, now: Now) -> String {
         match self.nodes[..] {
             [(node, Some(lease))] if self.awaited == "free" && lease.state(now) != State::Free => {
-                waiting::short(
-                    &blocked(node, lease, now),
-                    Queue { taken: 0, all: 1 },
-                    now,
-                    width,
-                )
+                waiting::short(&blocked(node, lease, now), Queue { taken: 0, all: 1 }, now)
             }
-            [(node, lease)] => cut(&self.line_of(node, lease, now), width),
+            [(node, lease)] => self.line_of(node, lease, now),
             _ => {
                 let names: Vec<&str> = self.nodes.iter().map(|(node, _)| *node).collect();
-                cut(&format!("{}: {}", self.count(), names.join(", ")), width)
+                format!("{}: {}", self.count(), names.join(", "))
             }
         }
     }

@@ -7,7 +7,7 @@ use super::holder::person;
 use super::refusal::{self, Asked};
 use super::time::clock;
 use crate::error::Verb;
-use crate::text::{cut, escape};
+use crate::text::escape;
 use crate::words::program::Program;
 
 /// How far somebody came who wants several nodes.
@@ -48,8 +48,8 @@ fn way_on(blocked: &Blocked, program: &Program) -> Option<String> {
         .then(|| format!("release it with `{program} release {node}`, or use --reentry instead"))
 }
 
-/// How long it still takes, with a countdown to `now`, in `width` columns: what stands below the line.
-pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now, width: usize) -> String {
+/// How long it still takes, with a countdown to `now`: what stands below the line.
+pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now) -> String {
     let when = match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
         _ if is_deleting(blocked) => "free when its Lease is gone".to_owned(),
@@ -64,19 +64,17 @@ pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now, width: usize) -> 
         (Some(lease), _) if lease.holder().is_some() => format!(" for {}", person(lease)),
         _ => String::new(),
     };
-    let line = format!("waiting{whom}{}: {when}", so_far(queue));
-    cut(&line, width)
+    format!("waiting{whom}{}: {when}", so_far(queue))
 }
 
-/// How many of many nodes there are by now, in `width` columns.
-pub(crate) fn count(verb: Verb, queue: Queue, refused: usize, width: usize) -> String {
+/// How many of many nodes there are by now.
+pub(crate) fn count(verb: Verb, queue: Queue, refused: usize) -> String {
     let Queue { taken, all } = queue;
     let refused = match refused {
         0 => String::new(),
         refused => format!(", {refused} refused"),
     };
-    let line = format!("{taken} of {all} nodes {}{refused}", verb.participle());
-    cut(&line, width)
+    format!("{taken} of {all} nodes {}{refused}", verb.participle())
 }
 
 /// That changes can't be seen as they happen.

@@ -1,9 +1,12 @@
 //! Running cargo and other programs.
 
 use std::env;
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
+
+use crate::say::{Progress, say};
 
 /// The cargo that runs this command, in the workspace.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
@@ -28,7 +31,26 @@ pub(crate) fn build_plugin() -> Result<()> {
 
 /// Builds a program for development.
 pub(crate) fn build(package: &str) -> Result<()> {
-    run(cargo(&["build", "--package", package]).stdout(Stdio::null()))
+    let mut build = cargo(&["build", "--package", package]);
+    run_build(package, build.stdout(Stdio::null()))
+}
+
+/// Runs a build of cargo's to its end. A terminal shows `what` is built, and what cargo has to say of the
+/// code; anything else gets all that cargo says.
+pub(crate) fn run_build(what: &str, build: &mut Command) -> Result<()> {
+    let Some(_progress) = Progress::start(format_args!("building {what}")) else {
+        return run(build);
+    };
+    build.arg("--quiet").stderr(Stdio::piped());
+    if env::var_os("NO_COLOR").is_none() {
+        build.arg("--color=always");
+    }
+    let mut child = build.spawn().context("failed to run cargo")?;
+    let stderr = child.stderr.take().context("cargo has no stderr")?;
+    for line in BufReader::new(stderr).split(b'\n') {
+        say(String::from_utf8_lossy(&line?));
+    }
+    ensure_success(build, child.wait()?)
 }
 
 /// Runs a command to its end, with nothing to read and nothing to see of it: whether it is there, and
@@ -44,10 +66,14 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
 
 /// Runs a command to its end, and fails where it does.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let what = command.get_program().to_string_lossy().into_owned();
     let status = command
         .status()
-        .with_context(|| format!("failed to run {what}"))?;
+        .with_context(|| format!("failed to run {}", command.get_program().display()))?;
+    ensure_success(command, status)
+}
+
+fn ensure_success(command: &Command, status: ExitStatus) -> Result<()> {
+    let what = command.get_program().display();
     let arguments: Vec<_> = command
         .get_args()
         .map(|argument| argument.to_string_lossy())

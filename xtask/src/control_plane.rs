@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use control_plane::{Binary, cache_dir};
 
 use crate::go::MODULES;
-use crate::say::say;
+use crate::say::{Progress, say};
 
 /// Build etcd, Kubernetes and the other programs that the tests need
 ///
@@ -70,7 +70,8 @@ pub(crate) fn ensure_built(wanted: &[Binary]) -> Result<()> {
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            say("waiting for another command that is building the control plane");
+            let what = "waiting for another command that is building the control plane";
+            let _progress = Progress::start_or_say(what);
             lock.lock()?;
         }
         Err(TryLockError::Error(error)) => return Err(error).context("failed to lock the cache"),

@@ -12,7 +12,7 @@ use control_plane::target_dir;
 use sha2::{Digest, Sha256};
 
 use self::krew::Release;
-use crate::cargo::{cargo, run};
+use crate::cargo::{cargo, run_build};
 use crate::say::say;
 
 /// Build the release archives and the krew manifest
@@ -134,7 +134,8 @@ fn build(root: &Path, binary: &str) -> Result<PathBuf> {
         let home = Path::new(&home).display().to_string();
         flags.push_str(&format!(" --remap-path-prefix={home}=cargo"));
     }
-    run(
+    run_build(
+        binary,
         cargo(&["build", "--release", "--locked", "--package", binary])
             .args(["--target", &target])
             .env("RUSTFLAGS", flags),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use control_plane::{Binary, KUBERNETES_VERSION, cache_dir, target_dir};
 
-use crate::say::say;
+use crate::say::{Progress, say};
 
 /// What the pinned modules ask for.
 const OLDEST_GO: (u32, u32) = (1, 26);
@@ -119,12 +119,16 @@ impl Module {
     }
 
     fn count_packages(&self, packages: &[&str]) -> Result<usize> {
-        say(format_args!("{}: fetching the pinned modules", self.name));
-        let output = self
-            .go(&["list", "-mod=readonly", "-deps"])
-            .args(packages)
-            .stderr(Stdio::inherit())
-            .output()?;
+        let what = format!("{}: fetching the pinned modules", self.name);
+        let progress = Progress::start_or_say(what);
+        let mut list = self.go(&["list", "-mod=readonly", "-deps"]);
+        if progress.is_none() {
+            list.stderr(Stdio::inherit());
+        }
+        let output = list.args(packages).output()?;
+        if !output.status.success() {
+            say(String::from_utf8_lossy(&output.stderr).trim_end());
+        }
         ensure!(
             output.status.success(),
             "`go list` failed in {}",
@@ -150,6 +154,7 @@ impl Module {
             .stderr(Stdio::piped())
             .spawn()
             .context("failed to run go")?;
+        let progress = Progress::start(format_args!("{}: compiling", self.name));
         let mut compiled = 0;
         let mut said = Instant::now();
         let lines = BufReader::new(child.stderr.take().context("go has no stderr")?);
@@ -161,12 +166,12 @@ impl Module {
                 continue;
             }
             compiled += 1;
-            if said.elapsed() >= PROGRESS {
+            let so_far = format_args!("{}: compiled {compiled} of {total} packages", self.name);
+            if let Some(progress) = &progress {
+                progress.now(so_far);
+            } else if said.elapsed() >= PROGRESS {
                 said = Instant::now();
-                say(format_args!(
-                    "{}: compiled {compiled} of {total} packages",
-                    self.name
-                ));
+                say(so_far);
             }
         }
         let status = child.wait()?;

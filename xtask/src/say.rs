@@ -1,6 +1,13 @@
 //! What people are told while they wait.
 
 use std::fmt::Display;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+/// The lines on a terminal that show what is under way.
+static UNDER_WAY: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// Prints a line on stderr: stdout is for what scripts read.
 #[expect(
@@ -8,5 +15,44 @@ use std::fmt::Display;
     reason = "these commands are run by people, at a terminal"
 )]
 pub(crate) fn say(line: impl Display) {
-    eprintln!("{line}");
+    UNDER_WAY.suspend(|| eprintln!("{line}"));
+}
+
+/// Shows on a terminal that something is under way, until this is dropped.
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    /// `None` if stderr is no terminal that can show it.
+    pub(crate) fn start(what: impl Display) -> Option<Self> {
+        if UNDER_WAY.is_hidden() {
+            return None;
+        }
+        let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}").ok()?;
+        let bar = ProgressBar::no_length()
+            .with_style(style)
+            .with_message(what.to_string());
+        let bar = UNDER_WAY.add(bar);
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Some(Self(bar))
+    }
+
+    /// The same; says it in a line if it can't be shown.
+    pub(crate) fn start_or_say(what: impl Display) -> Option<Self> {
+        let progress = Self::start(&what);
+        if progress.is_none() {
+            say(what);
+        }
+        progress
+    }
+
+    /// Shows what is under way now.
+    pub(crate) fn now(&self, what: impl Display) {
+        self.0.set_message(what.to_string());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
 }

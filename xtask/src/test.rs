@@ -5,7 +5,7 @@ use std::thread;
 use anyhow::{Context, Result};
 use control_plane::Binary;
 
-use crate::cargo::{cargo, run};
+use crate::cargo::{cargo, run, run_build};
 use crate::control_plane::{ensure_built, missing};
 use crate::machine::Part;
 use crate::memory;
@@ -30,7 +30,7 @@ impl Arguments {
         if !missing(&Binary::ALL)?.is_empty() && memory::allows_two_compilers() {
             thread::scope(|scope| {
                 let go = scope.spawn(|| ensure_built(&Binary::ALL));
-                let rust = run(cargo(&TESTS).arg("--no-run"));
+                let rust = run_build("the tests", cargo(&TESTS).arg("--no-run"));
                 let go = go
                     .join()
                     .ok()

@@ -87,7 +87,7 @@ impl<'a> Wait<'a> {
         while self.args.timeout > Duration::ZERO && !self.is_over() {
             self.tell();
             let nap = self.nap();
-            let tick = tick(self.session.terminal.live_width().is_some());
+            let tick = tick(self.session.terminal.shows_live());
             tokio::select! {
                 biased;
                 () = &mut interrupted => {
@@ -162,10 +162,9 @@ impl<'a> Wait<'a> {
             awaited: self.args.condition.state(),
         };
         let terminal = self.session.terminal;
-        let live_width = terminal.live_width();
         if unmet.are_many() {
             let told = std::mem::replace(&mut self.told_count, unmet.nodes.len());
-            if told != unmet.nodes.len() && live_width.is_none() {
+            if told != unmet.nodes.len() && !terminal.shows_live() {
                 terminal.remark(unmet.count());
             }
         } else {
@@ -177,8 +176,8 @@ impl<'a> Wait<'a> {
                 }
             }
         }
-        if let Some(width) = live_width {
-            terminal.live(&unmet.short(now, width));
+        if terminal.shows_live() {
+            terminal.live(unmet.short(now));
         }
     }
 

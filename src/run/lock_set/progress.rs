@@ -106,14 +106,13 @@ impl<'a> Line<'a> {
             return;
         }
         self.counted = Instant::now();
-        if let Some(width) = terminal.live_width() {
-            terminal.live(&waiting::count(self.verb, queue, refused, width));
-        }
+        let line = waiting::count(self.verb, queue, refused);
+        terminal.live_count(queue.taken, queue.all, line);
     }
 
     /// Completes when the line is due to be shown anew; never where there is none.
     pub(super) async fn due(&self) {
-        if self.blocked.is_some() && self.session.terminal.live_width().is_some() {
+        if self.blocked.is_some() && self.session.terminal.shows_live() {
             tokio::time::sleep(TICK).await;
         } else {
             pending::<()>().await;
@@ -124,9 +123,9 @@ impl<'a> Line<'a> {
     pub(super) fn show(&self) {
         let terminal = self.session.terminal;
         let blocked = self.blocked.as_ref().filter(|_| self.is_told);
-        if let Some(((queue, blocked), width)) = blocked.zip(terminal.live_width()) {
+        if let Some((queue, blocked)) = blocked {
             let now = self.session.locks.server_time().now();
-            terminal.live(&waiting::short(blocked, *queue, now, width));
+            terminal.live(waiting::short(blocked, *queue, now));
         }
     }
 }

@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result};
 use control_plane::{Binary, ControlPlane};
 
 use self::measure::Tools;
-use crate::cargo::{cargo, run};
+use crate::cargo::{cargo, run_build};
 use crate::control_plane::ensure_built;
 use crate::say::say;
 
@@ -83,13 +83,9 @@ enum Part {
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         ensure_built(&Binary::CONTROL_PLANE)?;
-        say("building for release");
-        run(&mut cargo(&[
-            "build",
-            "--release",
-            "--package=kubectl-maint",
-            "--package=xtask",
-        ]))?;
+        let packages = ["--package=kubectl-maint", "--package=xtask"];
+        let mut build = cargo(&["build", "--release"]);
+        run_build("for release", build.args(packages))?;
         say("starting a control plane that writes to disk");
         let plane = ControlPlane::builder()
             .controller_manager(false)
