@@ -23,7 +23,7 @@ pub(super) const TAKING: [&str; 3] = ["renew", "release", "verify"];
 /// The lock that a command acts on.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct LockIdArgs {
-    /// Only the lock with this id, which acquire -o lock-id prints [env: MAINT_LOCK_ID]
+    /// Act only on the lock with this id, from acquire -o lock-id [env: MAINT_LOCK_ID]
     #[arg(long, value_name = "ID", value_parser = lock_id)]
     lock_id: Option<LockId>,
 }

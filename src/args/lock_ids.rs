@@ -99,7 +99,7 @@ fn pairs(value: &str) -> Option<BTreeMap<String, LockId>> {
 fn unusable(message: String) -> Failure {
     Failure::usage(
         message,
-        format!("unset {VARIABLE}, or set it to the second word that `acquire -o token` prints"),
+        format!("unset {VARIABLE}, or set it to the output of `acquire -o lock-id`"),
     )
 }
 

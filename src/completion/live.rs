@@ -20,11 +20,11 @@ use crate::args::holder::HolderArgs;
 use crate::words::holder::of_node;
 use connect::{Environment, Notices, connect};
 
-/// How long a person waits for names; the rest of two seconds is for the shell and kubectl.
+/// How long a person waits for names; the rest of two seconds is for the end of a plugin, the shell and kubectl.
 const LIMIT: Duration = Duration::from_millis(1400);
 
 /// How long the end of what took too long may take.
-const END: Duration = Duration::from_millis(100);
+const END: Duration = Duration::from_millis(400);
 
 /// A name, and what to say about it.
 type Named = (String, String);

@@ -175,7 +175,7 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
         $ kubectl maint leases -n apps -o lock-id
         -- stderr
         error: -o lock-id is for maintenance locks only
-        hint: print their tokens with `kubectl maint status -o lock-id`
+        hint: print their lock ids with `kubectl maint status -o lock-id`
         -- exit code 2
         ");
     });

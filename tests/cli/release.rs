@@ -165,26 +165,26 @@ fn an_own_hold_is_ended() {
 }
 
 #[test]
-fn the_token_of_an_own_hold_ends_that_very_hold_or_nothing() {
-    on_both("release-hold-token", |cluster| {
+fn the_lock_id_of_an_own_hold_ends_that_very_hold_or_nothing() {
+    on_both("release-hold-lock-id", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let id = |words: &[&str]| {
             let run = cluster.maint(words).args(["-o", "lock-id"]).succeeds();
-            let id = run.stdout.split_whitespace().nth(1);
-            id.expect("a token").to_owned()
+            let id = run.stdout.trim_end();
+            id.to_owned()
         };
         let earlier = id(&["hold", &node, "-m", "disk"]);
         cluster.maint(["unhold", &node]).succeeds();
         let later = id(&["hold", &node, "-m", "disk"]);
-        assert_snapshot!(cluster.maint(["release", &node, "--token", &earlier]).run(), @r#"
+        assert_snapshot!(cluster.maint(["release", &node, "--lock-id", &earlier]).run(), @r#"
         $ kubectl maint release worker-1 --lock-id [lock-id]
         -- stderr
         error: cannot release node/worker-1: replaced by a newer lock of alice@bastion: "disk" (since [time])
         hint: show the current lock with `kubectl maint status worker-1`
         -- exit code 3
         "#);
-        assert_snapshot!(cluster.maint(["release", &node, "--token", &later]).run(), @"
+        assert_snapshot!(cluster.maint(["release", &node, "--lock-id", &later]).run(), @"
         $ kubectl maint release worker-1 --lock-id [lock-id]
         node/worker-1 hold ended
         -- exit code 0
@@ -258,14 +258,15 @@ fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
         assert_snapshot!(cluster.maint(["release", &node, "--token", ""]).run(), @r#"
         $ kubectl maint release worker-1 --token ""
         -- stderr
-        error: invalid value for '--token <TOKEN>': it is empty, which would allow any lock of yours
+        error: invalid value for '--token <TOKEN>': it is empty
         -- exit code 2
         "#);
         assert_snapshot!(cluster.maint(["release", &node, "--lock-id", "worker-1"]).run(), @"
         $ kubectl maint release worker-1 --lock-id worker-1
         -- stderr
-        error: invalid value for '--token <TOKEN>': it is not the id of a lock
-        hint: use the second word that `acquire -o lock-id` prints; put a bearer id before the verb
+        error: invalid value 'worker-1' for '--lock-id <ID>': not a lock id, which acquire -o lock-id prints
+
+        For more information, try '--help'.
         -- exit code 2
         ");
         assert_snapshot!(cluster.maint(["release", &node]).env("MAINT_LOCK_ID", "").run(), @"
@@ -301,12 +302,12 @@ fn the_earlier_names_of_a_lock_id_work_with_a_warning() {
     on_both("release-earlier", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        let acquired = cluster.maint(["acquire", &node, "-o", "lock-id"]).run();
+        let acquired = cluster.maint(["acquire", &node, "-o", "token"]).run();
         assert_snapshot!(acquired, @"
-        $ kubectl maint acquire worker-1 -o lock-id
+        $ kubectl maint acquire worker-1 -o token
         [lock-id]
         -- stderr
-        Warning: -o lock-id is deprecated: use -o lock-id
+        Warning: -o token is deprecated: use -o lock-id
         -- exit code 0
         ");
         let id = acquired.stdout.trim_end();

@@ -75,14 +75,14 @@ fn a_lock_id_is_of_one_node() {
         assert_snapshot!(verify(&nodes[1]), @"
         $ kubectl maint verify worker-2 --lock-id [lock-id]
         -- stderr
-        error: the id does not match the Lease of node/worker-2: it is for another node or for a deleted Lease
+        error: the lock id does not match the Lease of node/worker-2: it is for another node or for a deleted Lease
         hint: stop the work that relied on this lock; show your locks with `kubectl maint status --mine -o lock-id`
         -- exit code 3
         ");
         assert_snapshot!(verify(&cluster.name("wroker-1")), @"
         $ kubectl maint verify wroker-1 --lock-id [lock-id]
         -- stderr
-        error: node/wroker-1 has no Lease: the id is for another node, or the Lease was deleted
+        error: node/wroker-1 has no Lease: the lock id is for another node, or the Lease was deleted
         hint: stop the work that relied on this lock; show your locks with `kubectl maint status --mine -o lock-id`
         -- exit code 3
         ");
@@ -176,7 +176,7 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     $ kubectl maint verify
     -- stderr
     error: no node given
-    hint: name the node that the id is for
+    hint: name the node that the lock id is for
     -- exit code 2
     ");
     let other = cluster
@@ -185,7 +185,7 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     assert_snapshot!(other.env("MAINT_LOCK_ID", id).run(), @"
     $ kubectl maint verify worker-2
     -- stderr
-    error: MAINT_LOCK_ID has no id for node/worker-2
+    error: MAINT_LOCK_ID has no lock id for node/worker-2
     hint: name a node that `with` has locked
     -- exit code 2
     ");

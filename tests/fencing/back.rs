@@ -230,11 +230,11 @@ fn a_taint_without_a_record_takes_somebody_who_knows() {
         "--dry-run=client",
     ];
     let run = stage.maint(old).succeeds();
-    let renamed = "Warning: --override was renamed to --accept-risk; the old name will stop working in \
-                   the next release\n";
+    let renamed = "Warning: --override is deprecated: use --accept-risk\n";
+
     assert!(run.stderr.contains(renamed), "{run}");
     let run = stage.maint(insist).succeeds();
-    assert!(!run.stderr.contains("was renamed"), "{run}");
+    assert!(!run.stderr.contains("is deprecated"), "{run}");
     stage.is_untouched(&node);
 }
 

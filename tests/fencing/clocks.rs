@@ -17,7 +17,7 @@ fn is_told(run: &Run, way: &str, code: i32) {
     assert_eq!(run.code, code, "{run}");
     let told = run.stderr.lines().filter(|line| {
         line.starts_with("Warning: the local clock is ")
-            && line.ends_with(&format!(" {way} the API server's; the server's counts"))
+            && line.ends_with(&format!(" {way} the API server's; server time is used"))
     });
     assert_eq!(told.count(), 1, "{run}");
 }

@@ -80,8 +80,8 @@ fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() 
     context [context], server [server], user [user]: 1 node
       node/worker-1 is not fenced, but on hold by alice@bastion: a fence is running or was interrupted: "fencing: with sh"
       Answer yes only if no fence is running for this node.
-    error: not confirmed: there is no terminal to ask on
-    hint: --yes answers it
+    error: not confirmed: there is no terminal for a prompt
+    hint: add --yes to confirm
     -- exit code 6
     "#);
     assert!(stage.holder(&node).is_some() && stage.hook(&node).is_some());

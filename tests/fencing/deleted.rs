@@ -106,7 +106,7 @@ fn a_node_that_is_deleted_while_its_record_is_taken_away_leaves_no_hold() {
     $ kubectl maint unfence worker-1
     -- stderr
     node/worker-1: fencing hold ended
-    error: node/worker-1 was deleted during this command: its lock and fencing record are deleted with it
+    error: node/worker-1 was deleted, along with its lock and records
     -- exit code 1
     ");
     is_free(&stage, &node);
@@ -124,7 +124,7 @@ fn a_node_that_is_deleted_under_the_hook_of_its_fencing_is_told_of() {
     begun
     node/worker-1: fencing hold ended
     Warning: the hook succeeded, but this was not recorded: node/worker-1 should be off now
-    error: node/worker-1 was deleted during this command: its lock and fencing record are deleted with it
+    error: node/worker-1 was deleted, along with its lock and records
     -- exit code 1
     "#);
     is_free(&stage, &node);
@@ -145,7 +145,7 @@ fn a_record_that_gets_no_answer_before_its_node_is_deleted_leaves_no_hold() {
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
     node/worker-1: fencing hold ended
-    error: node/worker-1 was deleted during this command: its lock and fencing record are deleted with it
+    error: node/worker-1 was deleted, along with its lock and records
     -- exit code 1
     ");
     assert_eq!(kept.passes(), 404);
@@ -173,7 +173,7 @@ fn a_node_that_is_deleted_before_it_is_held_is_told_of() {
     assert_snapshot!(run.ends(), @"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: node/worker-1 was deleted during this command: its lock and fencing record are deleted with it
+    error: node/worker-1 was deleted, along with its lock and records
     -- exit code 1
     ");
     assert_eq!(stage.lease(&node), None);

@@ -55,15 +55,15 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
     let words = [old, "-m", "the rack burns", "--dry-run=client"];
     let run = fence(&stage, &node, &words);
     assert_eq!(run.code, 0, "{run}");
-    let renamed = "Warning: --override was renamed to --accept-risk; the old name will stop working in \
-                   the next release\n";
+    let renamed = "Warning: --override is deprecated: use --accept-risk\n";
+
     assert!(run.stderr.contains(renamed), "{run}");
     let run = fence(
         &stage,
         &node,
         &["--accept-risk=mass-loss", "-m", "the rack burns"],
     );
-    assert!(!run.stderr.contains("was renamed"), "{run}");
+    assert!(!run.stderr.contains("is deprecated"), "{run}");
     assert_eq!(run.code, 0, "{run}");
     assert!(stage.is_tainted(&node));
 }

@@ -141,8 +141,8 @@ fn a_hook_that_succeeded_and_can_not_be_recorded_is_told_of() {
     begun
     Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the node now
     Warning: the hook succeeded, but this was not recorded: node/worker-1 should be off now
-    error: node/worker-1 is on hold by mallory@laptop: "mine" (since [time])
-    hint: ask them, or take it over first: kubectl maint hold worker-1 --take-over -m WHY
+    error: cannot fence node/worker-1: on hold by mallory@laptop: "mine" (since [time])
+    hint: take it over first with `kubectl maint hold worker-1 --take-over -m WHY`
     -- exit code 3
     "#);
     assert_eq!(stage.record(&node), None);

@@ -134,7 +134,7 @@ fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
     assert_eq!(run.code, 6, "{run}");
     let hint = format!(
         "; nothing was deleted\n\
-         hint: to take the node back into service, which ends the hold: kubectl maint unfence {node}; \
+         hint: return the node to service and end the hold with `kubectl maint unfence {node}`; \
          then: kubectl maint force-delete {target} "
     );
     assert!(run.stderr.contains(&hint), "{run}");

@@ -2,6 +2,7 @@
 //! a real kube-apiserver.
 
 mod completion;
+mod layers;
 mod rights;
 mod shells;
 mod support;

@@ -222,8 +222,8 @@ fn kubectl_completes_what_has_an_equals_sign_in_bash() {
             "kubectl maint wait --for=locked ",
         ),
         (
-            "kubectl maint wait --for he",
-            "kubectl maint wait --for held ",
+            "kubectl maint wait --for lo",
+            "kubectl maint wait --for locked ",
         ),
         (
             "kubectl maint status --output=js",

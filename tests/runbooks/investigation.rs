@@ -110,14 +110,14 @@ fn a_node_with_evidence_missing_stays_on_hold() {
     let run = running.ends();
     assert_eq!(run.code, Some(137), "{run:?}");
     assert!(run.stderr.contains("stays on hold"), "{run:?}");
-    assert_eq!(stage.status(), "Hold Ready");
+    assert_eq!(stage.status(), "OnHold Ready");
 
     // Also where the script itself is killed.
     let (running, ssh) = collect(&stage).stops_at("ssh sudo journalctl");
     kill(running.pid());
     kill(ssh.program);
     assert_eq!(running.ends().code, None);
-    assert_eq!(stage.status(), "Hold Ready");
+    assert_eq!(stage.status(), "OnHold Ready");
 
     collect(&stage).succeeds();
     assert_eq!(stage.status(), "Free Ready");

@@ -95,7 +95,10 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
             ),
             "{note}"
         );
-        assert!(note.contains("; node-unreachable: nobody hears"), "{note}");
+        assert!(
+            note.contains("; node-unreachable: the node has been unreachable"),
+            "{note}"
+        );
         // The node's lease was taken and given back.
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
         let lease = scene.cluster.lease_of(&scene.node);

@@ -70,7 +70,7 @@ fn the_earlier_names_of_the_flag_still_work_with_a_warning() {
         scene.make_pod("web-3", &owned_by(&set));
         let words = ["--accept-risk=in-grace,not-deleting", "-m", "why"];
         let run = scene.force_delete("web-3", &words).succeeds();
-        assert!(!run.stderr.contains("was renamed"), "{run}");
+        assert!(!run.stderr.contains("is deprecated"), "{run}");
         assert!(!scene.is_there("web-3"));
     });
 }

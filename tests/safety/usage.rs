@@ -70,12 +70,8 @@ fn arguments_that_cannot_be_meant() {
 
     $ kubectl maint force-delete pod/a --accept-risk
     -- stderr
-    error: the following required arguments were not provided:
-      --message <WHY>
-
-    Usage: kubectl maint force-delete --message <WHY> --accept-risk[=<ID,...>] --holder <ID> <KIND/NAME>...
-
-    For more information, try '--help'.
+    error: missing --message <WHY>
+    hint: see `kubectl maint force-delete --help`
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --accept-risk= -m why
@@ -114,7 +110,7 @@ fn arguments_that_cannot_be_meant() {
 
     $ kubectl maint force-delete pod/a --accept-risk=owner -m WHY
     -- stderr
-    error: invalid value 'WHY' for '--message <WHY>': WHY stands for your reason: give it instead
+    error: invalid value 'WHY' for '--message <WHY>': replace WHY with your reason
 
     For more information, try '--help'.
     -- exit code 2

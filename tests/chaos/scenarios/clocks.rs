@@ -75,7 +75,7 @@ fn contenders_whose_own_clocks_are_hours_apart() {
     scenario.all_have_a_turn();
     let told = [&holder, &behind, &right].map(Contender::first_log);
     scenario.ends();
-    let off = |how: &str| format!("{how} the API server's; the server's counts");
+    let off = |how: &str| format!("{how} the API server's;");
     assert!(told[0].contains(&off("ahead of")), "{}", told[0]);
     assert!(told[1].contains(&off("behind")), "{}", told[1]);
     assert!(!told[2].contains("the local clock is"), "{}", told[2]);

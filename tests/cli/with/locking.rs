@@ -194,14 +194,14 @@ fn what_cannot_be_meant_has_a_code_of_its_own() {
     $ kubectl maint with worker-1
     -- stderr
     error: missing `-- COMMAND`
-    hint: use `kubectl maint with NODE... -- COMMAND`
+    hint: run `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(cluster.maint(["with", "-l", "a=b", "--", "true"]).run(), @"
     $ kubectl maint with -l a=b -- true
     -- stderr
-    error: unknown flag -l for `with`, which takes node names only
-    hint: use `kubectl maint with NODE... -- COMMAND`
+    error: with has no flag -l: it accepts node names only
+    hint: run `kubectl maint with NODE... -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(cluster.maint(["with", "Worker", "--", "true"]).run(), @r#"

@@ -64,7 +64,7 @@ pub(super) fn check(
             verdicts.push(Verdict::ok(ID, "the node is not locked"));
         }
         Known::Unknown(why) => {
-            verdicts.push(Verdict::unknown(UNKNOWN, "whether the node is locked", why))
+            verdicts.push(Verdict::unknown(UNKNOWN, "whether the node is locked", why));
         }
     }
     match remediation {
