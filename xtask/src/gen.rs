@@ -17,7 +17,7 @@ use crate::say::say;
 pub(crate) struct Arguments {
     /// Change nothing, and fail where a file is not what it should be
     #[arg(long)]
-    check: bool,
+    pub(crate) check: bool,
 }
 
 /// Every file there is in these directories is made here.

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod cargo;
+mod check;
 mod control_plane;
 mod dist;
 #[path = "../../tests/support/faketime.rs"]
@@ -34,6 +35,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    Check(check::Arguments),
     ControlPlane(control_plane::Arguments),
     Dist(dist::Arguments),
     Gen(r#gen::Arguments),
@@ -52,6 +54,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Bench(arguments) => arguments.run(),
+        Command::Check(arguments) => arguments.run(),
         Command::ControlPlane(arguments) => arguments.run(),
         Command::Dist(arguments) => arguments.run(),
         Command::Gen(arguments) => arguments.run(),

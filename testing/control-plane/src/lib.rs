@@ -47,5 +47,5 @@ pub use kubelets::{Kubelets, Return};
 pub use logs::LogGuard;
 pub use nodes::{NodeSpec, Readiness};
 pub use plane::{Builder, ControlPlane};
-pub use shared::shared;
+pub use shared::{WITHOUT_KUBERNETES, is_left_out, shared};
 pub use users::Rule;

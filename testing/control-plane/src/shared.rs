@@ -1,8 +1,19 @@
 //! One control plane for a whole test binary.
 
+use std::env;
 use std::sync::OnceLock;
 
 use crate::plane::ControlPlane;
+
+/// The variable by which tests that need no real API server are run alone: those that have one and an
+/// in-memory one run on the latter, and those that need a real one pass without being run.
+pub const WITHOUT_KUBERNETES: &str = "TESTS_WITHOUT_KUBERNETES";
+
+/// Whether [`WITHOUT_KUBERNETES`] is set.
+#[must_use]
+pub fn is_left_out() -> bool {
+    env::var_os(WITHOUT_KUBERNETES).is_some_and(|value| !value.is_empty())
+}
 
 /// The control plane that all tests of this process share: started at the first call, with a
 /// controller manager, and ended by its janitor when the process ends. Tests keep apart by the

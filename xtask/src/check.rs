@@ -1,0 +1,61 @@
+//! `cargo xtask check`: what every commit must pass.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+
+use crate::cargo::{cargo, run};
+use crate::machine::Part;
+use crate::say::say;
+use crate::{r#gen, platforms};
+
+/// Check what every commit must pass, in under five minutes
+///
+/// Checks the format, the lints, the shipped packages on macOS and Windows (see `platforms`), the tests
+/// that need no real API server, and the generated files (see `gen --check`). Stops at the first step
+/// that fails. `cargo xtask test` runs every test.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<()> {
+        let began = Instant::now();
+        step("format", || run(&mut cargo(&["fmt", "--all", "--check"])))?;
+        step("lints", || {
+            let mut clippy = cargo(&["clippy", "--locked", "--workspace", "--all-targets"]);
+            run(clippy.args(["--", "-D", "warnings"]))
+        })?;
+        step("other platforms", || platforms::Arguments {}.run())?;
+        step("tests without a real API server", tests)?;
+        step("generated files", || r#gen::Arguments { check: true }.run())?;
+        say(format_args!("passed in {} s", began.elapsed().as_secs()));
+        Ok(())
+    }
+}
+
+fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    say(format_args!("== {name}"));
+    let began = Instant::now();
+    work().with_context(|| format!("check of {name} failed"))?;
+    say(format_args!("   {} s", began.elapsed().as_secs()));
+    Ok(())
+}
+
+/// The test binaries that have something to do without a real API server. Those of the supervisor are
+/// left to `cargo xtask test`: they need a machine that is not busy.
+const BINARIES: [&str; 3] = ["cli", "client", "cluster"];
+
+/// Unit tests of all packages, and those test binaries of which most runs need no real API server.
+fn tests() -> Result<()> {
+    let mut tests = cargo(&["test", "--locked", "--workspace", "--no-fail-fast"]);
+    tests.args(["--lib", "--bins"]);
+    for binary in BINARIES {
+        tests.args(["--test", binary]);
+    }
+    tests.args(["--", "--quiet"]);
+    tests.env(control_plane::WITHOUT_KUBERNETES, "1");
+    // They wait more than they compute.
+    tests.env("RUST_TEST_THREADS", "4");
+    tests.envs(Part::missing().map(|part| (part.variable, "1")));
+    run(&mut tests)
+}
