@@ -40,22 +40,22 @@ fn a_refusal_by_an_overlong_lease_says_how_to_break_it() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: locked by bob@laptop (since [time], until [time], [length] left, overlong)
-        hint: ask them; if nobody is at work there: kubectl maint release worker-1 --force -m WHY
+        hint: ask bob@laptop; if nobody works there, release it with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
         assert_snapshot!(cluster.maint(["hold", &two_hours, "-m", "fire"]).run(), @"
         $ kubectl maint hold worker-1 -m fire
         -- stderr
         error: cannot put node/worker-1 on hold: locked by bob@laptop (since [time], until [time], [length] left, overlong)
-        hint: ask them, or take it over: kubectl maint hold worker-1 -m fire --take-over; if nobody is at work there: kubectl maint release worker-1 --force -m WHY
+        hint: take it over with `kubectl maint hold worker-1 -m fire --take-over`; if nobody works there, release it with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         ");
         let same_user = cluster.maint(["acquire", &endless]).holder("bob@bastion");
         assert_snapshot!(same_user.run(), @"
         $ kubectl maint acquire worker-2
         -- stderr
-        error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until a time that can't be read, unreadable time, overlong)
-        hint: if that is you on another host: kubectl maint --holder bob@laptop renew worker-2; if nobody is at work there: kubectl maint release worker-2 --force -m WHY
+        error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until an unreadable time, overlong)
+        hint: if you are bob@laptop, run `kubectl maint --holder bob@laptop renew worker-2`; if nobody works there, release it with `kubectl maint release worker-2 --force -m WHY`
         -- exit code 3
         ");
         let pasted = ["release", &endless, "--force", "-m", "he left", "--yes"];
