@@ -208,7 +208,8 @@ fn the_loss_of_one_gives_back_the_others() {
         $ kubectl maint acquire worker-1 worker-2 worker-3 --wait
         -- stderr
         waiting for node/worker-3 (2 of 3 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
-        error: node/worker-2 was taken over by a hold of carol@desk
+        error: lost the lock on node/worker-2: taken over by carol@desk: "fire" (since [time])
+        hint: an Event may say who ended it and why; see `kubectl describe node worker-2`
         none of the 3 nodes was acquired
         -- exit code 5
         "#);
