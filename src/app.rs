@@ -156,7 +156,7 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         }
         VerbArgs::Wait(args) => commands::wait::run(args, start).await,
         VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
-        VerbArgs::Options(args) => commands::options::run(args, start, Cli::command()),
+        VerbArgs::Options(args) => commands::options::run(args, start, &Cli::command()),
         VerbArgs::Version(args) => {
             parallel::or_interrupted(commands::version::run(args, start)).await
         }

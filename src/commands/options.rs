@@ -20,7 +20,7 @@ pub(crate) struct OptionsArgs {}
 pub(crate) fn run(
     _: &OptionsArgs,
     start: &Start<'_>,
-    definition: Command,
+    definition: &Command,
 ) -> Result<Code, Failure> {
     let text = list(definition).render_help().ansi().to_string();
     start.terminal.data(text.trim_end());
@@ -28,7 +28,7 @@ pub(crate) fn run(
 }
 
 /// The connection flags of `definition`, as a command whose help is the list.
-fn list(definition: Command) -> Command {
+fn list(definition: &Command) -> Command {
     let flags: Vec<Arg> = definition
         .get_arguments()
         .filter(|arg| arg.get_help_heading() == Some(HEADING) && !arg.is_hide_set())
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn every_connection_flag_is_listed_with_its_meaning() {
-        let text = list(Cli::command()).render_help().to_string();
+        let text = list(&Cli::command()).render_help().to_string();
         for flag in [
             "-n, --namespace <NAMESPACE>",
             "--kubeconfig <FILE>",
