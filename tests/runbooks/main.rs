@@ -1,15 +1,15 @@
 //! The runbooks of `docs/runbooks`, as an operator runs them: with kubectl, on a real kube-apiserver,
 //! and with stand-ins for the programs that reach a machine. Each runs to its end, and has a step
-//! killed half-way. And what the README shows to try.
+//! killed half-way. And what the README, docs/tasks.md and docs/scripts.md show.
 
-mod five_minutes;
+mod commands;
 #[path = "../support/inherited.rs"]
 mod inherited;
 mod investigation;
 mod nightly;
 mod own_update;
-mod readme;
 mod reboot;
+mod script;
 mod stage;
 mod style;
 mod trim;

@@ -96,7 +96,7 @@ pub use repository::{NAMESPACE, Repository, Subject};
 pub use set::{HeldSet, SetError, SetOptions, SetOutcome, SetProgress, Target};
 pub use waiting::{Blocked, Progress};
 
-/// The examples of the project's README, which are compiled as they stand there.
+/// The examples of docs/library.md, which are compiled as they stand there.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+#[doc = include_str!("../../../docs/library.md")]
+struct LibraryPage;

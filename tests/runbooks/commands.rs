@@ -1,4 +1,4 @@
-//! The commands of the README's five minutes, on a cluster as `cargo xtask try --shell` has it.
+//! The commands that the README and docs/tasks.md show, on a cluster as `cargo xtask try --shell` has it.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,8 +12,9 @@ use sandbox::{Node, Sandbox};
 use crate::inherited;
 
 const README: &str = include_str!("../../README.md");
+const TASKS: &str = include_str!("../../docs/tasks.md");
 
-/// A line of the README.
+/// A line of a page.
 struct Line {
     command: &'static str,
     comment: &'static str,
@@ -21,10 +22,15 @@ struct Line {
 
 /// All of them, in their order.
 fn lines() -> Vec<Line> {
-    let (_, rest) = README.split_once("## Five minutes\n").expect("a section");
-    let (_, rest) = rest.split_once("```sh\n").expect("commands");
-    let (commands, _) = rest.split_once("```").expect("their end");
-    let lines = commands.lines().filter(|line| !line.is_empty());
+    let (_, rest) = README.split_once("\n## Quick start\n").expect("a section");
+    let (quick_start, _) = rest.split_once("\n## ").expect("its end");
+    let blocks = [quick_start, TASKS]
+        .into_iter()
+        .flat_map(|page| page.split("```sh\n").skip(1));
+    let commands = blocks.map(|block| block.split_once("```").expect("its end").0);
+    let lines = commands
+        .flat_map(str::lines)
+        .filter(|line| !line.is_empty());
     let lines = lines.map(|line| {
         let (command, comment) = line.split_once(" # ").unwrap_or((line, ""));
         Line { command, comment }
@@ -80,7 +86,7 @@ fn they_all_work_in_their_order() {
     let here = lines.iter().filter(|line| !line.command.contains("ssh "));
     let mut tried = 0;
     for Line { command, comment } in here {
-        let asks = comment.contains("after asking");
+        let asks = comment.contains("asks you to confirm");
         let yes = if asks { "--yes" } else { "" };
         let child = Command::new("/bin/sh")
             .args(["-c", &format!("exec {command} {yes}")])
@@ -102,5 +108,5 @@ fn they_all_work_in_their_order() {
         assert_eq!(warns, asks, "{command}\n{said}");
         tried += 1;
     }
-    assert!(tried > 10, "the README has more to try");
+    assert!(tried > 10, "the pages have more to try");
 }

@@ -1,4 +1,4 @@
-//! The script that the README shows.
+//! The script that docs/scripts.md shows.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use crate::stage::Stage;
 
-const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/scripts.md");
 
 /// The script, as somebody copies it.
 fn script(stage: &Stage) -> PathBuf {
-    let readme = fs::read_to_string(README).expect("text");
+    let page = fs::read_to_string(PAGE).expect("text");
     let begin = "```sh\n#!/usr/bin/env bash\n";
-    let (_, rest) = readme.split_once(begin).expect("a script");
+    let (_, rest) = page.split_once(begin).expect("a script");
     let (script, _) = rest.split_once("\n```").expect("its end");
     let path = stage.path("reboot.sh");
     fs::write(&path, format!("#!/usr/bin/env bash\n{script}\n")).expect("a file");
@@ -22,7 +22,7 @@ fn script(stage: &Stage) -> PathBuf {
 
 #[test]
 fn a_boot_id_that_was_not_learnt_is_no_other_boot() {
-    let stage = Stage::new("readme");
+    let stage = Stage::new("script");
     let script = script(&stage).display().to_string();
     let run = |fails: &str| {
         let with = ["maint", "with", &stage.node, "-m", "reboot", "--", &script];
