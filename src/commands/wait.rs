@@ -47,11 +47,10 @@ pub(crate) struct WaitArgs {
     #[arg(
         long,
         value_name = "TIME",
-        default_value = "30s",
         allow_hyphen_values = true,
         value_parser = duration::timeout
     )]
-    pub(crate) timeout: Duration,
+    pub(crate) timeout: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

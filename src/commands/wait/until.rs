@@ -5,9 +5,9 @@ use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Acquire, Error, Followed, Follower, Seen, Sight};
-use tokio::time::Instant;
 
 use super::{Condition, WaitArgs};
 use crate::error::{Failure, Obstacle};
@@ -78,13 +78,14 @@ impl<'a> Wait<'a> {
     /// Waits until every node was there once, or time is over, or Ctrl-C, or a node is gone. Returns
     /// those that were there.
     pub(super) async fn go_on(mut self) -> Vec<Item> {
-        let end = Instant::now() + self.args.timeout;
+        let limit = self.args.timeout;
+        let mut end = pin!(OptionFuture::from(limit.map(tokio::time::sleep)));
         let mut interrupted = pin!(parallel::interrupt());
         self.take_out();
         if self.is_over() {
             return self.items;
         }
-        while self.args.timeout > Duration::ZERO && !self.is_over() {
+        while limit != Some(Duration::ZERO) && !self.is_over() {
             self.tell();
             let nap = self.nap();
             let tick = tick(self.session.terminal.shows_live());
@@ -95,7 +96,7 @@ impl<'a> Wait<'a> {
                     self.problems.tell(&Failure::Interrupted);
                     return self.items;
                 }
-                () = tokio::time::sleep_until(end) => break,
+                Some(()) = &mut end => break,
                 news = self.leases.next() => self.take_in(news).await,
                 () = tokio::time::sleep(nap) => {}
                 () = tick => {}
@@ -107,7 +108,7 @@ impl<'a> Wait<'a> {
             let obstacle = self.obstacle(&seen);
             self.problems.tell(&Failure::TimedOut {
                 node,
-                waited: self.args.timeout,
+                waited: limit.unwrap_or_default(),
                 obstacle: Some(obstacle),
             });
         }
