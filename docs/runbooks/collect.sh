@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Collects what is known of a node that behaves oddly, with nobody there: from an alert, say.
+# Collects evidence of a node that behaves oddly, with nobody there: for example from an alert.
 #
 #     collect.sh NODE DIRECTORY
 #
-# It puts the node on hold, because evidence must still be there when somebody comes to look: a hold has no end, also
-# where this script is killed. It ends the hold when everything was collected. --until is when it should be over by then:
-# past it, `kubectl maint status` shows the hold as overdue, and somebody has to look.
+# It puts the node on hold, because the evidence must still be there when somebody comes to look. A hold has no end, even
+# if this script is killed. The script ends the hold when everything was collected. After the time in --until,
+# `kubectl maint status` shows the hold as overdue, and somebody has to check.
 #
-# Exit codes: 0 collected; 3 somebody else has the node, and nothing was done; 1, 130 and others: something is missing,
-# and the node stays on hold until the script was run again, or: kubectl maint unhold NODE
+# Exit codes: 0 collected; 3 somebody else holds the node, and nothing was done; 1, 130 and others: something is missing.
+# The node then stays on hold until you run the script again, or: kubectl maint unhold NODE
 set -euo pipefail
 
 node=${1:?usage: collect.sh NODE DIRECTORY}
 directory=${2:?usage: collect.sh NODE DIRECTORY}
 
-# The job's own name, wherever it runs: whoever runs it again ends the hold.
+# The job's own name, the same on every machine: anybody who runs it again can end the hold.
 export KUBECTL_MAINT_HOLDER=collect
 
 on_node() { ssh -n -o BatchMode=yes -o ConnectTimeout=10 "$node" "$@"; }

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Opens a shell in which a node is yours, to look for what is wrong with it: nobody reboots or drains it meanwhile.
+# Opens a shell in which a node is yours, to find out what is wrong with it. Nobody who uses the lock reboots or drains it
+# in the meantime.
 #
 #     investigate.sh NODE WHY…
 #
-# The shell runs on this machine, and what is on the node is an ssh away. When the shell ends, the node is free again. What
-# takes longer than a shell is a hold, once the shell was left: kubectl maint hold NODE -m WHY
+# The shell runs on this machine; use ssh to get to the node. When the shell ends, the node is released. If you need the
+# node for longer, leave the shell and hold the node: kubectl maint hold NODE -m WHY
 #
-# Exit codes: that of the shell's last command; 3 somebody else has the node, and is named; 5 the lock was lost, and the
-# shell was ended.
+# Exit codes: that of the shell's last command; 3 somebody else holds the node, and is named; 5 the lock was lost, and
+# the shell was ended.
 set -euo pipefail
 
 node=${1:?usage: investigate.sh NODE WHY…}

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Updates a node's packages, in a night in which nightly-snapshot.sh runs too: whichever has the node, the other one
-# stays away from it.
+# Updates a node's packages in a night in which nightly-snapshot.sh runs too. If one of them holds the node, the other
+# does not touch it.
 #
 #     nightly-update.sh NODE
 #
-# Updates are no hurry: where somebody has the node, it is another night's turn.
+# Updates are not urgent: if somebody else holds the node, it skips this night.
 #
-# Exit codes: 0 done, or skipped, as it says. Anything else is a failure.
+# Exit codes: 0 done, or skipped with a message. Anything else is a failure.
 set -euo pipefail
 
 node=${1:?usage: nightly-update.sh NODE}
-# Jobs need names of their own: whoever has the same name would count as the same.
+# Each job needs a name of its own: two jobs with the same name would count as one holder.
 host=$(uname -n)
 export KUBECTL_MAINT_HOLDER="nightly-update@$host"
 
@@ -26,5 +26,5 @@ case $code in
 esac
 trap 'kubectl maint release "$node" --lock-id "$lock_id" || true' EXIT
 
-# An hour is all there is: what isn't done by then would be done without the lock.
+# The lock expires after an hour. End the work before that, because it must not continue without the lock.
 timeout --kill-after=60 55m ssh -n -o BatchMode=yes "$node" sudo apt-get --quiet --yes dist-upgrade

@@ -1,32 +1,32 @@
 #!/usr/bin/env bash
-# Reboots a node while nobody else is at it: drains it, reboots it by ssh, waits until it is back, and uncordons it.
+# Reboots a node under its lock: drains it, reboots it by ssh, waits until it is back, and uncordons it.
 #
 #     reboot.sh NODE
 #
-# Run again after a failure, it goes on where the last run ended: a node that was rebooted is not rebooted twice.
+# After a failure, run it again. It continues where the last run ended, and does not reboot a node twice.
 #
-# Exit codes: 0 the node is back; 4 somebody else had it all the time; 3 or 5 the lock was lost meanwhile; 130
-# interrupted. Anything else: a step failed, and said so. The node is then free for whoever looks after it, and still
-# cordoned if it was already.
+# Exit codes: 0 the node is back; 4 somebody else held it for the whole wait; 3 or 5 the lock was lost; 130 interrupted.
+# Anything else: a step failed, with a message. The node is then free for others to check. If it was already cordoned, it
+# is still cordoned.
 set -euo pipefail
 
 node=${1:?usage: reboot.sh NODE}
-waiting=${WAITING:-1h}  # for whoever has the node
+waiting=${WAITING:-1h}  # for the node to be unlocked
 draining=${DRAINING:-15m}
 booting=${BOOTING:-900} # seconds
 
-# Everything below runs under the lock of the node: without it, the script runs itself again with it.
+# Everything below runs under the lock of the node. Without the lock, the script runs itself again under it.
 if [ "${MAINT_NODE-}" != "$node" ]; then
     exec kubectl maint with "$node" --wait --timeout "$waiting" -m "${REASON:-reboot}" -- "$BASH" "$0" "$@"
 fi
 
-# A node that the script cordons carries the boot ID that it has by then, for a later run to know how far this one came.
+# Annotation with the boot ID at the time of the cordon. A later run can see from it how far this one came.
 mark=reboot.example.com/from-boot
 
 on_node() { ssh -n -o BatchMode=yes -o ConnectTimeout=10 "$node" "$@"; }
 still_ours() { kubectl maint verify --quiet "$node"; }
 get() { kubectl get node "$node" -o jsonpath="$1"; }
-# Fails where it is not known: nothing at all would pass for another boot.
+# Fails if it is unknown: an empty boot ID would look like another boot.
 boot_id() {
     get '{.status.nodeInfo.bootID}' | grep . || {
         echo "error: the boot ID of node/$node is not known" >&2
@@ -48,10 +48,10 @@ fi
 
 now=$(boot_id)
 if [ "$now" = "$before" ]; then
-    on_node true # better now than when it is drained
+    on_node true # fail here rather than after the drain
     kubectl drain "$node" --ignore-daemonsets --delete-emptydir-data --timeout="$draining"
     still_ours
-    # The connection may end with the node: 255.
+    # 255: the connection may end with the node.
     on_node sudo systemctl reboot || [ $? = 255 ]
     end=$((SECONDS + booting))
     until now=$(boot_id) && [ "$now" != "$before" ]; do

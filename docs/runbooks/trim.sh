@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# Trims a node's disks, and reports how it went. The node is given back as soon as nothing happens on it any more, and
-# the report takes its time; the trap gives it back where a step before fails.
+# Trims a node's disks, and reports the result. The node is released as soon as the work on it is done, because the report
+# takes some time. The trap releases it if an earlier step fails.
 #
 #     trim.sh NODE
 #
-# A release of what is free already is done: 0. So the trap need not know how far the script came. And with the lock id it
-# releases this very acquisition and no other, also where somebody of the same name took the node meanwhile.
+# A release of a free node succeeds with 0, so the trap need not know how far the script came. With the lock id, it
+# releases this acquisition only, even if somebody acquired the node under the same name in the meantime.
 #
-# Exit codes: 0 done; 3 somebody else has the node, and nothing was done; 130 interrupted. Anything else: a step failed.
+# Exit codes: 0 done; 3 somebody else holds the node, and nothing was done; 130 interrupted. Anything else: a step
+# failed.
 set -euo pipefail
 
 node=${1:?usage: trim.sh NODE}
 
 lock_id=$(kubectl maint acquire "$node" --duration 20m -m "disks are trimmed" -o lock-id)
-# Whatever the release says, the script ends with its own code.
+# The script ends with its own exit code, no matter what the release returns.
 trap 'kubectl maint release "$node" --lock-id "$lock_id" || true' EXIT
 
 report=$(timeout 15m ssh -n -o BatchMode=yes "$node" sudo fstrim --all --verbose)

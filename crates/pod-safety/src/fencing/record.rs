@@ -28,7 +28,7 @@ pub struct Record {
     pub boot_id: String,
     /// The Node's uid then: another one means that it is a new Node.
     pub node_uid: String,
-    /// The token of the hold that fencing took, and whose end is the end of the fencing; `None` where
+    /// The lock id of the hold that fencing took, and whose end is the end of the fencing; `None` where
     /// the node was locked already, by a lock that is not the fencing's to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<String>,
