@@ -3,10 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use maintenance_lease::protocol::LockId;
+use maintenance_lease::protocol::{LockId, Refusal};
 use maintenance_lease::{ApiError, Error, Refused};
 
-use crate::exit::Code;
 use connect::ConnectError;
 
 /// A verb that changes locks or relies on one.
@@ -22,6 +21,29 @@ pub(crate) enum Verb {
     Fence,
     Unfence,
     Wait,
+}
+
+/// What scripts can tell of a failure: each kind has its own exit code. The most serious is the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// A wait reached its time limit.
+    TimedOut,
+    /// Somebody else holds the lock, or it is not the caller's.
+    Locked,
+    /// A lock was lost while something relied on it.
+    Lost,
+    /// Refused for safety, or not confirmed.
+    Unsafe,
+    /// A hook is not executable.
+    NotExecutable,
+    /// A hook does not exist.
+    NotFound,
+    /// Anything else.
+    Other,
+    /// The command line cannot be meant.
+    Usage,
+    /// Ctrl-C or another signal.
+    Interrupted,
 }
 
 /// Why a verb, or its part for one node, did not do what was asked.
@@ -61,7 +83,7 @@ pub(crate) enum Failure {
         /// What to look at, or what to type instead.
         hint: String,
         /// What that is to scripts.
-        code: Code,
+        kind: Kind,
     },
     /// A write got no answer, or was not waited for: it may have taken effect, or may yet.
     OpenWrite {
@@ -70,7 +92,7 @@ pub(crate) enum Failure {
         /// How to see.
         hint: String,
         /// Whether it failed or was interrupted, to scripts.
-        code: Code,
+        kind: Kind,
     },
     /// A Node was deleted while it was worked on.
     NodeGone {
@@ -118,8 +140,8 @@ pub(crate) enum Failure {
         /// Why not.
         cause: Box<Failure>,
     },
-    /// Nothing is missing but the code: the problem was reported already.
-    Reported(Code),
+    /// The problem was reported already.
+    Reported(Kind),
 }
 
 /// What was in the way of who waited.
@@ -179,6 +201,25 @@ impl Failure {
         }
     }
 
+    /// What scripts can tell of it, as a failure of a verb that changes locks, or of something else.
+    pub(crate) fn kind(&self, verb: Option<Verb>) -> Kind {
+        match self {
+            Self::Usage { .. } => Kind::Usage,
+            Self::Input(_)
+            | Self::NothingFound { .. }
+            | Self::NodeGone { .. }
+            | Self::TooSlow { .. }
+            | Self::Connect(_) => Kind::Other,
+            Self::Lock(error) => kind_of(error, verb),
+            Self::Unsafe { .. } | Self::Unconfirmed(_) | Self::Declined => Kind::Unsafe,
+            Self::Interrupted | Self::InterruptedWrite { .. } => Kind::Interrupted,
+            Self::TimedOut { .. } => Kind::TimedOut,
+            Self::OtherLease { .. } => Kind::Locked,
+            Self::NotGivenBack { cause, .. } => cause.kind(verb),
+            Self::Hook { kind, .. } | Self::OpenWrite { kind, .. } | Self::Reported(kind) => *kind,
+        }
+    }
+
     /// What is known of the node's lock after it.
     pub(crate) fn fate(&self) -> Fate {
         match self {
@@ -206,6 +247,34 @@ impl Failure {
     /// A read that ended like this may succeed when it is made again.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Lock(Error::Api(error)) if error.may_pass())
+    }
+}
+
+/// The same of what the library refused or failed at.
+fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
+    match error {
+        Error::Refused(refused) => match refused.refusal {
+            Refusal::Held
+            | Refusal::HeldByCaller
+            | Refusal::Expired
+            | Refusal::AdminHold
+            | Refusal::NotHolder
+            | Refusal::NotHeld
+            | Refusal::NotAHold
+            | Refusal::ChangedHands => Kind::Locked,
+            // It keeps an acquisition off as any other holder does; for verbs that end
+            // something it was only named wrongly.
+            Refusal::OwnHold if matches!(verb, Some(Verb::Acquire | Verb::With)) => Kind::Locked,
+            // Another purpose than the caller's keeps it: that of a fencing.
+            Refusal::OwnHold if verb == Some(Verb::Hold) => Kind::Unsafe,
+            Refusal::Deleting if verb == Some(Verb::Verify) => Kind::Locked,
+            Refusal::OwnHold | Refusal::Elected | Refusal::Deleting | Refusal::Foreign => {
+                Kind::Other
+            }
+        },
+        Error::Lost(_) => Kind::Lost,
+        Error::Invalid(_) => Kind::Usage,
+        _ => Kind::Other,
     }
 }
 

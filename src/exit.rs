@@ -2,10 +2,7 @@
 
 use std::ffi::OsString;
 
-use maintenance_lease::Error;
-use maintenance_lease::protocol::Refusal;
-
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, Kind, Verb};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,57 +75,30 @@ impl Code {
 
     /// The code that stands for `failure` of a verb that changes locks, or of something else.
     pub(crate) fn of(failure: &Failure, verb: Option<Verb>) -> Self {
-        match failure {
-            Failure::Usage { .. } => Self::USAGE,
-            Failure::Input(_)
-            | Failure::NothingFound { .. }
-            | Failure::NodeGone { .. }
-            | Failure::TooSlow { .. }
-            | Failure::Connect(_) => Self::ERROR,
-            Failure::Lock(error) => Self::of_lock(error, verb),
-            Failure::Unsafe { .. } | Failure::Unconfirmed(_) | Failure::Declined => Self::UNSAFE,
-            Failure::Interrupted | Failure::InterruptedWrite { .. } => Self::INTERRUPTED,
-            Failure::TimedOut { .. } => Self::TIMED_OUT,
-            Failure::OtherLease { .. } => Self::HELD,
-            Failure::NotGivenBack { cause, .. } => Self::of(cause, verb),
-            Failure::Hook { code, .. }
-            | Failure::OpenWrite { code, .. }
-            | Failure::Reported(code) => *code,
-        }
+        failure.kind(verb).into()
     }
+}
 
-    fn of_lock(error: &Error, verb: Option<Verb>) -> Self {
-        match error {
-            Error::Refused(refused) => match refused.refusal {
-                Refusal::Held
-                | Refusal::HeldByCaller
-                | Refusal::Expired
-                | Refusal::AdminHold
-                | Refusal::NotHolder
-                | Refusal::NotHeld
-                | Refusal::NotAHold
-                | Refusal::ChangedHands => Self::HELD,
-                // It keeps an acquisition off as any other holder does; for verbs that end
-                // something it was only named wrongly.
-                Refusal::OwnHold if matches!(verb, Some(Verb::Acquire | Verb::With)) => Self::HELD,
-                // Another purpose than the caller's keeps it: that of a fencing.
-                Refusal::OwnHold if verb == Some(Verb::Hold) => Self::UNSAFE,
-                Refusal::Deleting if verb == Some(Verb::Verify) => Self::HELD,
-                Refusal::OwnHold | Refusal::Elected | Refusal::Deleting | Refusal::Foreign => {
-                    Self::ERROR
-                }
-            },
-            Error::Lost(_) => Self::LOST,
-            Error::Invalid(_) => Self::USAGE,
-            _ => Self::ERROR,
+impl From<Kind> for Code {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::TimedOut => Self::TIMED_OUT,
+            Kind::Locked => Self::HELD,
+            Kind::Lost => Self::LOST,
+            Kind::Unsafe => Self::UNSAFE,
+            Kind::NotExecutable => Self::NOT_EXECUTABLE,
+            Kind::NotFound => Self::NOT_FOUND,
+            Kind::Other => Self::ERROR,
+            Kind::Usage => Self::USAGE,
+            Kind::Interrupted => Self::INTERRUPTED,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use maintenance_lease::protocol::State;
-    use maintenance_lease::{Refused, Subject};
+    use maintenance_lease::protocol::{Refusal, State};
+    use maintenance_lease::{Error, Refused, Subject};
 
     use super::*;
 

@@ -14,7 +14,7 @@ use super::side_effects::Asides;
 use super::targets::{self, Target, Targets};
 use crate::args::change::ChangingArgs;
 use crate::args::nodes::Selection;
-use crate::error::{Failure, Fate, Verb};
+use crate::error::{Failure, Fate, Kind, Verb};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::item::Item;
@@ -125,7 +125,7 @@ impl<'a> Work<'a> {
         result.map_err(|failure| {
             let problems = Problems::changing(&self.session, self.verb);
             problems.tell(&failure);
-            Failure::Reported(Code::of(&failure, Some(self.verb)))
+            Failure::Reported(failure.kind(Some(self.verb)))
         })
     }
 }
@@ -307,7 +307,7 @@ impl<'a> Report<'a> {
     /// Says that Ctrl-C came before the end.
     pub(crate) fn interrupted(&mut self) {
         if self.problems.any() {
-            self.problems.note(Code::INTERRUPTED);
+            self.problems.note(Kind::Interrupted);
         } else {
             self.problems.tell(&Failure::Interrupted);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use maintenance_lease::{ApiError, Error, RowDetail};
 
 use crate::args::duration;
-use crate::error::{Failure, Obstacle, Verb};
+use crate::error::{Failure, Kind, Obstacle, Verb};
 use crate::exit::Code;
 use crate::run::session::Session;
 use crate::text::escape;
@@ -31,7 +31,7 @@ pub(crate) struct Problems<'a> {
     verb: Option<Verb>,
     /// How the program is run again, where that is not for all that it was asked to do.
     again: Option<Program>,
-    worst: Cell<Code>,
+    worst: Cell<Option<Kind>>,
     /// Nodes that don't exist, as they were named; only the first are told.
     unknown: RefCell<Vec<String>>,
     /// Messages and hints.
@@ -56,7 +56,7 @@ impl<'a> Problems<'a> {
             session,
             verb,
             again: None,
-            worst: Cell::new(Code::DONE),
+            worst: Cell::new(None),
             unknown: RefCell::default(),
             told: RefCell::default(),
             hints: RefCell::default(),
@@ -70,7 +70,7 @@ impl<'a> Problems<'a> {
 
     /// Tells one.
     pub(crate) fn tell(&self, failure: &Failure) {
-        self.note(Code::of(failure, self.verb));
+        self.note(failure.kind(self.verb));
         if let Failure::Lock(Error::NodeNotFound(node)) = failure {
             let mut unknown = self.unknown.borrow_mut();
             unknown.push(node.clone());
@@ -121,13 +121,20 @@ impl<'a> Problems<'a> {
     }
 
     /// Notes that the command did not fully succeed, for reasons told elsewhere.
-    pub(crate) fn note(&self, code: Code) {
-        self.worst.set(self.worst.get().worse(code));
+    pub(crate) fn note(&self, kind: Kind) {
+        self.worst.set(self.worst.get().max(Some(kind)));
     }
 
     /// Whether anything went wrong so far.
     pub(crate) fn any(&self) -> bool {
-        self.worst.get() != Code::DONE
+        self.worst.get().is_some()
+    }
+
+    /// Ends the command as [`end`](Self::end) does, for a caller that has to clean up behind it.
+    pub(crate) async fn end_as_failure(self) -> Failure {
+        let worst = self.worst.get().unwrap_or(Kind::Other);
+        self.end().await;
+        Failure::Reported(worst)
     }
 
     /// Ends the command: offers names that may have been meant, says what is wrong with the clocks,
@@ -171,7 +178,7 @@ impl<'a> Problems<'a> {
             }
         }
         self.session.warn_of_clocks();
-        self.worst.get()
+        self.worst.get().map_or(Code::DONE, Code::from)
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The layers, from the top down. What shares a layer may import each other.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 11] = [
     &["main", "app"],
     &["completion"],
     &["commands"],
@@ -14,7 +14,8 @@ const LAYERS: [&[&str]; 10] = [
     &["ui"],
     &["output"],
     &["words"],
-    &["exit", "error"],
+    &["exit"],
+    &["error"],
     &["signals", "text", "platform"],
 ];
 

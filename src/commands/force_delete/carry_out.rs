@@ -14,7 +14,7 @@ use super::locks::Locks;
 use super::look::{First, Key, Look, Seen, is_forbidden, key};
 use super::request::Answer;
 use super::standing::Standing;
-use crate::error::Failure;
+use crate::error::{Failure, Kind};
 use crate::exit::Code;
 use crate::output::safety::Outcome;
 use crate::run::interruption::Interruption;
@@ -219,7 +219,7 @@ impl Work<'_> {
                     Standing::Lost(loss) => {
                         self.tell_loss(&loss);
                         locks.told_lost.push(loss.lost.node);
-                        return Err(Failure::Reported(Code::LOST));
+                        return Err(Failure::Reported(Kind::Lost));
                     }
                 }
                 let answer = self.request(&report.target, ended).await?;
@@ -235,8 +235,8 @@ impl Work<'_> {
                     along: self.along(&look).to_vec(),
                 });
                 self.tell_who_may_act(&look, deleted);
-                if let Answer::Lost { why, code } = answer {
-                    return Err(self.open(&report.target, &why, code));
+                if let Answer::Lost { why, kind } = answer {
+                    return Err(self.open(&report.target, &why, kind));
                 }
             }
             if !changed {

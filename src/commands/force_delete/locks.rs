@@ -12,8 +12,7 @@ use pod_safety::facts::Lock;
 use super::carry_out::Work;
 use super::look::{Look, is_forbidden};
 use super::standing::Loss;
-use crate::error::{Failure, Fate};
-use crate::exit::Code;
+use crate::error::{Failure, Fate, Kind};
 use crate::run::interruption::Interruption;
 use crate::run::side_effects::Asides;
 use crate::text::escape;
@@ -77,7 +76,10 @@ impl Work<'_> {
                 let reading = async { Ok(self.session.locks.get(node).await?) };
                 match ended.or(reading).await? {
                     Some(lease) if self.session.locks.is_own(&lease) => taken.own.push(lease),
-                    _ => return Err(Failure::Reported(self.own_ended(node, 0))),
+                    _ => {
+                        self.own_ended(node, 0);
+                        return Err(Failure::Reported(Kind::Unsafe));
+                    }
                 }
             }
             let is_free = matches!(lock, Known::Yes(Lock::Free | Lock::Expired { .. }));
@@ -145,7 +147,7 @@ impl Work<'_> {
                 DURATION.as_secs()
             ),
             hint: format!("to check: {} status {node}", self.session.program),
-            code: Code::INTERRUPTED,
+            kind: Kind::Interrupted,
         }
     }
 

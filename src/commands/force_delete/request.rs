@@ -6,8 +6,7 @@ use pod_safety::facts::PodSight;
 use pod_safety::report::Target;
 
 use super::carry_out::Work;
-use crate::error::Failure;
-use crate::exit::Code;
+use crate::error::{Failure, Kind};
 use crate::output::safety::Outcome;
 use crate::run::interruption::Interruption;
 use crate::text::{escape, for_shell};
@@ -23,7 +22,7 @@ pub(super) enum Answer {
         /// Why there is none.
         why: String,
         /// What that is to scripts.
-        code: Code,
+        kind: Kind,
     },
 }
 
@@ -41,7 +40,7 @@ impl Work<'_> {
             Err(Failure::Interrupted) if self.args.write.dry_run == DryRun::None => {
                 Ok(Answer::Lost {
                     why: "interrupted".to_owned(),
-                    code: Code::INTERRUPTED,
+                    kind: Kind::Interrupted,
                 })
             }
             answer => answer,
@@ -62,7 +61,7 @@ impl Work<'_> {
     }
 
     /// Says of a request without an answer that it may take effect still.
-    pub(super) fn open(&self, target: &Target, why: &str, code: Code) -> Failure {
+    pub(super) fn open(&self, target: &Target, why: &str, kind: Kind) -> Failure {
         let namespace = target.namespace.as_deref();
         let within = namespace.map(|namespace| format!(" -n {}", for_shell(namespace)));
         Failure::OpenWrite {
@@ -75,7 +74,7 @@ impl Work<'_> {
                 self.session.program.kubectl(),
                 within.unwrap_or_default()
             ),
-            code,
+            kind,
         }
     }
 
@@ -114,7 +113,7 @@ impl Work<'_> {
     async fn settle(&self, target: &Target, exactly: Exactly<'_>, error: &ApiError) -> Answer {
         let lost = Answer::Lost {
             why: error.to_string(),
-            code: Code::ERROR,
+            kind: Kind::Other,
         };
         let read = match &target.namespace {
             Some(namespace) => {

@@ -273,7 +273,7 @@ impl Work<'_> {
             terminal, program, ..
         } = self.session;
         problems::tell(terminal, failure, Some(program.asked()));
-        Failure::Reported(Code::of(failure, None))
+        Failure::Reported(failure.kind(None))
     }
 
     /// Tells what became of each, in words or as data.

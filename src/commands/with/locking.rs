@@ -131,7 +131,7 @@ impl Locking<'_> {
             problems.tell(&Failure::Interrupted);
         }
         if problems.any() {
-            return Err(Failure::Reported(problems.end().await));
+            return Err(problems.end_as_failure().await);
         }
         session.warn_of_clocks();
         Ok(changes)

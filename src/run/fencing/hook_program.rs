@@ -2,8 +2,7 @@
 
 use std::ffi::OsStr;
 
-use crate::error::Failure;
-use crate::exit::Code;
+use crate::error::{Failure, Kind};
 use crate::platform::is_executable;
 use crate::text::escape;
 
@@ -29,9 +28,9 @@ pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), Failure
         }
         is_there |= file.exists();
     }
-    let (why, code) = match is_there {
-        true => ("not executable", Code::NOT_EXECUTABLE),
-        false => ("not found", Code::NOT_FOUND),
+    let (why, kind) = match is_there {
+        true => ("not executable", Kind::NotExecutable),
+        false => ("not found", Kind::NotFound),
     };
     let program = escape(&program.to_string_lossy());
     let message = format!("could not run the hook {program}: {why}; nothing was changed");
@@ -42,7 +41,7 @@ pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), Failure
     Err(Failure::Hook {
         message,
         hint: hint.to_owned(),
-        code,
+        kind,
     })
 }
 
@@ -53,6 +52,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::exit::Code;
 
     #[test]
     fn a_program_is_a_file_that_may_be_executed() {

@@ -4,23 +4,22 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::Span;
 
-use crate::error::Failure;
-use crate::exit::Code;
+use crate::error::{Failure, Kind};
 use crate::text::escape;
 use crate::words::program::Program;
 use crate::words::time::length;
 
 /// A hook for `node` did not succeed: `how`, behind "the hook".
 pub(crate) fn hook_failed(node: &str, how: &str, output: &str) -> Failure {
-    no_proof(node, &format!("the hook {how}"), output, Code::ERROR)
+    no_proof(node, &format!("the hook {how}"), output, Kind::Other)
 }
 
 /// A hook for `node` was interrupted.
 pub(crate) fn hook_interrupted(node: &str, output: &str) -> Failure {
-    no_proof(node, "interrupted", output, Code::INTERRUPTED)
+    no_proof(node, "interrupted", output, Kind::Interrupted)
 }
 
-fn no_proof(node: &str, what: &str, output: &str, code: Code) -> Failure {
+fn no_proof(node: &str, what: &str, output: &str, kind: Kind) -> Failure {
     let output = match output.is_empty() {
         true => "it printed nothing",
         false => "its output is above",
@@ -28,7 +27,7 @@ fn no_proof(node: &str, what: &str, output: &str, code: Code) -> Failure {
     Failure::Hook {
         message: format!("{what}: nothing was changed in the cluster"),
         hint: format!("check node/{node}: what the hook did is unknown; {output}"),
-        code,
+        kind,
     }
 }
 
@@ -40,7 +39,7 @@ pub(crate) fn silent_after_hook(node: &str, waited: Duration, program: &Program)
             "the hook succeeded, but node/{node} is still unreachable after {waited}: it stays fenced"
         ),
         hint: format!("when it is back: {program} unfence {node}"),
-        code: Code::TIMED_OUT,
+        kind: Kind::TimedOut,
     }
 }
 
@@ -51,7 +50,7 @@ pub(crate) fn gone_after_hook(node: &str) -> Failure {
         hint:
             "to use it again, register it: its fencing record, taint and hold were deleted with it"
                 .to_owned(),
-        code: Code::ERROR,
+        kind: Kind::Other,
     }
 }
 
@@ -69,7 +68,7 @@ pub(crate) fn record_open(node: &str, why: &Failure, by_hook: bool, program: &Pr
             "to check: {program} status {node}; to continue: {}",
             program.whole(node, flag)
         ),
-        code: Code::of(why, None),
+        kind: why.kind(None),
     }
 }
 
@@ -84,6 +83,6 @@ pub(crate) fn return_open(node: &str, why: &Failure, program: &Program) -> Failu
             "to check: {program} status {node}; to continue: {}",
             program.whole(node, "")
         ),
-        code: Code::of(why, None),
+        kind: why.kind(None),
     }
 }

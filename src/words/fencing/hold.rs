@@ -4,7 +4,6 @@ use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Error, NodeLease};
 
 use crate::error::{Failure, Fate};
-use crate::exit::Code;
 use crate::text::escape;
 use crate::words::holder::person;
 use crate::words::program::Program;
@@ -43,7 +42,7 @@ fn open_or_as_it_is(failure: Failure, what: &str, hint: String) -> Failure {
     Failure::OpenWrite {
         message: format!("{what} ({})", escape(&why)),
         hint,
-        code: Code::of(&failure, None),
+        kind: failure.kind(None),
     }
 }
 

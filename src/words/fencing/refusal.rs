@@ -10,8 +10,7 @@ use pod_safety::fencing::{Attempt, back, steps};
 use pod_safety::node::Status;
 
 use super::machine::another;
-use crate::error::Failure;
-use crate::exit::Code;
+use crate::error::{Failure, Kind};
 use crate::text::escape;
 use crate::words::program::Program;
 use crate::words::refusal::fenced;
@@ -238,7 +237,7 @@ pub(crate) fn hook_at_work(
             "wait for it to end; if that run was interrupted: {}",
             program.whole(node, "--resume")
         ),
-        code: Code::HELD,
+        kind: Kind::Locked,
     }
 }
 
