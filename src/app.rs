@@ -85,7 +85,7 @@ pub(crate) enum VerbArgs {
 }
 
 impl VerbArgs {
-    /// Nothing but data and problems is to be printed.
+    /// Whether to print only data and problems.
     pub(crate) fn quiet(&self) -> bool {
         match self {
             Self::Acquire(args) => args.change.output.quiet,
@@ -106,7 +106,7 @@ impl VerbArgs {
     }
 }
 
-/// Runs the verb that was typed, tells the problem that ended it, if any, and returns its code.
+/// Runs the verb that was typed, reports the failure that ended it, if any, and returns its exit code.
 pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -126,7 +126,7 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
                     }
                 }
             });
-            // A name that is still being looked up must not keep it from its end. A credential plugin is ended.
+            // Don't wait for a pending name lookup. A running credential plugin is ended.
             runtime.shutdown_background();
             result
         }

@@ -1,10 +1,10 @@
-//! Completion while somebody types: verbs, flags and their values from their definition, nodes from
+//! Completion at the shell prompt: verbs, flags and their values from the argument definitions, nodes from
 //! the cluster.
 //!
-//! Two ways lead here. kubectl runs this program under the name `kubectl_complete-maint`, with the
-//! words that follow `kubectl maint`; the script that `completion` prints runs it with
-//! [`VARIABLE`] set. Whatever goes wrong, the answer is shorter and nobody is told: an error would
-//! land in the middle of a half-typed line.
+//! There are two entry points. kubectl runs this program under the name `kubectl_complete-maint`, with the
+//! words that follow `kubectl maint`. The script that `completion` prints runs it with [`VARIABLE`] set.
+//! After an error the answer is shorter and nothing is printed, because a message would land in the middle
+//! of a half-typed line.
 
 mod live;
 
@@ -18,11 +18,11 @@ use clap_complete::env::Shells;
 use crate::commands::completion::VARIABLE;
 use connect::Environment;
 
-/// What kubectl puts before the name of a plugin that completes.
+/// The prefix that kubectl adds to the name of a plugin for completion.
 const COMPLETER: &str = "kubectl_complete-";
 
-/// Names the place of the word under the cursor, in the scripts of shells that don't end the words with
-/// it.
+/// Holds the index of the word under the cursor, in the scripts of shells that pass on the words after it
+/// too.
 const INDEX: &str = "_CLAP_COMPLETE_INDEX";
 
 /// cobra's directives: what a shell does with the candidates.
@@ -33,14 +33,14 @@ const NO_SPACE: u8 = 2;
 /// The definition of the command line.
 type Definition = fn() -> Command;
 
-/// A question for completions.
+/// A request for completions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     asker: Asker,
-    /// The command line: the command, its arguments and, last or under the cursor, what is typed of
-    /// the next.
+    /// The command line: the command and its arguments. The last word, or the one under the cursor, is
+    /// incomplete.
     words: Vec<OsString>,
-    /// Which of the words is under the cursor.
+    /// The index of the word under the cursor.
     cursor: usize,
 }
 
@@ -51,7 +51,7 @@ enum Asker {
 }
 
 impl Question {
-    /// The question that a process of these arguments is asked; none where it is to do its work.
+    /// The completion request that these arguments mean; `None` if this is a normal run.
     pub(crate) fn of(arguments: Vec<OsString>, environment: &Environment) -> Option<Self> {
         let name = arguments.first().map(Path::new).and_then(Path::file_name);
         if name.is_some_and(|name| name.to_string_lossy().starts_with(COMPLETER)) {
@@ -82,7 +82,7 @@ impl Question {
         )
     }
 
-    /// The candidates for a command line of this `definition`, in the form that the asker reads.
+    /// The candidates for a command line of this `definition`, in the format of the calling shell.
     pub(crate) fn answer(self, definition: Definition) -> Vec<u8> {
         let is_foreign = self.is_of_another_program(definition);
         let mut command = match is_foreign {
@@ -112,8 +112,7 @@ impl Question {
         }
     }
 
-    /// Whether the word under the cursor is one of a program that the verb runs: it stands behind the
-    /// `--` that begins that program's words.
+    /// Whether the word under the cursor belongs to the command that the verb runs: it follows the `--`.
     fn is_of_another_program(&self, definition: Definition) -> bool {
         let mut before = self.words.iter().take(self.cursor);
         let Some(dashes) = before.position(|word| word == "--") else {
@@ -131,7 +130,7 @@ impl Question {
     }
 }
 
-/// The arguments' definition, as completing these words needs it.
+/// The argument definitions, adapted to complete these words.
 fn completing(definition: Definition, words: &[OsString]) -> Command {
     let mut command = definition().mut_subcommands(|verb| {
         verb.mut_args(|arg| match arg.get_id().as_str() {
@@ -144,7 +143,7 @@ fn completing(definition: Definition, words: &[OsString]) -> Command {
     adapt(command, words)
 }
 
-/// The definition of a line where every word is a path: what another program takes is not known here.
+/// A definition in which every word is a path, because the arguments of other programs are unknown.
 fn paths() -> Command {
     let here = std::env::current_dir().ok();
     let paths = PathCompleter::any().filter(move |path| Some(path) != here.as_deref());
@@ -155,8 +154,8 @@ fn paths() -> Command {
     )
 }
 
-/// Where nothing is typed of the next word, a flag is offered only if nothing else can come; and a
-/// flag that takes its value behind `=` alone doesn't take the next word for it.
+/// Before the first letter of a word, a flag is offered only if nothing else can follow. A flag that takes
+/// its value only after `=` does not take the next word as its value.
 fn adapt(command: Command, words: &[OsString]) -> Command {
     let flags_last = words.last().is_none_or(|word| word.is_empty());
     let is_typed = |arg: &Arg| {
@@ -176,8 +175,8 @@ fn adapt(command: Command, words: &[OsString]) -> Command {
         .mut_subcommands(|verb| adapt(verb, words))
 }
 
-/// A candidate a line, its help behind a tabulator, and a directive at the end. Of a `--flag=VALUE` that is
-/// being typed kubectl's scripts take the value alone.
+/// One candidate per line, its help after a tab, and a directive at the end. For a half-typed
+/// `--flag=VALUE`, kubectl's scripts expect only the value.
 fn for_kubectl(candidates: &[CompletionCandidate], typed: &str) -> String {
     let flag = typed.split_once('=').map(|(flag, _)| format!("{flag}="));
     let flag = flag
@@ -207,8 +206,8 @@ fn for_kubectl(candidates: &[CompletionCandidate], typed: &str) -> String {
 
 /// Completes names of nodes from the cluster.
 ///
-/// A completer is told nothing but the word under the cursor; which cluster is meant stands in the
-/// words before it, among this process's arguments.
+/// A completer only gets the word under the cursor. The flags that select the cluster are in the words
+/// before it, in this process's arguments.
 fn nodes(definition: Definition) -> ArgValueCompleter {
     ArgValueCompleter::new(move |typed: &OsStr| {
         Question::of_this_process()
@@ -217,7 +216,7 @@ fn nodes(definition: Definition) -> ArgValueCompleter {
     })
 }
 
-/// Completes what `force-delete` takes: kinds, then pods of the namespace or nodes.
+/// Completes the arguments of `force-delete`: kinds, then pods of the namespace or nodes.
 fn targets(definition: Definition) -> ArgValueCompleter {
     ArgValueCompleter::new(move |typed: &OsStr| {
         Question::of_this_process()
@@ -341,7 +340,7 @@ mod tests {
         assert_eq!(candidates(&["completion", "z"]), ["zsh"]);
     }
 
-    /// kubectl's scripts filter what is offered by what stands behind the `=`.
+    /// kubectl's scripts compare the candidates with the text after the `=`.
     #[test]
     fn behind_an_equals_sign_the_value_alone_is_offered() {
         assert_eq!(candidates(&["version", "--output=y"]), ["yaml"]);

@@ -1,4 +1,4 @@
-//! Everything that keeps a verb from its end, as data until the last moment.
+//! All failures of a verb, kept as data until they are printed.
 
 use std::fmt;
 use std::time::Duration;
@@ -49,125 +49,125 @@ pub(crate) enum Kind {
 /// Why a verb, or its part for one node, did not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It was asked in a way that can't be meant.
+    /// The arguments are invalid.
     Usage {
         /// What is wrong.
         message: String,
         /// What to type instead.
         hint: String,
     },
-    /// A file or standard input can't be used.
+    /// A file or standard input can't be read.
     Input(String),
     /// The selection is empty.
     NothingFound {
         /// What matched nothing.
         what: String,
-        /// What may have been meant, where that is known.
+        /// A name that may have been meant, if known.
         hint: Option<String>,
     },
-    /// There is no way to the API server.
+    /// The API server can't be reached.
     Connect(ConnectError),
-    /// The rules, the API server or the way to it.
+    /// A failure of the lock protocol, of the API server or of the connection to it.
     Lock(Error),
-    /// It is too dangerous as things stand.
+    /// Too dangerous in the current state.
     Unsafe {
-        /// What stands against it.
+        /// The reason.
         message: String,
-        /// What would have to be true, or what to do instead.
+        /// The missing condition, or what to do instead.
         hint: String,
     },
-    /// A hook can't be run, or did not succeed.
+    /// A hook can't be run, or it failed.
     Hook {
-        /// What became of it, and of what it was run for.
+        /// What happened to the hook, and to the operation.
         message: String,
-        /// What to look at, or what to type instead.
+        /// What to check, or what to type instead.
         hint: String,
-        /// What that is to scripts.
+        /// What scripts can tell of it.
         kind: Kind,
     },
-    /// A write got no answer, or was not waited for: it may have taken effect, or may yet.
+    /// A write got no answer, or its answer was not awaited: it may have taken effect, or still may.
     OpenWrite {
-        /// What is not known.
+        /// What is unknown.
         message: String,
-        /// How to see.
+        /// How to find out.
         hint: String,
-        /// Whether it failed or was interrupted, to scripts.
+        /// Whether it failed or was interrupted.
         kind: Kind,
     },
-    /// A Node was deleted while it was worked on.
+    /// The Node was deleted during the operation.
     NodeGone {
         /// The node.
         node: String,
     },
-    /// A confirmation is needed and nobody can be asked.
+    /// A confirmation is needed, but stdin is no terminal.
     Unconfirmed(String),
-    /// Somebody was asked and said no.
+    /// The operator answered no.
     Declined,
-    /// Ctrl-C, before a request was under way.
+    /// Ctrl-C before a request was sent.
     Interrupted,
-    /// Ctrl-C with a write under way, whose fate is open: what would have happened to which node.
+    /// Ctrl-C during a write with an unknown result: what would have happened to which node.
     InterruptedWrite {
         /// The node.
         node: String,
     },
-    /// It was waited for in vain.
+    /// The wait timed out.
     TimedOut {
         /// The node.
         node: String,
         /// For how long.
         waited: Duration,
-        /// What stood in the way, where that was learnt.
+        /// The obstacle, if known.
         obstacle: Option<Obstacle>,
     },
-    /// The locks of a set could not all be checked within their duration.
+    /// Checking all locks of a set took longer than they last.
     TooSlow {
         /// One of the nodes.
         node: String,
     },
-    /// A lock id is of another Lease than that of the node it was given for.
+    /// A lock id belongs to another Lease than that of the node it was given for.
     OtherLease {
         /// The node.
         node: String,
-        /// It has a Lease.
+        /// Whether the node has a Lease.
         has_one: bool,
     },
-    /// What this command acquired, and must not keep, it could not give back.
+    /// This command acquired a lock that it must not keep, and could not release it.
     NotGivenBack {
         /// The node.
         node: String,
         /// The acquisition.
         lock_id: Option<LockId>,
-        /// Why not.
+        /// Why the release failed.
         cause: Box<Failure>,
     },
     /// The problem was reported already.
     Reported(Kind),
 }
 
-/// What was in the way of who waited.
+/// The obstacle of a wait.
 #[derive(Debug)]
 pub(crate) enum Obstacle {
     /// An acquisition would be refused.
     Refused(Box<Refused>),
-    /// The node stands otherwise than it was waited for.
+    /// The node is not in the awaited state.
     Stands {
-        /// How.
+        /// Its state.
         how: String,
-        /// What it was waited to be, such as `locked`.
+        /// The awaited state, such as `locked`.
         awaited: &'static str,
-        /// How to find out why, where there is more to see.
+        /// How to find out why, if there is more to see.
         hint: Option<String>,
     },
 }
 
-/// What is known of a node's lock after a failure.
+/// What is known about a node's lock after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// This command changed nothing.
     AsBefore,
-    /// It was acquired, and is held still.
+    /// It was acquired and is still held.
     Kept,
-    /// Whether it changed is not known.
+    /// Whether it changed is unknown.
     Open,
 }
 
@@ -190,7 +190,7 @@ impl Failure {
         Self::Input(message.into())
     }
 
-    /// Says where the problem was found.
+    /// Adds the place where the problem was found.
     pub(crate) fn within(self, place: impl fmt::Display) -> Self {
         match self {
             Self::Usage { message, hint } => Self::Usage {
@@ -244,7 +244,7 @@ impl Failure {
         }
     }
 
-    /// A read that ended like this may succeed when it is made again.
+    /// Whether a read that failed like this may succeed if it is retried.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Lock(Error::Api(error)) if error.may_pass())
     }

@@ -9,30 +9,30 @@ use crate::error::{Failure, Kind, Verb};
 pub(crate) struct Code(u8);
 
 impl Code {
-    /// Everything that was asked for is done.
+    /// Everything requested is done.
     pub(crate) const DONE: Self = Self(0);
-    /// Something failed that no other code stands for; also a request that ran out of time.
+    /// Any failure without a code of its own, including a request that timed out.
     pub(crate) const ERROR: Self = Self(1);
-    /// It was asked in a way that can't be meant; nothing was done.
+    /// The arguments are invalid; nothing was done.
     pub(crate) const USAGE: Self = Self(2);
-    /// Somebody else holds it, or it is not yours.
+    /// Somebody else holds the lock, or it is not the caller's.
     pub(crate) const HELD: Self = Self(3);
-    /// What was waited for did not come in time.
+    /// The wait timed out.
     pub(crate) const TIMED_OUT: Self = Self(4);
-    /// A lease was lost while something worked under it, or while others were waited for.
+    /// A lock was lost while a command ran under it, or while waiting for other locks.
     pub(crate) const LOST: Self = Self(5);
     /// Refused for safety: a confirmation is needed, or was answered with no.
     pub(crate) const UNSAFE: Self = Self(6);
     /// A failure of `with` itself, as opposed to its command's.
     pub(crate) const WRAPPER: Self = Self(supervisor::Exit::OF_WRAPPER);
-    /// A hook is there that can't be executed: nothing was done.
+    /// The hook exists and can't be executed; nothing was done.
     pub(crate) const NOT_EXECUTABLE: Self = Self(126);
-    /// There is no such hook: nothing was done.
+    /// The hook does not exist; nothing was done.
     pub(crate) const NOT_FOUND: Self = Self(127);
     /// Interrupted by Ctrl-C.
     pub(crate) const INTERRUPTED: Self = Self(130);
 
-    /// From the best to the worst: of several nodes, the worst counts.
+    /// From the best to the worst: for several nodes, the worst counts.
     const ORDER: [Self; 8] = [
         Self::DONE,
         Self::TIMED_OUT,
@@ -44,12 +44,13 @@ impl Code {
         Self::INTERRUPTED,
     ];
 
-    /// The code of a command that was run, or one that the caller wants.
+    /// The code of a command that was run, or one that the caller chose.
     pub(crate) const fn other(code: u8) -> Self {
         Self(code)
     }
 
-    /// That of a command line that can't be read: one of `with` must not pass for its command's.
+    /// The code for a command line that can't be parsed. For `with` it must differ from the codes of its
+    /// command.
     pub(crate) fn of_usage(command: clap::Command, line: &[OsString]) -> Self {
         let matches = command.ignore_errors(true).try_get_matches_from(line);
         match matches {
@@ -58,7 +59,7 @@ impl Code {
         }
     }
 
-    /// The code for the system.
+    /// The code as a number.
     pub(crate) fn number(self) -> u8 {
         self.0
     }
@@ -73,7 +74,7 @@ impl Code {
         }
     }
 
-    /// The code that stands for `failure` of a verb that changes locks, or of something else.
+    /// The code for `failure` of a verb that changes locks, or of something else.
     pub(crate) fn of(failure: &Failure, verb: Option<Verb>) -> Self {
         failure.kind(verb).into()
     }

@@ -1,6 +1,6 @@
-//! `kubectl maint`: one maintenance lock per node that everybody can see, wait for and respect.
+//! `kubectl maint`: one maintenance lock per node that everybody can see and wait for.
 
-// The terminal's own file alone touches the standard streams.
+// Only `ui.rs` may use the standard streams.
 #![deny(clippy::disallowed_methods)]
 
 mod app;
@@ -34,7 +34,7 @@ use connect::Environment;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // Where this is a process of `with`'s own making.
+    // If this process is a supervisor that `with` started.
     if let Some(code) = supervisor::entry(arguments.clone()) {
         return code;
     }
@@ -79,7 +79,7 @@ fn parse(line: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
     Ok((Cli::from_arg_matches(&matches)?, matches))
 }
 
-/// Prints help to stdout and what is wrong with the arguments to stderr.
+/// Prints help to stdout, and problems with the arguments to stderr.
 fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
     let terminal = Terminal::default();
     let text = error.render().ansi().to_string();

@@ -1,4 +1,4 @@
-//! What differs between operating systems: all code of the plugin that asks which one this is.
+//! What differs between operating systems. All system-dependent code of the plugin is here.
 
 #[cfg(not(unix))]
 mod elsewhere;

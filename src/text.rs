@@ -1,15 +1,14 @@
-//! Text that is anyone's, made safe to print: short, without anything that acts on a terminal, and quoted for a
-//! shell.
+//! Makes text from any source safe to print: short, without control sequences, and quoted for a shell.
 
 use anstyle::{AnsiColor, Style};
 
-/// For what nobody may overlook in a table.
+/// The style for what must not be overlooked in a table.
 pub(crate) const ALARM: Style = AnsiColor::Red.on_default().bold();
 
-/// How many characters are repeated.
+/// How many characters are printed.
 const MOST: usize = 80;
 
-/// `typed` with control characters escaped, and cut where it is long.
+/// `typed` with control characters escaped, and cut if it is long.
 pub(crate) fn shown(typed: &str) -> String {
     let mut beginning: String = typed.chars().take(MOST).collect();
     if beginning.len() < typed.len() {
@@ -18,7 +17,7 @@ pub(crate) fn shown(typed: &str) -> String {
     escape(&beginning)
 }
 
-/// `word` as a shell takes it: whoever copies a hint runs nothing but what it shows.
+/// `word` quoted for a shell, to make a hint run exactly what it shows when it is pasted.
 pub(crate) fn for_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -28,8 +27,8 @@ pub(crate) fn for_shell(word: &str) -> String {
     }
 }
 
-/// `text` with every character escaped that would move the cursor, colour the line or turn its
-/// direction: a reason or a holder is anyone's text.
+/// `text` with escapes for every character that moves the cursor, sets colours or reverses the direction of
+/// the text. A reason or a holder may contain any text.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,7 +1,7 @@
 //! The only owner of stdin, stdout and stderr.
 //!
-//! Data goes to stdout, everything else to stderr. A reader that goes away (`| head`) ends the
-//! printing quietly, and never the work.
+//! Data goes to stdout, everything else to stderr. If the reader of stdout goes away (`| head`), printing
+//! stops, and the work goes on.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -30,19 +30,19 @@ pub(crate) struct Terminal {
     stdout: Cell<Stdout>,
 }
 
-/// What became of stdout.
+/// The state of stdout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stdout {
     #[default]
     Open,
-    /// Its reader went away, having seen enough.
+    /// Its reader closed the pipe.
     Closed,
-    /// Something could not be written: the disk is full, say.
+    /// A write failed, for example because the disk is full.
     Failed,
 }
 
 impl Terminal {
-    /// With `quiet`, results in words and remarks are left out.
+    /// With `quiet`, results in words and remarks are omitted.
     pub(crate) fn new(quiet: bool) -> Self {
         Self {
             quiet,
@@ -50,29 +50,28 @@ impl Terminal {
         }
     }
 
-    /// Whether stdin is one, so that somebody could be asked.
+    /// Whether stdin is a terminal, so that a question can be answered.
     pub(crate) fn is_stdin_one() -> bool {
         std::io::stdin().is_terminal()
     }
 
-    /// Whether stderr is one.
+    /// Whether stderr is a terminal.
     pub(crate) fn is_stderr_one() -> bool {
         std::io::stderr().is_terminal()
     }
 
-    /// What is piped in.
+    /// Standard input, for a list that is piped in.
     pub(crate) fn stdin(&self) -> impl Read {
         std::io::stdin()
     }
 
-    /// Prints bytes that another program asked for. Where it does not read them, there is nobody to
-    /// tell.
+    /// Prints bytes for another program. Write errors are ignored: only that program could see a message.
     pub(crate) fn bytes(&self, bytes: &[u8]) {
         let mut stdout = std::io::stdout().lock();
         let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
     }
 
-    /// Prints data that was asked for.
+    /// Prints the requested data.
     pub(crate) fn data(&self, text: impl fmt::Display) {
         if !self.is_read() {
             return;
@@ -90,8 +89,7 @@ impl Terminal {
         }
     }
 
-    /// With what to end instead of `code`: an error, where something that was asked for could not be
-    /// written.
+    /// The exit code: an error instead of `code` if requested data could not be written.
     pub(crate) fn code(&self, code: Code) -> Code {
         match self.stdout.get() {
             Stdout::Failed => code.worse(Code::ERROR),
@@ -99,7 +97,7 @@ impl Terminal {
         }
     }
 
-    /// Whether anybody still reads stdout.
+    /// Whether stdout still has a reader.
     pub(crate) fn is_read(&self) -> bool {
         self.stdout.get() == Stdout::Open
     }
@@ -111,14 +109,14 @@ impl Terminal {
         }
     }
 
-    /// Prints a remark that helps people and that no script needs.
+    /// Prints a remark for people. Scripts don't need it.
     pub(crate) fn remark(&self, text: impl fmt::Display) {
         if !self.quiet {
             self.stderr(format_args!("{text}"));
         }
     }
 
-    /// Passes on what a program of the caller's prints, as it is.
+    /// Passes on the output of a program that the caller named, unchanged.
     pub(crate) fn pass_on(&self, bytes: &[u8]) {
         if !self.quiet {
             self.end_live();
@@ -126,12 +124,12 @@ impl Terminal {
         }
     }
 
-    /// Prints what may be a problem.
+    /// Prints a warning.
     pub(crate) fn warn(&self, text: impl fmt::Display) {
         self.stderr(format_args!("{WARNING}Warning:{WARNING:#} {text}"));
     }
 
-    /// Prints a problem as kubectl does: after `error: `, unless it says by itself where it is from.
+    /// Prints a problem as kubectl does: after `error: `, unless the text names its source.
     pub(crate) fn error(&self, text: &str) {
         if speaks_for_itself(text) {
             self.stderr(format_args!("{text}"));
@@ -145,15 +143,15 @@ impl Terminal {
         self.stderr(format_args!("{HINT}hint:{HINT:#} {text}"));
     }
 
-    /// Prints text that was made elsewhere, such as the help of an argument parser.
+    /// Prints text as it is, such as the help of the argument parser.
     pub(crate) fn raw_stderr(&self, text: impl fmt::Display) {
         self.stderr(format_args!("{text}"));
     }
 
-    /// Asks for a yes after showing `facts`, a line each; `yes` answers it beforehand.
+    /// Asks for confirmation after printing `facts`, one per line; `yes` confirms in advance.
     ///
     /// # Errors
-    /// Where nobody can be asked, or the answer is no; the end of input, as by Ctrl-D, is one.
+    /// If nobody can answer, or if the answer is no. The end of input, as by Ctrl-D, counts as no.
     pub(crate) async fn confirm(
         &self,
         facts: &[String],
@@ -171,9 +169,9 @@ impl Terminal {
                 "not confirmed: there is no terminal for a prompt".to_owned(),
             ));
         }
-        // What was typed before the question was seen answers something else.
+        // Input from before the question was shown can't be its answer.
         discard_typed(&std::io::stdin());
-        // Where nobody reads stderr, nobody answers either.
+        // A write error is ignored: without stderr the question is not seen and not answered.
         let _ = write!(anstream::stderr().lock(), "{question} [y/N] ");
         let answer = tokio::select! {
             biased;
@@ -196,13 +194,13 @@ impl Terminal {
         }
     }
 
-    /// How many columns stdout has, where it is a terminal.
+    /// The columns of stdout, if it is a terminal.
     pub(crate) fn width(&self) -> Option<usize> {
         let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
         Some(width.0.into())
     }
 
-    /// The same of stderr.
+    /// The columns of stderr, if it is a terminal.
     pub(crate) fn stderr_width(&self) -> Option<usize> {
         let (width, _) = terminal_size::terminal_size_of(std::io::stderr())?;
         Some(width.0.into())
@@ -210,15 +208,15 @@ impl Terminal {
 
     fn stderr(&self, text: fmt::Arguments<'_>) {
         self.end_live();
-        // Where nobody reads stderr, there is nobody to tell.
+        // A write error is ignored, because there is no other place to report it.
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     }
 }
 
-/// The line that is typed next; `None` where input ends before it does.
+/// The next line of input; `None` at its end.
 async fn next_line() -> std::io::Result<Option<String>> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    // On a thread that nobody waits for: who is interrupted types no line.
+    // On a detached thread: after an interruption, nobody may ever type a line.
     std::thread::spawn(move || {
         let mut line = String::new();
         let read = std::io::stdin().read_line(&mut line);

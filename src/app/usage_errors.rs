@@ -17,7 +17,8 @@ use crate::words::suggestions::{near_misses, wait_for};
 /// Flags of other tools, and what they are called here.
 const OTHER_FLAGS: [(&str, &str); 1] = [("--ttl", "--duration")];
 
-/// Says in our words why `line`, one of `with`, can't be read; `None` where the parser says it well.
+/// The failure to report if `line`, one of `with`, can't be parsed; `None` if the parser's message is good
+/// enough.
 pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     let has_dashes = line.iter().any(|word| word == "--");
     let run = format!("run `{NAME} with NODE... -- COMMAND`");
@@ -67,7 +68,7 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure>
     Some(Failure::usage(message, hint))
 }
 
-/// The same of a line of any other command.
+/// The same for a line of any other command.
 pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     let word = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
@@ -135,7 +136,7 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
     Some(Failure::usage(message, hint))
 }
 
-/// What to run instead of the command `typed`, which there is not.
+/// What to run instead of `typed`, which is no command of ours.
 fn instead_of_command(typed: &str, line: &[OsString]) -> String {
     let node = || node_after(typed, line).unwrap_or("NODE");
     match typed {
@@ -158,14 +159,14 @@ fn instead_of_command(typed: &str, line: &[OsString]) -> String {
     }
 }
 
-/// The node that stands behind `command` on the line.
+/// The node that follows `command` on the line.
 fn node_after<'a>(command: &str, line: &'a [OsString]) -> Option<&'a str> {
     let words = line.iter().filter_map(|word| word.to_str());
     let mut words = words.skip_while(|word| *word != command).skip(1);
     words.find(|word| !matches!(*word, "node" | "nodes") && node_name(word).is_ok())
 }
 
-/// What to do instead of giving `flag`, which `command` does not have.
+/// What to type instead of `flag`, which `command` does not have.
 fn instead_of_flag(command: &Command, flag: &str) -> String {
     let force = format!("to end somebody else's lock, run `{NAME} release NODE --force -m WHY`");
     match (command.get_name(), flag) {
@@ -215,7 +216,7 @@ fn see_help(command: &str) -> String {
     format!("see `{NAME} {command} --help`")
 }
 
-/// Whether help on `help` was asked for, which the parser takes for the name of a command.
+/// Whether help on `help` was requested. The parser takes that for the name of a command.
 pub(crate) fn asks_for_help(error: &clap::Error) -> bool {
     let command = match error.kind() {
         ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
@@ -229,7 +230,7 @@ pub(crate) fn is_for_help(word: &OsStr) -> bool {
     word == "--help" || word == "-h"
 }
 
-/// The command of a line that can't be read, with all its flags.
+/// The command of a line that can't be parsed, with all its flags.
 fn command(line: &[OsString]) -> Option<Command> {
     let mut all = Cli::command();
     let matches = all.clone().ignore_errors(true).try_get_matches_from(line);
@@ -238,8 +239,8 @@ fn command(line: &[OsString]) -> Option<Command> {
     all.find_subcommand(matches.subcommand_name()?).cloned()
 }
 
-/// What the argument parser repeats, [`shown`], and without its advice to put `--` before an unknown flag:
-/// no flag is a node's name.
+/// Escapes user input in the parser's error, see [`shown`]. Removes the advice to put `--` before an
+/// unknown flag, because no node's name looks like a flag.
 pub(crate) fn tame(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
         tips.retain(|tip| !tip.to_string().starts_with("to pass '"));
@@ -258,7 +259,7 @@ pub(crate) fn tame(mut error: clap::Error) -> clap::Error {
         let tamed = shown(&typed);
         if tamed != typed {
             error.insert(kind, ContextValue::String(tamed));
-            // Suggestions are ready-made text, which repeats it as it is.
+            // Suggestions are preformatted text that repeats the input unescaped.
             error.insert(ContextKind::Suggested, ContextValue::None);
         }
     }

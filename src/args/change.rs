@@ -1,4 +1,4 @@
-//! What every verb takes that changes the locks of nodes.
+//! The arguments of every verb that changes the locks of nodes.
 
 use clap::Args;
 
@@ -29,10 +29,10 @@ pub(crate) struct ChangingArgs {
 }
 
 impl ChangingArgs {
-    /// The nodes that are meant; `mine` is the verb's own flag, `None` where it has none.
+    /// The selected nodes; `mine` is the verb's own flag, `None` if it has none.
     ///
     /// # Errors
-    /// Where they are named in a way that can't be meant, or the token of a dry run is wanted.
+    /// If the selection is invalid, or if the lock id of a dry run is requested.
     pub(crate) fn selection(
         &self,
         mine: Option<bool>,

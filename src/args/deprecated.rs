@@ -7,7 +7,7 @@ use connect::Environment;
 use super::lock_id::{TAKING, TokenArgs};
 use super::lock_ids::{DEPRECATED, VARIABLE};
 
-/// What to say of the earlier names on a command line.
+/// The warnings for deprecated names on a command line.
 pub(crate) fn warnings(
     matches: &ArgMatches,
     token: &TokenArgs,

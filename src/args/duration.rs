@@ -1,11 +1,11 @@
-//! Lengths of time as people type them.
+//! Durations as typed.
 
 use std::time::Duration;
 
-/// The longest length that is taken, ten years: what is longer is a slip, or out of a clock's range.
+/// The longest duration that is accepted, ten years. More is a typo, or out of a clock's range.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Reads a length such as `30m`, `1h` or `1m30s`; a bare number would be a guess, and is refused.
+/// Parses a duration such as `30m`, `1h` or `1m30s`. A bare number is refused because its unit is unknown.
 pub(crate) fn length(typed: &str) -> Result<Duration, String> {
     if typed.starts_with('-') {
         return Err("must not be negative".to_owned());
@@ -30,7 +30,7 @@ pub(crate) fn length(typed: &str) -> Result<Duration, String> {
     Ok(length)
 }
 
-/// Reads the length of an acquisition.
+/// Parses the duration of an acquisition.
 pub(crate) fn lease(typed: &str) -> Result<Duration, String> {
     let length = length(typed)?;
     if length > maintenance_lease::LONGEST_DURATION {
@@ -41,7 +41,7 @@ pub(crate) fn lease(typed: &str) -> Result<Duration, String> {
         .map_err(|_| "must be a whole number of seconds from 1s to 1h".to_owned())
 }
 
-/// Reads for how long each renewal of `with` holds.
+/// Parses the lease duration that `with` renews with.
 pub(crate) fn renewal(typed: &str) -> Result<Duration, String> {
     match length(typed) {
         Ok(length) if length > maintenance_lease::LONGEST_DURATION => {
@@ -51,10 +51,10 @@ pub(crate) fn renewal(typed: &str) -> Result<Duration, String> {
     }
 }
 
-/// What a negative time-out stands for, as in kubectl.
+/// What a negative timeout means, as in kubectl.
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 
-/// Reads a limit for waiting: 0 looks once, and a negative one is a week.
+/// Parses a limit for waiting: 0 tries once, and a negative one is a week.
 pub(crate) fn timeout(typed: &str) -> Result<Duration, String> {
     match typed.strip_prefix('-') {
         Some(positive) => match positive.parse::<u64>() {

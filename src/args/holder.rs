@@ -29,7 +29,7 @@ pub(crate) struct HolderArgs {
     pub(crate) holder: Option<String>,
 }
 
-/// A variable that is set to nothing counts as absent.
+/// An empty variable counts as unset.
 fn unless_empty(holder: Arg) -> Arg {
     match std::env::var_os(HOLDER).is_some_and(|set| set.is_empty()) {
         true => holder.env(None::<&str>),
@@ -44,8 +44,8 @@ fn holder(typed: &str) -> Result<String, String> {
 }
 
 impl HolderArgs {
-    /// The identity given, else `user@host` of the user who logged in: who became root by sudo
-    /// stays a person, since two people who are both root on one bastion must not pass for one.
+    /// The given identity, else `user@host` of the user who logged in. Under sudo it is that user and not
+    /// root, because two people who are both root on one bastion must not share an identity.
     pub(crate) fn identity(&self, environment: &Environment) -> String {
         self.holder.clone().unwrap_or_else(|| {
             let user = ["SUDO_USER", "USER", "LOGNAME", "USERNAME"]
@@ -58,7 +58,8 @@ impl HolderArgs {
     }
 }
 
-/// A part of an identity that anybody can type: what a shell or a terminal would trip over is `_`.
+/// Replaces what a shell or a terminal would interpret by `_`, so that anybody can type this part of an
+/// identity.
 fn typable(part: &str) -> String {
     let part: String = part
         .chars()

@@ -1,7 +1,7 @@
-//! `--lock-id`: the lock that a command acts on, if it must be that very one. And `--token`, kubectl's bearer token.
+//! `--lock-id`: the exact lock that a command must act on. And `--token`, kubectl's bearer token.
 //!
-//! For one release `--token` still takes a lock id on the commands that have `--lock-id`, with a warning. What
-//! looks like a lock id never goes to the server as a credential.
+//! For one release `--token` still accepts a lock id on the commands that have `--lock-id`, with a warning.
+//! A value that looks like a lock id is never sent to the server as a credential.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::error::Failure;
 
 const ID: &str = "token";
 
-/// The commands that take a lock id.
+/// The commands that accept a lock id.
 pub(super) const TAKING: [&str; 3] = ["renew", "release", "verify"];
 
 /// The lock that a command acts on.
@@ -29,10 +29,10 @@ pub(crate) struct LockIdArgs {
 }
 
 impl LockIdArgs {
-    /// The lock that the caller demands, by flag or by variable.
+    /// The lock id that the caller requires, by flag or by variable.
     ///
     /// # Errors
-    /// If the variable is set to something else, also to nothing, or not exactly one node is meant.
+    /// If the variable is empty or invalid, or if not exactly one node is selected.
     pub(crate) fn demanded(
         &self,
         token: &TokenArgs,
@@ -51,7 +51,7 @@ impl LockIdArgs {
         }
     }
 
-    /// Says that a lock id, of a lock of the caller's, does not go with what `other` says.
+    /// The failure if a lock id (`token`) can't be combined with `other`.
     pub(crate) fn conflict(&self, token: &TokenArgs, other: &str) -> Failure {
         match self.typed(token) {
             Some(_) => Failure::usage(
@@ -65,10 +65,10 @@ impl LockIdArgs {
         }
     }
 
-    /// The locks to verify, by node: that of `node`, else all that are named.
+    /// The lock ids to verify, by node: that of `node`, else all that are given.
     ///
     /// # Errors
-    /// If none is named, or not that of the node.
+    /// If none is given, or none for this node.
     pub(crate) fn to_verify(
         &self,
         token: &TokenArgs,
@@ -112,17 +112,17 @@ fn lock_id(typed: &str) -> Result<LockId, &'static str> {
         .map_err(|_| "not a lock id, which acquire -o lock-id prints")
 }
 
-/// What `--token` said, before and behind the command.
+/// The values of `--token`, before and after the command.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TokenArgs {
     /// The bearer token to authenticate with.
     pub(crate) bearer: Option<String>,
-    /// A lock id, as earlier releases took it.
+    /// A lock id, given as earlier releases accepted it.
     lock_id: Option<LockId>,
 }
 
 impl TokenArgs {
-    /// Whether a lock id was given as earlier releases took it.
+    /// Whether a lock id was given as earlier releases accepted it.
     pub(crate) fn is_deprecated(&self) -> bool {
         self.lock_id.is_some()
     }
@@ -142,7 +142,7 @@ impl TokenArgs {
                                 output of acquire -o lock-id",
                     );
                 }
-                // A script whose variable is empty must not drop the demand.
+                // An empty variable in a script must not drop the check of the lock id.
                 Form::Empty if takes_lock_id => {
                     return Err("it is empty");
                 }
@@ -160,7 +160,7 @@ impl TokenArgs {
     }
 }
 
-/// What a word is, going by its looks.
+/// What a word is, judged by its form.
 #[derive(Debug, PartialEq, Eq)]
 enum Form {
     LockId(LockId),
@@ -183,7 +183,7 @@ impl Form {
     }
 }
 
-/// Whether the last word of `text` is a uid; the name of the node may have come along.
+/// Whether the last word of `text` is a uid; the node's name may precede it.
 fn ends_in_uid(text: &str) -> bool {
     let word = text.split_whitespace().next_back().unwrap_or_default();
     let groups: Vec<&str> = word.split('-').collect();
@@ -193,7 +193,7 @@ fn ends_in_uid(text: &str) -> bool {
 
 /// Gives a command its `--token`.
 pub(crate) fn on_verb(command: Command) -> Command {
-    // Of a flag that is given twice the last one counts, as in kubectl.
+    // If a flag is given twice, the last one counts, as in kubectl.
     command.arg(bearer()).args_override_self(true)
 }
 
@@ -218,7 +218,7 @@ impl Args for TokenArgs {
     }
 }
 
-/// From the matches of the whole line: of two bearer tokens the later counts, as for kubectl.
+/// From the matches of the whole line: of two bearer tokens the later one counts, as in kubectl.
 impl FromArgMatches for TokenArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let command = matches.subcommand();

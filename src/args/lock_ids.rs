@@ -1,4 +1,4 @@
-//! `MAINT_LOCK_ID`: the locks that the environment names, as `with` sets it for its command.
+//! `MAINT_LOCK_ID`: the lock ids in the environment, as `with` sets them for its command.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use crate::error::Failure;
 
 /// One lock id, or NODE=ID for each of several nodes, separated by spaces.
 pub(crate) const VARIABLE: &str = "MAINT_LOCK_ID";
-/// Its earlier name.
+/// The deprecated name.
 pub(crate) const DEPRECATED: &str = "MAINT_TOKEN";
-/// The node that the one lock id is for, if that is known.
+/// The node that a single lock id belongs to, if known.
 const NODE: &str = "MAINT_NODE";
 
-/// LockIds by node.
+/// Lock ids by node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LockIds {
-    /// Of whichever node the caller means.
+    /// The id for whichever node the caller selects.
     OfAny(LockId),
-    /// Of these nodes and no others.
+    /// The ids for these nodes only.
     Of(BTreeMap<String, LockId>),
 }
 
 impl LockIds {
-    /// Those of the environment, if it names any.
+    /// The lock ids in the environment, if it has any.
     ///
     /// # Errors
-    /// Where the variable is there with something else, also with nothing.
+    /// If the variable is set but empty or invalid.
     pub(crate) fn of(environment: &Environment) -> Result<Option<Self>, Failure> {
         let set = environment.set_os(VARIABLE);
         let Some(value) = set.or_else(|| environment.set_os(DEPRECATED)) else {
@@ -50,7 +50,7 @@ impl LockIds {
         }
     }
 
-    /// That of `node`, if it is among them.
+    /// The lock id of `node`, if there is one.
     pub(crate) fn of_node(&self, node: &str) -> Option<&LockId> {
         match self {
             Self::OfAny(id) => Some(id),
@@ -58,11 +58,11 @@ impl LockIds {
         }
     }
 
-    /// The acquisition that is demanded of `selection`. A script may work on other nodes than those
-    /// that it runs under: nothing is demanded of them.
+    /// The lock id required for `selection`. A script may also work on nodes that it has no lock id for:
+    /// none is required for those.
     ///
     /// # Errors
-    /// Where several nodes are meant, and what is named here may be one of them.
+    /// If several nodes are selected, and one of them may have a lock id here.
     pub(crate) fn demanded(&self, selection: &Selection) -> Result<Option<LockId>, Failure> {
         match selection {
             Selection::Named(nodes) if nodes.len() == 1 => Ok(self.of_node(&nodes[0]).cloned()),
@@ -74,7 +74,7 @@ impl LockIds {
     }
 }
 
-/// Says that `source` can't be demanded of several nodes.
+/// The failure if `source` is combined with several nodes.
 pub(crate) fn not_of_one(source: &str) -> Failure {
     Failure::usage(
         format!("{source} is for one node only"),
@@ -115,7 +115,7 @@ mod tests {
             .map_err(|failure| failure.to_string())
     }
 
-    /// What is demanded of these nodes.
+    /// The lock id that is required for these nodes.
     fn demanded(variables: &[(&str, &str)], nodes: &[&str]) -> Result<Option<String>, String> {
         let selection = Selection::Named(nodes.iter().map(|&node| node.to_owned()).collect());
         let lock_ids = lock_ids(variables)?.expect("a lock id");

@@ -1,4 +1,4 @@
-//! Which nodes: typed, selected by labels, all of them, listed in a file, or those the caller holds.
+//! Which nodes: typed, selected by labels, all of them, listed in a file, or those that the caller holds.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -41,12 +41,12 @@ pub(crate) struct NodeArgs {
     pub(crate) parallel: u16,
 }
 
-/// The nodes that are meant.
+/// The selected nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
-    /// These, each once, in the order given.
+    /// These, without duplicates, in the order given.
     Named(Vec<String>),
-    /// Those whose labels match.
+    /// Those that match this label selector.
     Labelled(String),
     /// All.
     All,
@@ -54,18 +54,18 @@ pub(crate) enum Selection {
     Mine,
 }
 
-/// The longest list of nodes that is read, in bytes.
+/// The longest list of nodes that is accepted, in bytes.
 const LONGEST_LIST: u64 = 16 << 20;
 
-/// The longest selector, in bytes: escaped in a URL it may become three times that, and URLs of
-/// 64 KiB are the end.
+/// The longest selector, in bytes. Escaped in a URL it may be three times as long, and servers accept URLs
+/// of up to 64 KiB.
 const LONGEST_SELECTOR: usize = 16 << 10;
 
 impl NodeArgs {
-    /// What was meant; `mine` is the verb's own flag, `None` where it has none.
+    /// The selected nodes; `mine` is the verb's own flag, `None` if it has none.
     ///
     /// # Errors
-    /// Where ways to name nodes are mixed, none is used, or a name can't be a node's.
+    /// If ways to select nodes are mixed, none is used, or a name is not valid for a node.
     pub(crate) fn selection(
         &self,
         mine: Option<bool>,
@@ -139,7 +139,7 @@ impl NodeArgs {
         ))
     }
 
-    /// The nodes come from standard input, which then can't answer a prompt.
+    /// Whether the nodes are read from standard input, which then can't answer a prompt.
     pub(crate) fn reads_stdin(&self) -> bool {
         self.nodes_from.as_deref() == Some(Path::new("-"))
     }
@@ -190,7 +190,7 @@ fn listed(path: &Path, stdin: impl Read) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Reads `NAME` or `node/NAME`.
+/// Parses `NAME` or `node/NAME`.
 pub(crate) fn node_name(typed: &str) -> Result<String, Failure> {
     let name = match typed.split_once('/') {
         Some(("node" | "nodes" | "no", name)) => name,
@@ -226,7 +226,7 @@ pub(crate) fn node_name(typed: &str) -> Result<String, Failure> {
     ))
 }
 
-/// A DNS subdomain, as RFC 1123 has it: what Kubernetes takes for the name of a Node.
+/// A DNS subdomain as in RFC 1123, which is what Kubernetes accepts as the name of a Node.
 fn is_name(name: &str) -> bool {
     let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     name.len() <= 253

@@ -19,10 +19,10 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Refuses tokens of a verb that leaves no acquisition to have one.
+    /// Refuses to print lock ids for a verb that leaves no lock behind.
     ///
     /// # Errors
-    /// Where they are asked for.
+    /// If lock ids are requested.
     pub(crate) fn without_lock_ids(self) -> Result<(), Failure> {
         match self.format() {
             Format::LockId => Err(Failure::usage(
@@ -33,14 +33,14 @@ impl OutputArgs {
         }
     }
 
-    /// The form asked for, else words for people.
+    /// The requested format, else words for people.
     pub(crate) fn format(self) -> Format {
         self.format.unwrap_or_default()
     }
 }
 
-/// The `-o` of a verb that leaves no acquisition to have a token: it offers none. One that is asked for all
-/// the same is still read, for the verb to say what helps.
+/// The `-o` of a verb that leaves no lock behind: it does not offer lock ids. They are parsed all the same,
+/// to let the verb reply with a hint.
 pub(crate) fn offers_no_lock_id(format: Arg) -> Arg {
     let values = Format::value_variants().iter().filter_map(|format| {
         let is_hidden = *format == Format::LockId;

@@ -1,4 +1,4 @@
-//! Doubts that an operator may know better about, as typed, and why.
+//! Risks that the operator accepts, as typed, and why.
 
 use clap::{Args, ValueEnum};
 
@@ -33,7 +33,7 @@ pub(crate) struct DoubtArgs<D: ValueEnum + Send + Sync + 'static> {
 }
 
 impl<D: ValueEnum + PartialEq + Send + Sync> DoubtArgs<D> {
-    /// Whether it is to go on against `doubt`.
+    /// Whether the operator accepts `doubt`.
     pub(crate) fn insists(&self, doubt: &D) -> bool {
         self.accept_risk.contains(doubt) || self.overridden.contains(doubt)
     }

@@ -1,4 +1,4 @@
-//! Points in time as people type them: with a zone, or as a length from now.
+//! Points in time as typed: with a time zone, or as a duration from now.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use maintenance_lease::protocol::Instant;
 use super::duration;
 use crate::error::Failure;
 
-/// When something is meant to be over.
+/// When the work is expected to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
     At(DateTime<Utc>),
     In(Duration),
 }
 
-/// The last second that RFC 3339 can write.
+/// The last second that RFC 3339 can express.
 const LAST: i64 = 253_402_300_799;
 
-/// Reads a time with a zone, or a length such as `2d`.
+/// Parses a time with a zone, or a duration such as `2d`.
 pub(crate) fn until(typed: &str) -> Result<Until, String> {
     if let Some(time) = zoned(typed) {
         return Ok(Until::At(time));
@@ -39,7 +39,7 @@ pub(crate) fn until(typed: &str) -> Result<Until, String> {
     )
 }
 
-/// A time with a zone; its seconds may be left away.
+/// A time with a zone; its seconds are optional.
 fn zoned(typed: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc3339(typed)
         .or_else(|_| DateTime::parse_from_str(&typed.replace(' ', "T"), "%Y-%m-%dT%H:%M%#z"))
@@ -47,7 +47,7 @@ fn zoned(typed: &str) -> Option<DateTime<Utc>> {
         .map(|time| time.to_utc())
 }
 
-/// A time or a date that lacks its zone.
+/// Whether this is a time or a date without a zone.
 fn is_local(typed: &str) -> bool {
     let typed = typed.replace(' ', "T");
     ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"]
@@ -60,10 +60,10 @@ fn is_local(typed: &str) -> bool {
 }
 
 impl Until {
-    /// The point in time, seen from `now`.
+    /// The point in time, relative to `now`.
     ///
     /// # Errors
-    /// Where it has passed, or lies beyond the calendar.
+    /// If it is in the past, or too far in the future to be written.
     pub(crate) fn after(self, now: Instant) -> Result<DateTime<Utc>, Failure> {
         let now = now.to_chrono();
         let time = match self {

@@ -29,12 +29,12 @@ pub(crate) struct PatienceArgs {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// How long to wait; `None`: as long as it takes.
+/// How long to wait; `None`: without a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience(pub(crate) Option<Duration>);
 
 impl PatienceArgs {
-    /// How long to wait, where waiting is wanted.
+    /// How long to wait; `None` if waiting was not requested.
     pub(crate) fn patience(self) -> Option<Patience> {
         self.wait.then_some(Patience(self.timeout))
     }

@@ -36,7 +36,7 @@ pub(crate) struct WriteArgs {
     pub(crate) field_manager: String,
 }
 
-/// Reads `none`, `client` or `server`.
+/// Parses `none`, `client` or `server`.
 fn dry_run() -> impl TypedValueParser<Value = DryRun> {
     PossibleValuesParser::new(["none", "client", "server"]).map(|mode| match &*mode {
         "client" => DryRun::Client,
@@ -45,8 +45,8 @@ fn dry_run() -> impl TypedValueParser<Value = DryRun> {
     })
 }
 
-/// Reads a reason: at most a kibibyte, since every client of the Lease carries it around. Whoever pastes a
-/// command has to give one of their own.
+/// Parses a reason of at most one kibibyte, because every client of the Lease carries it around. The
+/// placeholder in our hints is refused: the operator must give a reason of their own.
 pub(crate) fn reason(typed: &str) -> Result<String, String> {
     if typed.trim() == NO_REASON {
         return Err(format!("replace {NO_REASON} with your reason"));

@@ -81,7 +81,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
     let single = targets.single;
 
-    // Where one is held already, or does not exist, nothing is written to the others.
+    // If one of them is locked or does not exist, nothing is written to the others.
     let targets = match args.partial || nodes.len() == 1 {
         true => targets,
         false => work.look(targets, true).await?,
@@ -97,11 +97,11 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     taking.tell(report, nodes, single).await
 }
 
-/// When the lock of `nodes` expires, and how to extend it: a line each, to be copied.
+/// When the locks of `nodes` expire, and the commands to extend them, a line each.
 fn then(program: &Program, nodes: &str, got: &Got) -> String {
     let why = program.asked().why();
     let with = match nodes.starts_with('-') {
-        // It takes names only.
+        // `renew` takes only names.
         true => "NODE...",
         false => nodes,
     };

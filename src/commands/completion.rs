@@ -10,7 +10,7 @@ use crate::exit::Code;
 use crate::run::session::Start;
 use crate::words::program::FILE;
 
-/// Names the shell that asks, in the environment of a run that completes.
+/// Names the calling shell, in the environment of a run that completes.
 pub(crate) const VARIABLE: &str = "KUBECTL_MAINT_COMPLETE";
 
 /// Print the shell completion script
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &CompletionArgs, start: &Start<'_>) -> Result<Code, Fail
     Ok(Code::DONE)
 }
 
-/// The library's script that completes `command`.
+/// clap's script that completes `command`.
 fn registration(shell: &dyn EnvCompleter, command: &str) -> Result<String, Failure> {
     let mut script = Vec::new();
     shell

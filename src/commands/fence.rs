@@ -1,4 +1,4 @@
-//! `fence`: make sure that nothing runs on a silent node any more, and say so.
+//! `fence`: prove that nothing runs on an unreachable node any more, and tell Kubernetes.
 
 mod proof;
 mod record;
@@ -151,22 +151,22 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
     Ok(code)
 }
 
-/// A fencing on its way.
+/// A fencing in progress.
 struct Course<'a> {
     args: &'a FenceArgs,
     site: &'a Site<'a>,
     hook: Hook<'a>,
-    /// How it is known that nothing runs on the node, once it is, and on which machine.
+    /// The proof that nothing runs on the node, once there is one, and the machine that it is about.
     proof: Option<Proof>,
-    /// The hold that this took, as long as nothing rests on it.
+    /// The hold that this run took, until the record depends on it.
     taken: Option<NodeLease>,
-    /// The fencing number of that.
+    /// The fencing number of that hold.
     number: Option<u64>,
     /// The record of this run.
     recording: Recording,
-    /// There is the hold of an earlier run that was broken off before its record.
+    /// An earlier run took a hold and ended before it wrote its record.
     has_found_hold: bool,
-    /// When the lease ends under which the node is fenced, where that is no hold.
+    /// When the lease ends under which the node is fenced; `None` if that is a hold.
     lease_end: Option<LeaseEnd>,
 }
 
@@ -189,7 +189,7 @@ impl Course<'_> {
                     self.taken = change.lease;
                 }
                 (Step::HoldAgain, _) => {
-                    // It rests on the record from the beginning, and so is never given back.
+                    // The record depends on this hold from the start, so it is never released.
                     self.site.hold(&self.why()).await?;
                 }
                 (Step::Fence, _) | (Step::Record, None) => {
@@ -214,7 +214,7 @@ impl Course<'_> {
         }
     }
 
-    /// Whether a hold stands there that an earlier run took, and nothing else of it.
+    /// Whether an earlier run left only its hold behind.
     fn is_broken_off(&self, look: &Look) -> bool {
         let site = self.site;
         let hold = look
@@ -227,7 +227,7 @@ impl Course<'_> {
             && self.hook.other(look).is_none()
     }
 
-    /// Finds out what became of a record whose answer was lost.
+    /// Finds out whether a record was written if the answer was lost.
     async fn judge_record(&mut self, look: &Look) {
         if !self.recording.is_open() {
             return;
@@ -240,14 +240,14 @@ impl Course<'_> {
         }
     }
 
-    /// Leaves the cluster as it was found, where nothing was recorded, and tells of what stays.
-    /// Returns what to tell at last.
+    /// Undoes what this run did if no record was written, and reports what stays. Returns the failure to
+    /// report last.
     async fn give_back(&mut self, failure: Failure) -> Failure {
         let (site, terminal) = (self.site, self.site.session.terminal);
         let is_gone = matches!(failure, Failure::NodeGone { .. });
-        // Nothing is written any more to a Node that is gone.
+        // A Node that is gone needs no more writes.
         if self.recording.is_open() && !is_gone {
-            // The node may be fenced at any time: its lock stays.
+            // The record may still be written, so the lock stays.
             let by_hook = !self.hook.is_none();
             return record_open(&site.node, &failure, by_hook, site.program());
         }
@@ -274,7 +274,7 @@ impl Course<'_> {
         failure
     }
 
-    /// Nobody could say whether another tool is at work on the node, or when its kubelet was last alive.
+    /// Warns if it is unknown whether another tool works on the node, or when its kubelet was last alive.
     fn warn_of_unknown(&self, look: &Look) {
         let signs = &look.evidence.signs;
         if let (Known::Yes(_), Known::Unknown(why)) = (&signs.heartbeat, signs.heard(look.at)) {
@@ -293,7 +293,7 @@ impl Course<'_> {
         }
     }
 
-    /// The hold of the fencing was ended, and somebody else has the node now.
+    /// Warns if the hold of the fencing was ended, and somebody else has the lock now.
     fn warn_of_lost_hold(&self, look: &Look) {
         let site = self.site;
         let record = look.evidence.signs.record.as_ref();
@@ -309,7 +309,7 @@ impl Course<'_> {
         }
     }
 
-    /// Says what would be done, and does nothing of it.
+    /// Reports what would be done, without doing it.
     async fn rehearse(&mut self) -> Result<(), Failure> {
         let site = self.site;
         let terminal = site.session.terminal;

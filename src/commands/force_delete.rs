@@ -1,4 +1,4 @@
-//! `force-delete`: pods or a Node, with the evidence first.
+//! `force-delete`: check the risks, then force-delete pods or a Node.
 
 mod asked;
 mod carry_out;
@@ -124,17 +124,17 @@ pub(crate) struct ForceDeleteArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// What `--accept-risk` alone stands for.
+/// What `--accept-risk` without a value stands for.
 const ALL: &str = "all";
 
-/// The earlier spelling of [`NONE`].
+/// The deprecated spelling of [`NONE`].
 const OLD_NONE: &str = "nothing";
 
 /// The ids of one `--accept-risk`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Risks(BTreeSet<String>);
 
-/// Reads the ids of `--accept-risk`.
+/// Parses the ids of `--accept-risk`.
 fn risks(typed: &str) -> Result<Risks, String> {
     if typed.is_empty() {
         return Err(format!(
@@ -181,7 +181,7 @@ impl ForceDeleteArgs {
         )
     }
 
-    /// The ids that were typed, of both names of the flag.
+    /// The ids that were typed, under both names of the flag.
     fn accepted(&self) -> impl Iterator<Item = &str> {
         let given = self.accept_risk.iter().chain(&self.confirm);
         given.flat_map(|Risks(ids)| ids).map(String::as_str)
@@ -300,7 +300,7 @@ mod tests {
             consent(&["--accept-risk=owner", "--accept-risk=lease"]),
             these(&["owner", "lease"], &["lease"])
         );
-        // The earlier names.
+        // The deprecated names.
         assert_eq!(consent(&["--confirm"]), all(&[]));
         assert_eq!(
             consent(&["--confirm=owner", "--override=lease"]),

@@ -1,4 +1,4 @@
-//! `hold`: an administrator's hold, which lasts until it is ended.
+//! `hold`: an administrator's hold, which lasts until `unhold`.
 
 use clap::Args;
 use maintenance_lease::{Hold, SetOptions};
@@ -67,7 +67,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let work = Work::begin(start, &args.change, Verb::Hold).await?;
     let session = &work.session;
     let targets = work.targets(&selection, true).await?;
-    // The server's time is known once something was read.
+    // The server's time is known only after a read.
     let targets = work.look(targets, true).await?;
     let mut options = Hold::new(&args.message);
     if let Some(until) = args.until {
@@ -98,7 +98,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     taking.tell(report, nodes, single).await
 }
 
-/// What ends it, to be copied.
+/// The command that ends it, to paste.
 fn then(program: &Program, nodes: &str, got: &Got) -> String {
     let (does, them) = match got.count {
         1 => ("A hold does not expire", "it"),

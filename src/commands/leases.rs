@@ -90,7 +90,7 @@ pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Fa
     Ok(Problems::new(&session).end().await)
 }
 
-/// The Leases and candidates that are asked for, by namespace and name.
+/// The requested Leases and candidates, by namespace and name.
 async fn read(args: &LeasesArgs, session: &Session<'_>) -> Result<Vec<Entry>, Failure> {
     let namespace = session.connection.client.default_namespace();
     let (realm, namespace) = match (args.all_namespaces, args.heartbeats) {
@@ -106,7 +106,7 @@ async fn read(args: &LeasesArgs, session: &Session<'_>) -> Result<Vec<Entry>, Fa
     let leases = leases?;
     let candidates = match candidates {
         Ok(candidates) => candidates,
-        // Most servers have none, and say so to nobody who may not ask.
+        // Most servers don't have this kind, and answer "forbidden" to a user without the right.
         Err(Error::MissingRight { .. }) => {
             if leases.iter().any(|any| any.strategy.is_some()) {
                 session
@@ -125,7 +125,7 @@ async fn read(args: &LeasesArgs, session: &Session<'_>) -> Result<Vec<Entry>, Fa
     Ok(entries)
 }
 
-/// kubectl's words for an empty table, and where there would be more.
+/// kubectl's words for an empty table, and where to look for more.
 fn nothing_found(args: &LeasesArgs, session: &Session<'_>) -> String {
     let namespace = session.connection.client.default_namespace();
     match args.all_namespaces {

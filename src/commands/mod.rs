@@ -1,4 +1,4 @@
-//! The verbs, a file each, named as typed: arguments, calls on the library, outcome.
+//! The verbs, one file each, named as typed: arguments, calls to the library, outcome.
 
 pub(crate) mod acquire;
 pub(crate) mod completion;

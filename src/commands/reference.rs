@@ -1,4 +1,4 @@
-//! `reference`: the whole help at once, for docs/cli.md and for packagers. Not in the list of commands.
+//! `reference`: the whole help in one page, for docs/cli.md and for packagers. Not in the list of commands.
 
 mod pages;
 
@@ -24,7 +24,7 @@ pub(crate) fn run(
     start: &Start<'_>,
     definition: Command,
 ) -> Result<Code, Failure> {
-    // Help on a verb is that verb's own page.
+    // Each verb has a page of its own, so `help` needs none.
     let mut command = definition.disable_help_subcommand(true);
     command.build();
     match &args.man {
@@ -36,12 +36,12 @@ pub(crate) fn run(
     Ok(Code::DONE)
 }
 
-/// Writes the page of the command and one for each verb that is listed.
+/// Writes the page of the command and one page for each listed verb.
 fn pages(command: &Command, directory: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(directory)?;
     for page in std::iter::once(command).chain(pages::verbs(command)) {
         let page = pages::for_man(page.clone());
-        // The date of the build would make every build's pages different.
+        // Without a date, every build makes the same pages.
         let page = clap_mangen::Man::new(page)
             .date("")
             .manual("kubectl plugins");

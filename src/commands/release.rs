@@ -1,4 +1,4 @@
-//! `release`: end a lock of one's own, or another's by force.
+//! `release`: release the caller's lock, or another's by force.
 
 use clap::Args;
 use maintenance_lease::protocol::Refusal;
@@ -121,7 +121,7 @@ async fn release(
     Ok(change)
 }
 
-/// Ends the very hold that a release was refused for, as unhold does.
+/// Ends the hold that a release was refused for, as unhold does.
 async fn end_own_hold(session: &Session<'_>, refused: Refused) -> Result<Change, Failure> {
     let Refused { node, lease, .. } = &refused;
     let Some(lease) = lease else {

@@ -1,4 +1,4 @@
-//! `renew`: hold what is held for longer.
+//! `renew`: extend locks.
 
 use clap::Args;
 use maintenance_lease::protocol::Refusal;

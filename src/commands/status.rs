@@ -83,7 +83,7 @@ pub(crate) struct StatusArgs {
 const QUIET: &str = "Print no summary and no remarks";
 
 impl StatusArgs {
-    /// What was meant: all nodes, where nothing narrows it.
+    /// The selected nodes: all of them if no argument selects any.
     fn selection(&self, terminal: &Terminal) -> Result<Selection, Failure> {
         let nodes = &self.nodes;
         let narrowed = !nodes.nodes.is_empty()
@@ -129,7 +129,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
 /// kubectl's words for an empty table.
 const NOTHING_FOUND: &str = "No resources found";
 
-/// How to show what is wanted.
+/// How to show the result.
 struct Report<'a> {
     session: &'a Session<'a>,
     format: Format,
@@ -137,7 +137,7 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Whether heartbeats are shown: JSON and YAML tell all there is to know.
+    /// Whether heartbeats are shown. JSON and YAML always have them.
     fn with_heartbeats(&self) -> bool {
         matches!(self.format, Format::Wide | Format::Json | Format::Yaml)
             && self.wanted.selection != Selection::Mine
@@ -210,7 +210,7 @@ impl Report<'_> {
         follower.go_on(show).await
     }
 
-    /// Prints some rows. Returns whether anybody still reads them.
+    /// Prints some rows. Returns whether the output is still read.
     fn show(&self, table: &mut Table, picture: &Picture, items: &[Item]) -> Result<bool, Failure> {
         let terminal = self.session.terminal;
         let now = self.session.locks.server_time().now();
@@ -232,7 +232,7 @@ impl Report<'_> {
         Ok(terminal.is_read())
     }
 
-    /// Tells which of the nodes that were named don't exist.
+    /// Reports which of the named nodes don't exist.
     fn tell_unknown(&self, picture: &Picture) -> Problems<'_> {
         let problems = Problems::new(self.session);
         for node in self.wanted.unknown(picture) {
@@ -241,7 +241,7 @@ impl Report<'_> {
         problems
     }
 
-    /// Says that there may be more nodes than are shown.
+    /// Reports that there may be more nodes than are shown.
     fn tell_what_is_missing(&self, picture: &Picture) {
         if self.wanted.selection == Selection::All && picture.other_rows == Sight::Forbidden {
             self.session

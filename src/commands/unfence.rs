@@ -1,4 +1,4 @@
-//! `unfence`: take a node back into service that was fenced.
+//! `unfence`: return a fenced node to service.
 
 mod hold;
 
@@ -105,12 +105,12 @@ pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, F
     Ok(site.end(Verb::Unfence, result).await)
 }
 
-/// A node on its way back.
+/// An unfencing in progress.
 struct Course<'a> {
     args: &'a UnfenceArgs,
     site: &'a Site<'a>,
     hook: Hook<'a>,
-    /// The hold that fencing took, as it was found.
+    /// The hold of the fencing, as found.
     hold: Option<NodeLease>,
     /// The hook has succeeded, or would in a dry run.
     is_undone: bool,
@@ -125,11 +125,11 @@ impl Course<'_> {
             self.check_lock(&look)?;
         }
         if !self.sight(&look).is_fenced() {
-            // A run left it behind that ended before its last step, or one is under its hook.
+            // An earlier run ended before its last step, or another run executes its hook now.
             if let Some(hold) = &self.hold {
                 self.hook.check_alone(&look)?;
                 self.confirm_unfinished(hold).await?;
-                // Another may have begun while somebody thought about the answer.
+                // Another hook may have started while the operator answered.
                 self.hook.clear_other(&site.look().await?).await?;
                 site.unhold(hold).await?;
             }
@@ -138,7 +138,7 @@ impl Course<'_> {
         let meant = look.evidence.signs.record.clone();
         let look = match &self.hold {
             Some(hold) if self.confirm(hold, meant.as_ref()).await? => {
-                // Whatever was seen before is as old as somebody thought about the answer.
+                // Everything was read before the operator answered, so it may be outdated.
                 let look = site.look().await?;
                 self.expect(meant.as_ref(), &look)?;
                 look
@@ -146,13 +146,13 @@ impl Course<'_> {
             _ => look,
         };
         self.undo(&look).await?;
-        // What a hook would bring about a dry run can't know.
+        // A dry run can't know what a hook would change.
         let look = match self.is_undone && site.is_dry_run() {
             true => look,
             false => self.await_fit(look).await?,
         };
         if !self.sight(&look).is_fenced() {
-            // The Node was replaced by a new one, or somebody else was faster.
+            // The Node was replaced, or somebody else unfenced it first.
             self.hook.withdraw().await;
             if let (Some(hold), Some(lease)) = (&self.hold, &look.lease)
                 && hold.lock_id() == lease.lock_id()
@@ -174,15 +174,15 @@ impl Course<'_> {
         ended
     }
 
-    /// Leaves no hold behind where the Node is gone, and with it all else of the fencing. Returns what to
-    /// tell at last.
+    /// Ends the hold if the Node is gone, because nothing else of the fencing is left. Returns the failure
+    /// to report last.
     async fn give_up(&self, failure: Failure) -> Failure {
         let site = self.site;
         self.hook.withdraw().await;
         if !matches!(failure, Failure::NodeGone { .. }) {
             return failure;
         }
-        // Its Lease goes with it, where somebody collects what is left of it.
+        // If the Lease is gone, it was deleted together with the Node.
         if let Some(hold) = &self.hold
             && let Err(failure) = site.unhold(hold).await
         {
@@ -195,7 +195,7 @@ impl Course<'_> {
         }
     }
 
-    /// Leaves a node alone of which there is nothing to take away.
+    /// Ends without a change if the node is not fenced.
     async fn leave(&self, look: &Look) -> Result<(), Failure> {
         let site = self.site;
         site.mark(look.lease.as_ref(), false).await;
@@ -229,11 +229,12 @@ impl Course<'_> {
         Ok(())
     }
 
-    /// Looks until the node may go back, or is not fenced any more: once, or for some time after a hook.
+    /// Reads the node until it may return to service, or is not fenced any more: once, or for some time
+    /// after a hook.
     async fn await_fit(&self, first: Look) -> Result<Look, Failure> {
         let site = self.site;
         let (limit, seen) = match self.is_undone {
-            // What was seen before a hook says nothing of what it did.
+            // What was read before the hook does not show its effect.
             true => (self.args.timeout, None),
             false => (Duration::ZERO, Some(first)),
         };
@@ -268,7 +269,7 @@ impl Course<'_> {
         }
     }
 
-    /// Takes record and taint away.
+    /// Removes record and taint.
     async fn clear(&self, mut look: Look) -> Result<Look, Failure> {
         let site = self.site;
         let meant = look.evidence.signs.record.clone();
@@ -294,7 +295,7 @@ impl Course<'_> {
         }
     }
 
-    /// What was agreed to and undone is one fencing: another is somebody else's decision.
+    /// The fencing must be the one that was confirmed: another one is somebody else's decision.
     fn expect(&self, meant: Option<&Record>, look: &Look) -> Result<(), Failure> {
         match look.evidence.signs.record.as_ref() == meant {
             true => Ok(()),

@@ -1,4 +1,4 @@
-//! `verify`: whether an acquisition still holds, for scripts between two steps.
+//! `verify`: whether an acquisition still holds, for scripts to check between two steps.
 
 use clap::Args;
 use futures::future::join_all;
@@ -71,8 +71,8 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
     Ok(problems.end().await)
 }
 
-/// The Lease, where that very acquisition holds: up to its end and not, as for who waits for it, some
-/// seconds longer.
+/// The Lease, if this exact acquisition still holds. It counts until its end; a client that waits for the
+/// lock adds some seconds for clock skew.
 fn judge(
     node: &str,
     id: &LockId,
@@ -91,7 +91,7 @@ fn judge(
     let state = lease.state(now);
     let is_meant = lease.lock_id().as_ref() == Some(id);
     let (refusal, state) = match state {
-        // Nobody can acquire it before it is gone, but nobody can renew it either.
+        // Until the Lease is deleted nobody can acquire it, but nobody can renew it either.
         State::Held { .. } | State::AdminHold if is_meant && lease.is_deleting() => {
             (Refusal::Deleting, state)
         }

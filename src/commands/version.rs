@@ -32,7 +32,7 @@ pub(crate) enum VersionFormat {
     Yaml,
 }
 
-/// What there is to print.
+/// What to print.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Versions {
@@ -49,7 +49,7 @@ struct ClientVersion {
 }
 
 impl Versions {
-    /// This plugin's, and the server's where it is known.
+    /// The version of this plugin, and that of the server if known.
     pub(crate) fn new(server_version: Option<Info>) -> Self {
         Self {
             client_version: ClientVersion {
@@ -63,7 +63,7 @@ impl Versions {
     /// The text for stdout, without its last newline.
     ///
     /// # Errors
-    /// Where it can't be written in that form.
+    /// If it can't be serialized.
     pub(crate) fn render(&self, format: Option<VersionFormat>) -> Result<String, Failure> {
         match format {
             None => {
@@ -79,7 +79,7 @@ impl Versions {
     }
 }
 
-/// Operating system and processor in Go's words, as kubectl has them.
+/// Operating system and processor as Go and kubectl name them.
 fn platform() -> String {
     let processor = match std::env::consts::ARCH {
         "x86_64" => "amd64",

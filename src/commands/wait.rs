@@ -1,4 +1,4 @@
-//! `wait`: until nodes are free, locked, expired or on hold.
+//! `wait`: wait until nodes are free, locked, expired or on hold.
 
 mod until;
 
@@ -72,7 +72,7 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// As a state of nodes.
+    /// The same as a state of nodes.
     fn state(self) -> &'static str {
         match self {
             Self::Free => "free",
@@ -82,7 +82,7 @@ impl Condition {
         }
     }
 
-    /// Whether that is how the node stands.
+    /// Whether the node is in this state.
     fn is_met(self, seen: &Seen, locks: &Maintenance, now: Now) -> bool {
         let state = seen
             .lease

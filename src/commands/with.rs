@@ -128,7 +128,7 @@ pub(crate) struct WithArgs {
 }
 
 impl WithArgs {
-    /// The nodes and the way to lock them, as the verbs have them that lock many.
+    /// The nodes and how to lock them, in the form that other verbs share.
     fn changing(&self) -> ChangingArgs {
         ChangingArgs {
             nodes: NodeArgs {
@@ -137,7 +137,7 @@ impl WithArgs {
                 ..NodeArgs::default()
             },
             write: self.write.clone(),
-            // Nothing that it does takes a confirmation.
+            // `with` never asks for a confirmation.
             yes: false,
             output: OutputArgs {
                 format: None,
@@ -146,12 +146,12 @@ impl WithArgs {
         }
     }
 
-    /// How long before the deadline COMMAND is asked to stop.
+    /// How long before the deadline COMMAND gets its stop signal.
     fn stop(&self) -> Duration {
         under_lease::stop(self.grace)
     }
 
-    /// A lease must be renewable in time, at requests that take up to `request`.
+    /// Refuses a lease that is too short to be renewed in time if each request takes `request`.
     fn check(&self, request: Duration) -> Result<(), Failure> {
         let shortest = Terms::shortest(request.into(), self.stop().into());
         if self.lease_duration.as_secs() >= u64::from(shortest) {
@@ -198,7 +198,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         outer: start.environment.get(variables::HOLDER),
     };
 
-    // From here on Ctrl-C is heard, also between one step and the next.
+    // From here on Ctrl-C is noticed, also between two steps.
     let mut interrupt = pin!(asked_to_end());
     let _ = poll!(&mut interrupt);
     let changes = locking.all(&selection).await?;
@@ -250,7 +250,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     }
 }
 
-/// Tells what else there is to know of the locks; returns the Events to leave on the nodes.
+/// Reports side effects of the locks; returns the Events for the nodes.
 fn told(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
     let now = session.locks.server_time().now();
     let mut asides = Asides::default();

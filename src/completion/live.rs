@@ -1,4 +1,4 @@
-//! Names of nodes from the cluster, in time or not at all.
+//! Names of nodes from the cluster, within a time limit.
 
 use std::ffi::OsString;
 use std::sync::{Arc, mpsc};
@@ -20,17 +20,18 @@ use crate::args::holder::HolderArgs;
 use crate::words::holder::of_node;
 use connect::{Environment, Notices, connect};
 
-/// How long a person waits for names; the rest of two seconds is for the end of a plugin, the shell and kubectl.
+/// How long to wait for names. The total limit is two seconds, which includes ending a plugin, the shell
+/// and kubectl.
 const LIMIT: Duration = Duration::from_millis(1400);
 
-/// How long the end of what took too long may take.
+/// How long ending a slow request or plugin may take.
 const END: Duration = Duration::from_millis(400);
 
-/// A name, and what to say about it.
+/// A name and its description.
 type Named = (String, String);
 
-/// The nodes that may complete `typed` on this command line; `None` where the line or the cluster
-/// doesn't tell.
+/// The nodes that may complete `typed` on this command line; `None` if the line or the cluster does not
+/// show them.
 pub(super) fn nodes(
     definition: Definition,
     words: Vec<OsString>,
@@ -47,7 +48,8 @@ pub(super) fn nodes(
     Some(candidates(nodes, &kind, beginning, &on_the_line))
 }
 
-/// Those of `named` that go on from `beginning` and are not on the line yet, behind their `kind`.
+/// The entries of `named` that start with `beginning` and are not on the line yet, prefixed with their
+/// `kind`.
 fn candidates(
     named: Vec<Named>,
     kind: &str,
@@ -65,8 +67,8 @@ fn candidates(
         .collect()
 }
 
-/// What may complete `typed`, of `pod/NAME` and `node/NAME`: a kind, then names of that; `None` where the
-/// line or the cluster doesn't tell.
+/// The completions of `typed` in the form `pod/NAME` and `node/NAME`: a kind, then the names. `None` if the
+/// line or the cluster does not show them.
 pub(super) fn targets(
     definition: Definition,
     words: Vec<OsString>,
@@ -75,7 +77,7 @@ pub(super) fn targets(
     match typed.split_once('/') {
         None => {
             let line = Line::read(definition, words).filter(|line| !line.is_selected)?;
-            // A node is deleted alone. The word that is being typed is one of the line.
+            // A node must be the only target. The word that is being typed counts as one.
             let is_alone = line.nodes.iter().all(|other| other == typed);
             let kinds = if is_alone { &KINDS[..] } else { &KINDS[..1] };
             let begun = kinds.iter().filter(|(kind, _)| kind.starts_with(typed));
@@ -100,10 +102,10 @@ pub(super) fn targets(
     }
 }
 
-/// The kinds of what is deleted by force.
+/// The kinds that `force-delete` accepts.
 const KINDS: [(&str, &str); 2] = [("pod/", "A pod"), ("node/", "A Node with all its pods")];
 
-/// What `ask` returns, unless even its end takes too long: a disk that hangs is left behind with the process.
+/// The result of `ask`, unless it takes too long: a thread that hangs on a disk ends with the process.
 fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (done, answer) = mpsc::sync_channel(1);
     thread::Builder::new()
@@ -112,19 +114,19 @@ fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Optio
     answer.recv_timeout(LIMIT + END).ok()
 }
 
-/// What a half-typed command line says.
+/// The contents of a half-typed command line.
 struct Line {
     verb: String,
     connection: ConnectionArgs,
     holder: HolderArgs,
     /// The nodes or other targets, without their kind.
     nodes: Vec<String>,
-    /// What is meant is said in another way than by name, and the two don't mix.
+    /// The nodes are selected by a flag, which can't be combined with names.
     is_selected: bool,
     force: bool,
 }
 
-/// The flags that say it so.
+/// The flags that select nodes.
 const SELECTING: [&str; 4] = ["selector", "all", "nodes_from", "mine"];
 
 impl Line {
@@ -173,7 +175,7 @@ impl Line {
         })
     }
 
-    /// The pods of the namespace that hang, else all.
+    /// The stuck pods of the namespace, else all.
     fn ask_for_pods(&self) -> Option<Vec<Named>> {
         in_a_runtime(async {
             let (locks, namespace) = self.locks().await?;
@@ -186,7 +188,7 @@ impl Line {
         })
     }
 
-    /// The way to the cluster, and the namespace that is meant.
+    /// The connection and the namespace.
     async fn locks(&self) -> Option<(Maintenance, String)> {
         let environment = Environment::of_this_process();
         let nobody: Notices = Arc::new(|_| ());
@@ -215,7 +217,7 @@ impl Line {
         now: Now,
     ) -> Vec<Named> {
         let is_wanted = |lease: &&NodeLease| match (self.verb.as_str(), lease.state(now)) {
-            // A fencing that was broken off has its hold alone.
+            // A fencing that did not finish has left only its hold.
             ("unfence", _) => lease.is_fenced() || is_of_fencing(lease, now),
             ("unhold", state) => state == State::AdminHold && !is_of_fencing(lease, now),
             (_, State::Held { .. } | State::Expired { .. }) => self.force || locks.is_own(lease),
@@ -231,7 +233,7 @@ impl Line {
     }
 }
 
-/// What `asking` finds in time. A credential plugin that is not ready by then is ended.
+/// The result of `asking` if it comes in time. Ends a credential plugin that is still running by then.
 fn in_a_runtime<T>(asking: impl Future<Output = Option<T>>) -> Option<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -16,29 +16,29 @@ pub(crate) struct Fencing<'a> {
     api_version: &'static str,
     kind: &'static str,
     node: &'a str,
-    /// Nothing was done: so it would be.
+    /// A dry run: nothing was done, this is the expected result.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
-    /// It is out of service by our record.
+    /// Whether the node is out of service by our record.
     fenced: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<&'a Record>,
     /// Pods that stay, as NAMESPACE/NAME.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     tolerating: &'a [String],
-    /// What still has to go.
+    /// What still has to be removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<Left<'a>>,
 }
 
-/// What still has to go from a node.
+/// What still has to be removed from a node.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Left<'a> {
     /// As NAMESPACE/NAME.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pods: &'a [String],
-    /// Of these, the ones that finalizers keep.
+    /// Of these pods, the ones that are kept by finalizers.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     held_by_finalizers: &'a [String],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -46,7 +46,7 @@ struct Left<'a> {
 }
 
 impl<'a> Fencing<'a> {
-    /// A node that is fenced, and has nothing left on it but `remains`.
+    /// A fenced node on which only `remains` is left.
     pub(crate) fn fenced(node: &'a str, record: &'a Record, remains: &'a Remains) -> Self {
         Self {
             fenced: true,
@@ -61,7 +61,7 @@ impl<'a> Fencing<'a> {
         }
     }
 
-    /// A node that is in service again.
+    /// A node that is back in service.
     pub(crate) fn unfenced(node: &'a str) -> Self {
         Self {
             api_version: API_VERSION,
@@ -75,15 +75,15 @@ impl<'a> Fencing<'a> {
         }
     }
 
-    /// The same, as it would be after what a dry run only says.
+    /// The same for a dry run: the expected result.
     pub(crate) fn in_dry_run(self, dry_run: bool) -> Self {
         Self { dry_run, ..self }
     }
 
-    /// It in the form that was asked for; `None` where that is words.
+    /// The outcome in the requested format; `None` if that is words.
     ///
     /// # Errors
-    /// Where it can't be written in that form.
+    /// If it can't be serialized.
     pub(crate) fn print(&self, format: Format) -> Result<Option<String>, Failure> {
         Ok(match format {
             Format::Text | Format::Wide | Format::LockId => None,

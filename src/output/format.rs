@@ -1,4 +1,4 @@
-//! The forms that an outcome can be printed in.
+//! The formats that an outcome can be printed in.
 
 use clap::ValueEnum;
 

@@ -1,5 +1,5 @@
-//! Tables as `kubectl get` prints them, laid out by comfy-table: rows under headers, as wide as a terminal
-//! allows.
+//! Tables as `kubectl get` prints them, with comfy-table for the layout. They are at most as wide as the
+//! terminal.
 
 use anstyle::Style;
 use comfy_table::{
@@ -7,18 +7,18 @@ use comfy_table::{
 };
 use maintenance_lease::LONGEST_REASON;
 
-/// What stands between columns.
+/// The space between columns.
 const GAP: &str = "   ";
 
-/// The same while a line is taken apart into its cells: no text that is safe to print has one.
+/// The separator that comfy-table puts between cells, to split a line into its cells. Text that is safe to
+/// print never contains it.
 const BORDER: char = '\t';
 
-/// As wide as a column gets for the longest of its cells: that much a reason of ours may have. All rows
-/// are filled up to it, and other tools write without measure: one holder of a megabyte would make a
-/// gigabyte of a thousand rows.
+/// The widest column, which is the length of our longest reason. All rows are padded to the width of their
+/// columns, and other tools may write a holder of one megabyte: a thousand rows would take a gigabyte.
 const WIDEST: usize = LONGEST_REASON;
 
-/// A text in its place, which is safe to print.
+/// The text of a cell, safe to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
@@ -26,12 +26,12 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// The same in a style, for terminals that have any.
+    /// The same with a style, for terminals that support it.
     pub(crate) fn styled(self, style: Style) -> Self {
         Self { style, ..self }
     }
 
-    /// As much of the text as may be shown in a column: laying out more takes long.
+    /// The part of the text that may be shown in a column, because laying out more is slow.
     fn beginning(&self) -> &str {
         match self.text.char_indices().nth(2 * WIDEST) {
             Some((end, _)) => &self.text[..end],
@@ -55,26 +55,26 @@ impl From<&str> for Cell {
     }
 }
 
-/// A table that may be printed piece by piece: rows that come later stand under the same headers.
+/// A table that can be printed in parts: later rows are aligned with the same headers.
 #[derive(Debug)]
 pub(crate) struct Grid {
-    /// `None`: they were printed, or are not wanted.
+    /// `None`: already printed, or not wanted.
     headers: Option<Vec<Cell>>,
-    /// The width to fit in, where somebody looks at it on a terminal.
+    /// The width to fit into if the output is a terminal.
     fit: Option<usize>,
-    /// What is cut where it does not fit, in this order: a column, and the least that it is cut to,
-    /// so that it still tells something.
+    /// The columns to cut if the table does not fit, in this order. Each has a minimum width at which it is
+    /// still useful.
     cuts: Vec<(usize, usize)>,
-    /// How wide each column has been so far.
+    /// The width of each column so far.
     widths: Vec<usize>,
-    /// How wide each is to be for rows that come later, where there is room.
+    /// The width to reserve in each column for later rows, if there is room.
     reserved: Vec<usize>,
-    /// Some rows were printed: their columns can't get narrower.
+    /// Whether some rows were printed: their columns can't become narrower.
     begun: bool,
 }
 
 impl Grid {
-    /// A table with these `headers`, which are printed only where they are `shown`.
+    /// A table with these `headers`, which are printed only if `shown`.
     pub(crate) fn new(
         headers: &[&str],
         shown: bool,
@@ -91,19 +91,19 @@ impl Grid {
         }
     }
 
-    /// Leaves room for rows that come later, whatever the first are like, as far as there is any.
+    /// Reserves room for later rows, as far as the terminal has it.
     pub(crate) fn reserve(&mut self, widths: impl IntoIterator<Item = usize>) {
         self.reserved = widths.into_iter().collect();
     }
 
-    /// The text of some rows, after the headers where they are the first.
+    /// The text of some rows, after the headers if these are the first rows.
     pub(crate) fn rows(&mut self, cells: Vec<Vec<Cell>>) -> String {
         let mut rows: Vec<Vec<Cell>> = self.headers.take().into_iter().collect();
         rows.extend(cells);
         let mut table = Table::new();
         let border = ContentLineStyle::none().junction(BORDER);
         table.load_style(TableStyle::new().content_lines(border));
-        // Cells are cut anywhere, not between words.
+        // Cells are cut anywhere, not only between words.
         table.set_delimiter(BORDER);
         for row in &rows {
             let mut row = Row::from(row.iter().map(Cell::beginning));
@@ -121,8 +121,8 @@ impl Grid {
         lines.join("\n")
     }
 
-    /// Makes each column as wide as its widest cell so far, less what the terminal has no room for. Where
-    /// it can't hold the rows even so, nothing is cut to make room: a wrapped row tells more whole.
+    /// Makes each column as wide as its widest cell so far, within the terminal's width. If the rows don't
+    /// fit even after cutting, nothing is cut, because a wrapped row with its full text is more useful.
     fn widen(&mut self, measured: &[u16]) {
         let mut whole = self.widths.clone();
         for (width, &measured) in whole.iter_mut().zip(measured) {
@@ -140,14 +140,14 @@ impl Grid {
         self.begun = true;
     }
 
-    /// `widths` made to fit a terminal of `fit` columns: room for rows to come, beyond what is `whole` so
-    /// wide, is given up before anything is cut. `None`: they can't be made to fit.
+    /// `widths` reduced to fit a terminal of `fit` columns. Space reserved for later rows, beyond the
+    /// widths in `whole`, goes before anything is cut. `None`: it does not fit.
     fn fitted(&self, whole: &[usize], mut widths: Vec<usize>, fit: usize) -> Option<Vec<usize>> {
         let spare = self.cuts.iter();
         let spare = spare.map(|&(column, least)| (column, least.max(whole[column])));
         let other = whole.iter().copied().enumerate();
         let cut = self.cuts.iter().map(|&(column, least)| {
-            // Nothing stands behind the last, so that it may be narrower than in earlier rows.
+            // The last column may be narrower than in earlier rows, because nothing follows it.
             let is_free = !self.begun || column == whole.len() - 1;
             (column, if is_free { least } else { self.widths[column] })
         });
@@ -161,8 +161,8 @@ impl Grid {
         (excess == 0).then_some(widths)
     }
 
-    /// Columns of rows that a terminal wraps anyway: of anybody's texts no more than a line of it, so that
-    /// one row does not fill up all others.
+    /// Column widths if the terminal wraps the rows anyway. Free text is limited to one line of the
+    /// terminal, because all other rows are padded to the same width.
     fn wrapped(&self, mut whole: Vec<usize>, fit: usize) -> Vec<usize> {
         for &(column, least) in &self.cuts {
             whole[column] = whole[column].min(fit.max(least));
@@ -170,8 +170,8 @@ impl Grid {
         whole
     }
 
-    /// A line with its gaps and styles, and nothing at its end. Only a terminal gets cells that are cut; for
-    /// anything else, one that is wider than its column moves the rest of its row.
+    /// A line with its gaps and styles, without trailing spaces. Cells are cut only for a terminal;
+    /// elsewhere a cell that is too wide moves the rest of its row.
     fn finish(&self, line: &str, row: &[Cell]) -> String {
         let mut finished = String::new();
         for (index, (filled, Cell { text, style })) in line.split(BORDER).zip(row).enumerate() {
@@ -191,8 +191,8 @@ impl Grid {
     }
 }
 
-/// `words` behind `head` in lines of at most `width` columns, where the words allow it; the second and later
-/// ones begin below the first word. Without a `width` it is one line.
+/// `words` after `head`, wrapped to at most `width` columns if the words are short enough. Later lines are
+/// aligned with the first word. Without a `width` it is one line.
 pub(crate) fn hanging(head: &str, words: &str, width: Option<usize>) -> String {
     let Some(width) = width else {
         return format!("{head}{words}");
@@ -207,7 +207,7 @@ pub(crate) fn hanging(head: &str, words: &str, width: Option<usize>) -> String {
         .add_row([head, words])
         .set_constraints([
             ColumnConstraint::ContentWidth,
-            // A name is whole, however narrow a terminal is.
+            // A name is never split, however narrow the terminal is.
             ColumnConstraint::LowerBoundary(Width::Fixed(as_width(longest.unwrap_or(0)))),
         ]);
     for column in table.column_iter_mut() {

@@ -14,10 +14,10 @@ use crate::words::fencing_marks::{Hook, Marks};
 use crate::words::health;
 use crate::words::time::rfc3339;
 
-/// The version of the shapes below. Fields are added under it; none is removed or changes meaning.
+/// The version of the shapes below. Fields may be added to it; none is removed or changes its meaning.
 pub(crate) const API_VERSION: &str = "kubectl-maint.dev/v2";
 
-/// What of a node and its lock is known.
+/// What is known about a node and its lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Item {
@@ -36,15 +36,15 @@ pub(crate) struct Item {
     acquired_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     renewed_at: Option<String>,
-    /// The end that the Lease states; absent for a hold, and where it can't be read.
+    /// The end that the Lease states; absent for a hold, and if it can't be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_seconds: Option<u32>,
-    /// When an administrator means to be done: advisory.
+    /// When an administrator expects to be done. Nothing happens at that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     hold_until: Option<String>,
-    /// The time above has passed.
+    /// Whether that time has passed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     overdue: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,52 +53,52 @@ pub(crate) struct Item {
     last_holder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     released_at: Option<String>,
-    /// Who released it, where that was not its holder.
+    /// Who released it, if that was not its holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     released_by: Option<String>,
-    /// What was left of the reason when it was released.
+    /// The rest of the reason when it was released.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_reason: Option<String>,
     /// Oddities: unreadableTime, clockAhead, overlong, deleting.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     flags: Vec<&'static str>,
-    /// kubectl's words for the node; absent where it may not be read.
+    /// kubectl's words for the node; absent if the caller may not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     node_status: Option<String>,
-    /// There is no such Node any more: only its Lease is left.
+    /// The Node does not exist any more; only its Lease is left.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     node_gone: bool,
     /// How the node is: Ready, NotReady, Unreachable, OutOfService, Fenced, OutOfServiceKubeletAlive or
     /// Gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     node_health: Option<&'static str>,
-    /// The node is not ready, and its kubelet says so.
+    /// Whether the node's kubelet itself reports that the node is not ready.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     node_reporting: bool,
     /// Since when the node is unreachable.
     #[serde(skip_serializing_if = "Option::is_none")]
     unreachable_since: Option<String>,
-    /// Who asserts that nothing runs on the node any more.
+    /// Who states that nothing runs on the node any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     asserted_by: Option<String>,
     /// Who fenced the node, when, how and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     fencing_record: Option<Record>,
-    /// The hook that may be at work for the node.
+    /// The hook that may be running for the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     hook: Option<Hook>,
     /// When the node's kubelet last renewed its heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) heartbeat_at: Option<String>,
-    /// For --lock-id.
+    /// The value for --lock-id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lock_id: Option<String>,
-    /// The resource version of the write that acquired: it rises with every acquisition.
+    /// The resource version of the write that acquired the lock. It increases with every acquisition.
     #[serde(skip_serializing_if = "Option::is_none")]
     fencing_number: Option<u64>,
 }
 
-/// Several of them.
+/// A list of nodes.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct List {
@@ -108,7 +108,7 @@ pub(crate) struct List {
 }
 
 impl Item {
-    /// What a Lease (`None`: there is none) says of `node` at `now`.
+    /// What a Lease (`None`: there is none) shows about `node` at `now`.
     pub(crate) fn new(node: &str, lease: Option<&NodeLease>, row: &Sight, now: Now) -> Self {
         let state = lease.map_or(State::Free, |lease| lease.state(now));
         let held = lease.filter(|_| state != State::Free);
@@ -160,7 +160,7 @@ impl Item {
         }
     }
 
-    /// The same with what is known of the node's health.
+    /// Adds what is known about the node's health.
     pub(crate) fn with_health(self, health: Option<&Health>) -> Self {
         let Some(health) = health else {
             return self;
@@ -175,7 +175,7 @@ impl Item {
         }
     }
 
-    /// The same with what stands on the Node at `now`.
+    /// Adds the fencing marks on the Node at `now`.
     pub(crate) fn with_marks(self, marks: Option<&Marks>, now: Now) -> Self {
         Self {
             fencing_record: marks.and_then(|marks| marks.record.clone()),
@@ -184,7 +184,7 @@ impl Item {
         }
     }
 
-    /// What a change left behind.
+    /// The state after a change.
     pub(crate) fn of_change(change: &Change, now: Now) -> Self {
         Self {
             fencing_number: change.fencing,

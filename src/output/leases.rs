@@ -1,4 +1,4 @@
-//! Leases of all kinds: who holds them, since when, until when, and what each is for.
+//! Leases of all kinds: who holds them, since when, until when, and their purpose.
 
 mod purpose;
 mod record;
@@ -19,11 +19,11 @@ use crate::words::holder::of_node;
 use crate::words::time::remaining;
 use crate::words::time::span;
 
-/// Something to list.
+/// An entry of the list.
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
     Lease(Box<AnyLease>),
-    /// Who would have a Lease that coordinated leader election gives.
+    /// A candidate for a Lease in coordinated leader election.
     Candidate(Candidate),
 }
 
@@ -42,7 +42,7 @@ impl Entry {
         }
     }
 
-    /// As kubectl names the object.
+    /// The object's name in kubectl's form.
     pub(crate) fn full_name(&self) -> String {
         let kind = match self {
             Self::Lease(_) => "lease",
@@ -65,7 +65,7 @@ impl Entry {
         }
     }
 
-    /// When its holder got it; where that is not recorded, as in heartbeats, when it was made.
+    /// When its holder acquired it. If that is not recorded, as for heartbeats, when the Lease was created.
     fn since(&self) -> Option<Instant> {
         let held = self.lease().filter(|any| any.lease.holder().is_some());
         let acquired = held.and_then(|any| any.lease.acquired());
@@ -83,7 +83,7 @@ impl Entry {
         self.lease()?.lease.holder()
     }
 
-    /// What it is, in words; names are as they stand in the object.
+    /// The purpose in words; names are shown as in the object.
     fn words(&self) -> String {
         match self {
             Self::Lease(any) => Purpose::of(Traits::of(any)).words(),
@@ -95,15 +95,15 @@ impl Entry {
     }
 }
 
-/// How much of each is shown.
+/// Which columns are shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    /// The namespace, too.
+    /// Show the namespace.
     pub(crate) namespaces: bool,
-    /// More columns.
+    /// Show more columns.
     pub(crate) wide: bool,
     pub(crate) headers: bool,
-    /// The width to fit in, where somebody looks at it on a terminal.
+    /// The width to fit into if the output is a terminal.
     pub(crate) fit: Option<usize>,
 }
 
@@ -123,9 +123,9 @@ enum Column {
     Transitions,
 }
 
-/// What is cut where a terminal is too narrow, in this order, and to how much at the least: API
-/// servers and elected processes have long names that nobody reads to the end. What a Lease is found by
-/// stays whole.
+/// What to cut if a terminal is too narrow, in this order, and each minimum width. API servers and elected
+/// processes have long names, of which the start is enough. Namespace and name of a Lease stay whole, to
+/// find it.
 const CUTS: [(Column, usize); 4] = [
     (Column::Holder, 24),
     (Column::Holder, 12),
@@ -177,7 +177,7 @@ impl Column {
     }
 }
 
-/// Who holds a Lease; whoever has a node on hold, less the mark of a hold.
+/// The holder of a Lease; for a node on hold, without the prefix of a hold.
 fn person(any: &AnyLease) -> Option<String> {
     let holder = any.lease.holder()?;
     Some(match any.namespace == NAMESPACE {
@@ -192,7 +192,7 @@ fn date(time: Option<DateTime<Utc>>) -> String {
     })
 }
 
-/// How long until it ends, or how long ago it did, without a renewal. A hold may have no end.
+/// How long until it expires without a renewal, or how long ago it did. A hold may have no end.
 fn expiry(any: &AnyLease, now: Now) -> String {
     let lease = &any.lease;
     let until = match lease.state(now) {

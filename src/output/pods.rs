@@ -1,4 +1,4 @@
-//! What is stranded on nodes that are not well, in words and as data.
+//! What is stranded on unhealthy nodes, in words and as data.
 
 mod record;
 #[cfg(test)]
@@ -17,19 +17,19 @@ use crate::text::escape;
 use crate::words::time::remaining;
 use crate::words::time::span;
 
-/// How much of each is shown.
+/// Which columns are shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    /// More columns.
+    /// Show more columns.
     pub(crate) wide: bool,
     pub(crate) headers: bool,
-    /// The width to fit in, where somebody looks at it on a terminal.
+    /// The width to fit into if the output is a terminal.
     pub(crate) fit: Option<usize>,
 }
 
 const HEADERS: [&str; 5] = ["NAMESPACE", "NAME", "NODE", "STATE", "OWNER"];
 
-/// One thing that is stranded.
+/// One stranded object.
 #[derive(Clone, Copy, Debug)]
 enum Item<'a> {
     Pod(&'a StrandedPod),
@@ -37,7 +37,7 @@ enum Item<'a> {
     Namespace(&'a BlockedNamespace),
 }
 
-/// All of them: the pods, the volumes that they leave behind, and what waits for both.
+/// All of them: the pods, the volumes that they leave behind, and the namespaces that wait for them.
 fn items(stranded: &Stranded) -> impl Iterator<Item = Item<'_>> {
     let volumes = stranded.volumes.yes().into_iter().flatten();
     let namespaces = stranded.namespaces.yes().into_iter().flatten();
@@ -47,7 +47,7 @@ fn items(stranded: &Stranded) -> impl Iterator<Item = Item<'_>> {
 }
 
 impl Item<'_> {
-    /// As kubectl names the object.
+    /// The object's name in kubectl's form.
     fn name(self) -> String {
         match self {
             Self::Pod(stranded) => format!("pod/{}", stranded.pod.sight.name),
@@ -90,7 +90,7 @@ impl Item<'_> {
     }
 }
 
-/// What stands before what becomes of a pod: how its node is.
+/// The node's health, which precedes the fate of a pod.
 fn node_word(health: &Health) -> &'static str {
     match health {
         Health::Gone => "NodeGone",
@@ -137,25 +137,25 @@ fn orphan_words(volume: &StrandedVolume) -> String {
     format!("Orphan, {why}")
 }
 
-/// The table; `None` where nothing is stranded.
+/// The table; `None` if nothing is stranded.
 pub(crate) fn table(stranded: &Stranded, layout: Layout, now: Now) -> Option<String> {
     let columns = if layout.wide { 5 } else { 4 };
     let rows: Vec<Vec<Cell>> = items(stranded)
         .map(|item| item.row(now).into_iter().take(columns).collect())
         .collect();
-    // Names are typed again, and what becomes of them is what was asked for: nothing of that is cut.
+    // Nothing is cut: names are typed again, and the fate of a pod is what the reader asked for.
     let cuts = Vec::new();
     (!rows.is_empty())
         .then(|| Grid::new(&HEADERS[..columns], layout.headers, layout.fit, cuts).rows(rows))
 }
 
-/// The names alone, a line each; `None` where nothing is stranded.
+/// The names alone, one per line; `None` if nothing is stranded.
 pub(crate) fn names(stranded: &Stranded) -> Option<String> {
     let names: Vec<String> = items(stranded).map(Item::name).collect();
     (!names.is_empty()).then(|| names.join("\n"))
 }
 
-/// How much there is, such as `2 nodes not well: 3 pods, 1 orphaned volume`.
+/// The totals, such as `2 nodes not well: 3 pods, 1 orphaned volume`.
 pub(crate) fn summary(stranded: &Stranded) -> String {
     if stranded.nodes.is_empty() {
         return "all nodes are well: nothing is stranded".to_owned();
@@ -179,7 +179,7 @@ pub(crate) fn summary(stranded: &Stranded) -> String {
     format!("{nodes} not well: {}", parts.join(", "))
 }
 
-/// What could not be learnt, a line each.
+/// What could not be read, one per line.
 pub(crate) fn unknown(stranded: &Stranded) -> Vec<String> {
     let why = |what: &str, why: Option<&pod_safety::Why>| {
         why.map(|why| format!("{what} unknown: {}", escape(&why.to_string())))

@@ -1,4 +1,4 @@
-//! Items in the form that was asked for.
+//! Items in the requested format.
 
 use serde::Serialize;
 
@@ -15,12 +15,12 @@ enum Shape {
     Many(List),
 }
 
-/// The text of `items`; `single` where one node was named, which is then not wrapped in a list, nor
-/// an empty list where nothing came of it. Words for people are elsewhere: for them, and where there
-/// is nothing to say, it is `None`.
+/// The text of `items`. If one node was named (`single`), it is not wrapped in a list, and there is no
+/// empty list if it has no result. `None` for output in words, which is made elsewhere, and if there is
+/// nothing to print.
 ///
 /// # Errors
-/// Where the items can't be written in that form.
+/// If the items can't be serialized.
 pub(crate) fn items(
     mut items: Vec<Item>,
     single: bool,
@@ -62,13 +62,13 @@ pub(crate) fn items(
     })
 }
 
-/// `data` as JSON, harmless on a terminal: reasons and holders are anyone's text.
+/// `data` as JSON, safe for a terminal: reasons and holders may contain any text.
 ///
 /// # Errors
-/// Where it can't be written so.
+/// If it can't be serialized.
 pub(crate) fn json(data: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(data).map_err(|error| unprintable(&error))?;
-    // Outside strings, JSON has no such characters but the line breaks of its layout.
+    // Outside of strings, the only such characters in JSON are the line breaks of its layout.
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         if acts_on_a_terminal(c) {
@@ -80,11 +80,11 @@ pub(crate) fn json(data: &impl Serialize) -> Result<String, Failure> {
     Ok(escaped)
 }
 
-/// `data` as YAML, harmless on a terminal. In plain style YAML has no escapes: where one is needed, it is
-/// written in the style of JSON, which is YAML too.
+/// `data` as YAML, safe for a terminal. Plain YAML scalars have no escapes. If one is needed, the output is
+/// in JSON style, which is valid YAML too.
 ///
 /// # Errors
-/// Where it can't be written so.
+/// If it can't be serialized.
 pub(crate) fn yaml(data: &impl Serialize) -> Result<String, Failure> {
     let text = serde_saphyr::to_string(data).map_err(|error| unprintable(&error))?;
     if text.chars().any(acts_on_a_terminal) {

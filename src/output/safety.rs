@@ -1,4 +1,4 @@
-//! Reports on what a deletion gives up: lines for people, data for programs.
+//! Reports on the risks of a deletion: lines for people, data for programs.
 
 use pod_safety::checks::{Level, Verdict};
 use pod_safety::constants::POD_GC;
@@ -14,29 +14,29 @@ use crate::output::format::Format;
 use crate::text::escape;
 use crate::words::time::length;
 
-/// What became of a target.
+/// The outcome of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "outcome")]
 pub(crate) enum Outcome {
     /// It is gone.
     Deleted,
-    /// Somebody else's deletion was first.
+    /// Somebody else deleted it first.
     WasGone,
     /// It was a dry run.
     WouldBeDeleted,
-    /// It is gone, and the replacement that is promised did not come in time.
+    /// It is gone, and the expected replacement did not appear in time.
     Unreplaced,
-    /// It was deleted; what came then could not be read.
+    /// It was deleted; its replacement could not be read.
     Unseen { error: String },
-    /// It was deleted; what came then was not looked at any more, as somebody interrupted it.
+    /// It was deleted; the wait for its replacement was interrupted.
     Unwatched,
-    /// The request got no answer: it may have taken effect, or may yet.
+    /// The request got no answer: it may have taken effect, or still may.
     Unknown { error: String },
-    /// The object remains for its finalizers.
+    /// The object is kept by its finalizers.
     Held { finalizers: Vec<String> },
-    /// The object remained for its finalizers before; nothing was done.
+    /// It was already deleted and is kept by its finalizers; nothing was done.
     StillHeld { finalizers: Vec<String> },
-    /// Another one is there in its place.
+    /// A replacement exists.
     Replaced {
         name: String,
         uid: String,
@@ -46,7 +46,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// What stands behind the name of `target`.
+    /// The words that follow the name of `target`.
     pub(crate) fn words(&self, target: &Target) -> String {
         let done = "force-deleted";
         let is_node = target.kind == "node";
@@ -105,14 +105,14 @@ fn held_by(finalizers: &[String]) -> String {
     format!("finalizer {}", escape(&few(finalizers)))
 }
 
-/// Which lines of reports are shown.
+/// Which findings of the reports are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lines {
     /// All of them.
     All,
-    /// All of the first report; of the others those that are not ok.
+    /// All findings of the first report; of the others, those that are not ok.
     Brief,
-    /// Those that are not ok, and only the reports that have any.
+    /// Findings that are not ok, and only reports that have any.
     NotOk,
 }
 
@@ -187,7 +187,7 @@ fn line(verdict: &Verdict, width: usize, columns: Option<usize>) -> String {
     )
 }
 
-/// A report with what became of its target.
+/// A report and the outcome of its target.
 #[derive(Serialize)]
 struct Row<'a> {
     #[serde(flatten)]
@@ -201,15 +201,15 @@ struct Row<'a> {
 struct Data<'a> {
     api_version: &'static str,
     kind: &'static str,
-    /// The flag that accepts the risks that the reports show, and nothing else.
+    /// The flag that accepts exactly the risks in the reports.
     confirm: &'a str,
     items: Vec<Row<'a>>,
 }
 
-/// The reports and what became of their targets, for programs; `None` where they are for people.
+/// The reports and the outcomes of their targets, for programs; `None` if the output is for people.
 ///
 /// # Errors
-/// Where they can't be written in that form.
+/// If they can't be serialized.
 pub(crate) fn data(
     reports: &[&Report],
     outcomes: &[(&Target, &Outcome)],

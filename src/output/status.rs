@@ -17,7 +17,7 @@ use crate::words::holder::of_node;
 use crate::words::time::remaining;
 use crate::words::time::span;
 
-/// A node and what is known of it.
+/// A node and what is known about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     pub(crate) node: &'a str,
@@ -25,9 +25,9 @@ pub(crate) struct View<'a> {
     pub(crate) lease: Option<&'a NodeLease>,
     pub(crate) row: &'a Sight,
     pub(crate) heartbeat: Heartbeat,
-    /// `None`: no more is known than the row says.
+    /// `None`: nothing is known beyond its row.
     pub(crate) health: Option<&'a Health>,
-    /// What stands on the Node; `None`: it was not looked at.
+    /// The fencing marks on the Node; `None`: the whole object was not read.
     pub(crate) marks: Option<&'a Marks>,
 }
 
@@ -35,13 +35,13 @@ pub(crate) struct View<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heartbeat {
     At(Instant),
-    /// It has none.
+    /// The node has none.
     Missing,
-    /// It may not be read, or nobody asked.
+    /// No permission to read it, or not requested.
     Unknown,
 }
 
-/// A state as people read it.
+/// A state as shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Label {
     Free,
@@ -77,7 +77,7 @@ impl Label {
         }
     }
 
-    /// Its time is over.
+    /// Whether its term has ended.
     pub(crate) fn is_over(self) -> bool {
         matches!(self, Self::Expired | Self::OnHoldOverdue)
     }
@@ -122,7 +122,7 @@ impl Column {
         }
     }
 
-    /// Whether it tells of something that nobody may overlook.
+    /// Whether it shows something that must not be overlooked.
     fn alarms(self, view: &View<'_>) -> bool {
         self == Self::Status && matches!(view.health, Some(Health::KubeletAlive { .. }))
     }
@@ -191,7 +191,7 @@ pub(super) fn text(text: Option<&str>) -> String {
     }
 }
 
-/// Why a Lease that is free was held, or what was left for whoever looks next when it was released.
+/// Why a free Lease was held, or the message that was left when it was released.
 pub(crate) fn last_reason(lease: &NodeLease) -> Option<&str> {
     lease.reason().filter(|_| lease.holder().is_none())
 }
@@ -205,7 +205,7 @@ fn date(lease: Option<&NodeLease>, time: impl Fn(&NodeLease) -> Option<DateTime<
     }
 }
 
-/// How much time is left, or how long it has been over; and what is odd about that.
+/// How much time is left, or how long ago it ended, and the oddities of that time.
 fn left(lease: &NodeLease, now: Now) -> String {
     let until = match lease.state(now) {
         State::Free if lease.is_deleting() => return "being deleted".to_owned(),

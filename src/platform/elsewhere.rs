@@ -5,15 +5,15 @@ use std::future::pending;
 use std::io;
 use std::path::Path;
 
-/// Not known here: `USERNAME` is set on Windows.
+/// Always empty: on Windows the variable `USERNAME` is set.
 pub(crate) fn account() -> String {
     "unknown".to_owned()
 }
 
-/// Does nothing: what was typed too early counts here.
+/// Does nothing: early input counts on these systems.
 pub(crate) fn discard_typed(_stdin: &io::Stdin) {}
 
-/// Whether `file` is there: nothing else can be known here without running it.
+/// Whether `file` exists. Nothing else can be checked here without running it.
 pub(crate) fn is_executable(file: &Path) -> bool {
     file.is_file()
 }

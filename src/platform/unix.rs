@@ -1,4 +1,4 @@
-//! Linux, macOS and the like.
+//! Linux, macOS and other Unix systems.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use supervisor::{Ignored, Signal};
 use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The account that the process runs as, for daemons and containers that have no variable for it.
+/// The account of the process, for daemons and containers without a variable for it.
 pub(crate) fn account() -> String {
     let uid = rustix::process::getuid().as_raw();
     std::fs::read_to_string("/etc/passwd")
@@ -18,8 +18,8 @@ pub(crate) fn account() -> String {
         .unwrap_or_else(|| format!("uid{uid}"))
 }
 
-/// The name of account `uid` in the text of `/etc/passwd`. Libraries for this ask the C library,
-/// which a static binary can't rely on.
+/// The name of account `uid` in the text of `/etc/passwd`. Libraries for this call the C library, which a
+/// static binary can't rely on.
 fn account_of(uid: u32, accounts: &str) -> Option<String> {
     let uid = uid.to_string();
     accounts.lines().find_map(|line| {
@@ -29,9 +29,9 @@ fn account_of(uid: u32, accounts: &str) -> Option<String> {
     })
 }
 
-/// Discards what was typed and not read yet.
+/// Discards input that was typed but not read yet.
 pub(crate) fn discard_typed(stdin: &io::Stdin) {
-    // What is not a terminal has nothing to discard.
+    // If stdin is no terminal, there is nothing to discard.
     let _ = tcflush(stdin, QueueSelector::IFlush);
 }
 
@@ -48,7 +48,8 @@ impl PipeReader {
         Receiver::from_owned_fd(reader.into()).map(Self)
     }
 
-    /// Completes once there is something to read, or the pipe has ended. Dropping the future loses nothing.
+    /// Completes once there is something to read, or at the end of the pipe. Dropping the future loses
+    /// nothing.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         self.0.readable().await
     }
@@ -63,23 +64,23 @@ pub(crate) async fn interrupted() {
     sent(Signal::INT, false).await;
 }
 
-/// Completes where something asks this process to end.
+/// Completes if this process is asked to end.
 pub(crate) async fn terminated() {
     sent(Signal::TERM, false).await;
 }
 
-/// Completes at Ctrl-\. Locks are released then as at Ctrl-C: a core dump would help nobody.
+/// Completes at Ctrl-\. Like Ctrl-C, it releases the locks; a core dump would not help.
 pub(crate) async fn quit() {
     sent(Signal::QUIT, false).await;
 }
 
-/// Completes where the terminal is gone. Where it can't be told whether that is meant to be
-/// survived, the system's own way of ending stays.
+/// Completes if the terminal is gone. If it is unknown whether SIGHUP was ignored at the start, as by
+/// `nohup`, the signal keeps its default effect.
 pub(crate) async fn hung_up() {
     sent(Signal::HUP, true).await;
 }
 
-/// Completes when it is sent; never where that is ignored, or can't be heard.
+/// Completes when the signal arrives; never if it is ignored or can't be handled.
 async fn sent(wanted: Signal, unless_known: bool) {
     let is_ignored = Ignored::now().map_or(unless_known, |ignored| ignored.has(wanted));
     if !is_ignored && let Ok(mut signal) = signal(SignalKind::from_raw(wanted.0)) {

@@ -1,5 +1,5 @@
-//! What all verbs that change locks have in common: from the nodes that were meant to results, told
-//! in the order in which the nodes went in.
+//! What all verbs that change locks have in common: from the selected nodes to the results, which are
+//! reported in the order of the nodes.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::words::time::{clock, length};
 use crate::words::verb::Outcomes;
 use maintenance_lease::DryRun;
 
-/// A verb at work.
+/// A verb that is running.
 pub(crate) struct Work<'a> {
     pub(crate) session: Session<'a>,
     pub(crate) args: &'a ChangingArgs,
@@ -37,7 +37,7 @@ impl<'a> Work<'a> {
     /// Opens a session for `verb`. Sends nothing.
     ///
     /// # Errors
-    /// Where there is no way to the API server, or the caller can't be a holder.
+    /// If the API server can't be reached, or if the caller's identity is not valid for a holder.
     pub(crate) async fn begin(
         start: &Start<'a>,
         args: &'a ChangingArgs,
@@ -50,10 +50,10 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// The nodes that `selection` means, confirmed where they are many.
+    /// The nodes that `selection` means, after a confirmation if there are many.
     ///
     /// # Errors
-    /// Where they can't be found, or are not meant.
+    /// If they can't be found, or are not confirmed.
     pub(crate) async fn targets(
         &self,
         selection: &Selection,
@@ -72,10 +72,10 @@ impl<'a> Work<'a> {
         Ok(targets)
     }
 
-    /// Reads what was not read yet, for verbs that have to look before they ask.
+    /// Reads what was not read yet, for verbs that need it before they ask.
     ///
     /// # Errors
-    /// Where something can't be read.
+    /// If something can't be read.
     pub(crate) async fn look(
         &self,
         targets: Targets,
@@ -85,15 +85,15 @@ impl<'a> Work<'a> {
         self.told(parallel::or_interrupted(looking).await)
     }
 
-    /// Asks before the locks of others in `targets` are broken, and returns what it showed.
+    /// Asks before somebody else's locks in `targets` are taken over, and returns what it showed.
     ///
     /// # Errors
-    /// Where the answer is no, or nobody can be asked.
+    /// If the answer is no, or if nobody can answer.
     pub(crate) async fn confirm_breaking(&self, targets: &Targets) -> Result<Confirmed, Failure> {
         confirm::breaking(&self.session, self.args, self.verb, targets).await
     }
 
-    /// Works on each of `targets`, tells the results and returns the code.
+    /// Runs the verb on each of `targets`, reports the results and returns the exit code.
     pub(crate) async fn each<F>(
         &self,
         targets: Targets,
@@ -120,7 +120,7 @@ impl<'a> Work<'a> {
         self.args.write.dry_run != DryRun::None
     }
 
-    /// Tells a problem that ends the work, in the words of this session.
+    /// Reports a problem that ends the command, in the words of this session.
     fn told<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
         result.map_err(|failure| {
             let problems = Problems::changing(&self.session, self.verb);
@@ -130,10 +130,10 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Tells a node that nobody ever locked from one that does not exist.
+/// Distinguishes a node that was never locked from one that does not exist.
 ///
 /// # Errors
-/// Where it does not exist, or can't be asked about.
+/// If it does not exist, or can't be read.
 pub(crate) async fn must_exist(session: &Session<'_>, node: &str) -> Result<(), Failure> {
     match session.locks.see_node(node).await? {
         Sight::Missing => Err(Error::NodeNotFound(node.to_owned()).into()),
@@ -141,34 +141,35 @@ pub(crate) async fn must_exist(session: &Session<'_>, node: &str) -> Result<(), 
     }
 }
 
-/// What comes next for nodes, so many and as a command names them, where the program did what it was asked to.
+/// The text with the next steps, after the program did what was requested. `nodes` is the list as a command
+/// takes it.
 pub(crate) type Then = fn(&Program, nodes: &str, got: &Got) -> String;
 
-/// What the program got.
+/// The locks that the program got.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Got {
-    /// So many nodes.
+    /// The number of nodes.
     pub(crate) count: usize,
-    /// When the first of them expires, and for how long it was locked, in words.
+    /// When the first of them expires, and its duration, in words.
     pub(crate) expires: Option<String>,
 }
 
-/// What became of the nodes, told as it comes.
+/// Reports the results for the nodes as they come.
 pub(crate) struct Report<'a> {
     work: &'a Work<'a>,
     problems: Problems<'a>,
-    /// The locks of others that are meant to be broken.
+    /// The locks of others that may be taken over.
     confirmed: Option<&'a Confirmed>,
-    /// Why a lock of another is broken, in the caller's words.
+    /// Why a lock of another is taken over, in the caller's words.
     because: Option<&'a str>,
-    /// What comes next, where something began or goes on.
+    /// The next step after a lock was acquired or extended.
     then: Option<Then>,
-    /// The nodes were not named.
+    /// Whether the nodes were not named.
     unnamed: bool,
-    /// The length that was asked for.
+    /// The requested duration.
     duration: Option<Duration>,
     goes_on: bool,
-    /// When the first of the locks expires, and for how many seconds it was locked.
+    /// When the first of the locks expires, and its duration in seconds.
     expires: Option<(Instant, u32)>,
     outcomes: Outcomes,
     items: Vec<Item>,
@@ -195,43 +196,43 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Says of `confirmed` that they were the locks of others.
+    /// Reports the locks in `confirmed` as those of others.
     pub(crate) fn breaking(mut self, confirmed: &'a Confirmed) -> Self {
         self.confirmed = Some(confirmed);
         self
     }
 
-    /// Says why a lock of another is broken.
+    /// Sets why a lock of another is taken over.
     pub(crate) fn because(mut self, because: Option<&'a str>) -> Self {
         self.because = because;
         self
     }
 
-    /// Says, after something began or goes on, what comes next.
+    /// Prints the next step after a lock was acquired or extended.
     pub(crate) fn then(mut self, then: Then) -> Self {
         self.then = Some(then);
         self
     }
 
-    /// Says what is given back, where `selection` did not name it.
+    /// Reports which locks were released, if `selection` did not name the nodes.
     pub(crate) fn of(mut self, selection: &Selection) -> Self {
         self.unnamed = *selection == Selection::Mine;
         self
     }
 
-    /// Says where a lock holds on for longer than this already.
+    /// Reports locks that already last longer than this.
     pub(crate) fn asked_for(mut self, duration: Option<Duration>) -> Self {
         self.duration = duration;
         self
     }
 
-    /// From here on speaks of `nodes` alone where it says how to try again.
+    /// Suggests a retry for these `nodes` only, from here on.
     pub(crate) fn again_for(&mut self, nodes: &[String]) {
         let program = self.work.session.program.narrowed(nodes);
         self.problems.again_as(program);
     }
 
-    /// Tells what became of `node`.
+    /// Reports the result for `node`.
     pub(crate) fn add(&mut self, node: &str, result: Result<Change, Failure>) {
         match result {
             Ok(change) => self.succeeded(&change),
@@ -291,7 +292,7 @@ impl<'a> Report<'a> {
         self.events.extend(events);
     }
 
-    /// Whether it ended a lock of another that still stood.
+    /// Whether it ended another's lock that had not expired.
     fn is_broken(&self, change: &Change) -> bool {
         let confirmed = self.confirmed.and_then(|leases| leases.get(&change.node));
         let before = change.before.as_ref().and_then(NodeLease::holder);
@@ -299,12 +300,12 @@ impl<'a> Report<'a> {
         confirmed.is_some() && before.is_some() && ended
     }
 
-    /// Notes a node that nothing was done to, for reasons that others brought.
+    /// Records a node that was skipped because of problems with other nodes.
     pub(crate) fn left_alone(&mut self, node: String) {
         self.outcomes.left.push(node);
     }
 
-    /// Says that Ctrl-C came before the end.
+    /// Records that Ctrl-C came before the end.
     pub(crate) fn interrupted(&mut self) {
         if self.problems.any() {
             self.problems.note(Kind::Interrupted);
@@ -313,11 +314,10 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Tells what remains to be said, leaves the Events, and returns the code; `single` where one
-    /// node was named.
+    /// Prints the summary, writes the Events, and returns the exit code; `single` if one node was named.
     ///
     /// # Errors
-    /// Where the result can't be printed.
+    /// If the result can't be printed.
     pub(crate) async fn end(self, single: bool) -> Result<Code, Failure> {
         let &Work {
             ref session,
@@ -355,7 +355,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// What comes next for the nodes that the program was asked to work on, or for those of them that it got.
+/// The next step for all nodes that the program was asked to work on, or for those that it locked.
 fn next(then: Then, program: &Program, outcomes: &Outcomes, got: &Got) -> String {
     let node = match &outcomes.done[..] {
         [node] => node,
@@ -369,7 +369,7 @@ fn next(then: Then, program: &Program, outcomes: &Outcomes, got: &Got) -> String
     }
 }
 
-/// Words, as opposed to data for scripts.
+/// Whether the format is words, and not data for scripts.
 fn is_for_people(format: Format) -> bool {
     matches!(format, Format::Text | Format::Wide)
 }

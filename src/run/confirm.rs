@@ -1,4 +1,4 @@
-//! Confirmations: what would be done, where, to whom, and the question.
+//! Confirmations: what would be done, where, to whose locks, and the question.
 
 use std::collections::HashMap;
 
@@ -17,17 +17,17 @@ use crate::words::refusal::{fenced, why};
 use crate::words::time::clock_and_utc;
 use maintenance_lease::DryRun;
 
-/// Holders that are shown one by one; of more, their number.
+/// How many holders are listed; of more, only their number is shown.
 const SHOWN: usize = 20;
 
-/// A selector may put so many nodes on hold unasked.
+/// The number of nodes that a selector may put on hold without a confirmation.
 const HELD_UNASKED: usize = 10;
 
-/// Asks before many nodes change: all of them, or more put on hold than a selector may have been
-/// meant for.
+/// Asks before a change of many nodes: of all of them, or of more holds than a selector was probably meant
+/// for.
 ///
 /// # Errors
-/// Where the answer is no, or nobody can be asked.
+/// If the answer is no, or if nobody can answer.
 pub(crate) async fn many_nodes(
     session: &Session<'_>,
     args: &ChangingArgs,
@@ -53,23 +53,23 @@ pub(crate) async fn many_nodes(
     .await
 }
 
-/// The locks of others that somebody has looked at and wants broken, by node: those very
-/// acquisitions and no others.
+/// The locks of others that the operator has seen and wants to take over, by node. Only these exact
+/// acquisitions may be taken over.
 #[derive(Debug, Default)]
 pub(crate) struct Confirmed(HashMap<String, NodeLease>);
 
 impl Confirmed {
-    /// The Lease of `node` as it was shown; `None` where no other's lock was to be broken.
+    /// The Lease of `node` as it was shown; `None` if there was no other's lock to take over.
     pub(crate) fn get(&self, node: &str) -> Option<&NodeLease> {
         self.0.get(node)
     }
 }
 
-/// Asks before the locks of others in `targets` are broken: shows who, since when, until when and
-/// why. What was shown is what it returns.
+/// Asks before locks of others in `targets` are taken over: shows who, since when, until when and why.
+/// Returns what was shown.
 ///
 /// # Errors
-/// Where the answer is no, or nobody can be asked.
+/// If the answer is no, or if nobody can answer.
 pub(crate) async fn breaking(
     session: &Session<'_>,
     args: &ChangingArgs,
@@ -99,7 +99,7 @@ pub(crate) async fn breaking(
     Ok(Confirmed(broken.into_iter().map(by_node).collect()))
 }
 
-/// The Leases in `targets` that `verb` can end only as somebody else's.
+/// The Leases in `targets` that `verb` can only end by a takeover.
 fn broken<'a>(identity: &str, verb: Verb, targets: &'a Targets, now: Now) -> Vec<&'a NodeLease> {
     let mut names = Names::default();
     let caller = Caller {
@@ -125,12 +125,12 @@ fn broken<'a>(identity: &str, verb: Verb, targets: &'a Targets, now: Now) -> Vec
     targets
         .leases()
         .filter(|lease| breaks(verb, caller, &lease.reduced(&mut names), now))
-        // It is refused whatever somebody answers.
+        // It is refused whatever the answer is.
         .filter(|lease| !(is_unhold && is_of_fencing(lease, now)))
         .collect()
 }
 
-/// Who has a node, since when and until when, here and in UTC, and why.
+/// Who holds a node, since when and until when, in local time and in UTC, and why.
 fn fact(lease: &NodeLease, now: Now) -> String {
     let state = lease.state(now);
     let at = |instant: Instant| clock_and_utc(instant, now.latest);
@@ -163,7 +163,7 @@ fn fact(lease: &NodeLease, now: Now) -> String {
     )
 }
 
-/// A dry run changes nothing, so that there is nothing to confirm: it says what would be asked.
+/// A dry run changes nothing and needs no confirmation: it reports the question instead.
 async fn ask(
     session: &Session<'_>,
     args: &ChangingArgs,

@@ -1,4 +1,4 @@
-//! Events on the Nodes, left after the outcome was printed: best effort, for a moment at most.
+//! Events on the Nodes, written after the outcome was printed: best effort, within a short time limit.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::text::escape;
 use crate::words::holder::person;
 use crate::words::refusal::why;
 
-/// How long they may take in all.
+/// The time limit for all of them.
 pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 
-/// Posts `events`, with one warning a command where that fails.
+/// Posts `events`. If that fails, it prints one warning per command.
 pub(crate) async fn post(session: &Session<'_>, events: Vec<NodeEvent>) {
     if events.is_empty() {
         return;
@@ -34,9 +34,9 @@ pub(crate) async fn post(session: &Session<'_>, events: Vec<NodeEvent>) {
     }
 }
 
-/// `events` with the uid of their Node, which is read where the Lease does not name it, as one made
-/// by hand. Without it `kubectl describe node` does not show them; who may not read the Node leaves
-/// them all the same. What is about a Node that is gone is left out.
+/// Adds the uid of their Node to `events`, because `kubectl describe node` does not show them without it.
+/// If the Lease does not have it, for example because it was made by hand, the Node is read. Without
+/// permission to read the Node, the Event has no uid. Events about a Node that is gone are dropped.
 async fn on_their_nodes(session: &Session<'_>, mut events: Vec<NodeEvent>) -> Vec<NodeEvent> {
     let nameless: BTreeSet<String> = events
         .iter()
@@ -60,8 +60,8 @@ async fn on_their_nodes(session: &Session<'_>, mut events: Vec<NodeEvent>) -> Ve
     events
 }
 
-/// The Events of a change by `caller`; `broken` if it ended another's lock, and the caller's
-/// words about that. A plain acquisition, renewal or release leaves none.
+/// The Events of a change by `caller`; `broken` if it ended another's lock, and the caller's reason for
+/// that. A plain acquisition, renewal or release writes none.
 pub(crate) fn of(
     change: &Change,
     verb: Verb,

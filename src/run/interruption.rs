@@ -1,4 +1,4 @@
-//! Ctrl-C and the like, heard from the beginning of a command to its end.
+//! Ctrl-C and similar signals, noticed from the start of a command to its end.
 
 use futures::FutureExt as _;
 use futures::future::{LocalBoxFuture, Shared};
@@ -7,25 +7,25 @@ use super::parallel::{LAST_CHANCE, interrupt};
 use crate::error::Failure;
 use crate::signals::asked_to_end;
 
-/// Whether the process was asked to end: also between two things that it does, so that the second is not
-/// begun.
+/// Whether the process was asked to end. It also notices a signal between two steps, to not start the
+/// second.
 pub(crate) struct Interruption(Shared<LocalBoxFuture<'static, ()>>);
 
 impl Interruption {
-    /// Listens from now on. A second request ends the process at once.
+    /// Listens from now on. A second signal ends the process at once.
     pub(crate) fn listen() -> Self {
         let heard = tokio::spawn(interrupt());
         let heard = async move {
-            // It never ends otherwise.
+            // This only completes at a signal.
             let _ = heard.await;
         };
         Self(heard.boxed_local().shared())
     }
 
-    /// Listens from now on, and to no second request: something may have to be undone.
+    /// Listens from now on and ignores a second signal, because something may have to be undone.
     pub(crate) fn listen_once() -> Self {
         let heard = Self(asked_to_end().boxed_local().shared());
-        // What is never polled hears nothing.
+        // The signal handler is installed by the first poll.
         heard.has_come();
         heard
     }
@@ -35,15 +35,15 @@ impl Interruption {
         self.0.clone().now_or_never().is_some()
     }
 
-    /// Completes where the process was asked to end.
+    /// Completes when the process was asked to end.
     pub(crate) async fn came(&self) {
         self.0.clone().await;
     }
 
-    /// Runs `work` up to that.
+    /// Runs `work` until an interruption.
     ///
     /// # Errors
-    /// Its own, and that it was interrupted.
+    /// Those of the work, and an interruption.
     pub(crate) async fn or<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
@@ -55,10 +55,10 @@ impl Interruption {
         }
     }
 
-    /// Runs `work` up to that and a moment longer, for a write that is under way.
+    /// Runs `work` until a moment after an interruption, for a write that is under way.
     ///
     /// # Errors
-    /// Its own, and that it was interrupted: it may take effect still.
+    /// Those of the work, and an interruption: then it may still take effect.
     pub(crate) async fn or_soon<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,

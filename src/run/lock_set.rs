@@ -1,4 +1,4 @@
-//! Locking nodes by the library's sets, and telling how far it came.
+//! Locks nodes as one of the library's sets, and reports the progress.
 
 mod progress;
 
@@ -20,10 +20,10 @@ use crate::args::wait::Patience;
 use crate::error::{Failure, Obstacle};
 use crate::exit::Code;
 
-/// What became of each node, by name.
+/// The result for each node, by name.
 pub(crate) type Results = BTreeMap<String, Result<Change, Failure>>;
 
-/// What was locked, and what kept others from being so. Nodes that were given back, or never tried, are
+/// What was locked, and the problems with other nodes. Nodes that were released again, or never tried, are
 /// missing.
 pub(crate) struct Taking {
     pub(crate) results: Results,
@@ -31,7 +31,7 @@ pub(crate) struct Taking {
 }
 
 impl Taking {
-    /// Locks `targets` as a set. Tells whom it waits for where `patience` says for how long.
+    /// Locks `targets` as a set. Reports what it waits for if `patience` is set.
     pub(crate) async fn set(
         work: &Work<'_>,
         targets: Vec<Target>,
@@ -48,7 +48,7 @@ impl Taking {
         let (sender, mut told) = unbounded_channel();
         let tell = |progress: SetProgress<'_>| {
             if let Some(told) = Told::of(&progress) {
-                // Who has ended needs no telling.
+                // The receiver may be gone already.
                 let _ = sender.send(told);
             }
         };
@@ -87,7 +87,7 @@ impl Taking {
         }
     }
 
-    /// Takes each of `targets` on its own.
+    /// Locks each of `targets` independently.
     pub(crate) async fn each<F>(
         work: &Work<'_>,
         targets: Vec<Target>,
@@ -110,7 +110,7 @@ impl Taking {
         Self { results, course }
     }
 
-    /// Adds what became of other nodes.
+    /// Adds the results for other nodes.
     pub(crate) fn add(&mut self, mut other: Self) {
         self.results.append(&mut other.results);
         if other.course == Course::Interrupted {
@@ -123,7 +123,7 @@ impl Taking {
         self.course == Course::Complete && self.results.values().all(Result::is_ok)
     }
 
-    /// Releases what was acquired, as something else failed. After Ctrl-C there is a moment for it.
+    /// Releases what was acquired, because something else failed. After Ctrl-C there is a short time limit.
     pub(crate) async fn give_back(&mut self, work: &Work<'_>) {
         let locks = &work.session.locks;
         let is_interrupted = self.course == Course::Interrupted;
@@ -159,11 +159,11 @@ impl Taking {
         }
     }
 
-    /// Tells what became of `nodes`, in this order, and returns the code; `single` where one was
+    /// Reports the results for `nodes`, in this order, and returns the exit code; `single` if one was
     /// named.
     ///
     /// # Errors
-    /// Where the result can't be printed.
+    /// If the result can't be printed.
     pub(crate) async fn tell(
         mut self,
         mut report: Report<'_>,
@@ -185,8 +185,8 @@ impl Taking {
         report.end(single).await
     }
 
-    /// What of `nodes` the caller does not have yet, if they have others: a hint must not make them wait
-    /// for their own locks.
+    /// The nodes that the caller does not hold yet, if they hold some: a hint must not make them wait for
+    /// their own locks.
     fn rest(&self, nodes: &[String]) -> Option<Vec<String>> {
         let has = |node: &&String| match self.results.get(*node) {
             Some(Err(Failure::Lock(Error::Refused(refused)))) => {
@@ -207,7 +207,7 @@ impl Taking {
     }
 }
 
-/// The same for people, after a wait of at most `limit`.
+/// The failure for people, after a wait of at most `limit`.
 fn failure(node: &str, error: SetError, limit: Duration) -> Failure {
     match error {
         SetError::Lock(error) => error.into(),

@@ -1,5 +1,4 @@
-//! What commands have in common while they run: the session, interruption, many nodes at once, and what is
-//! told and done on the way.
+//! What running commands have in common: session, interruption, work on many nodes, and reporting.
 
 pub(crate) mod change;
 pub(crate) mod confirm;

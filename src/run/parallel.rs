@@ -1,4 +1,4 @@
-//! Work on many nodes at once, results in the order in which the nodes went in.
+//! Work on many nodes in parallel, with results in the order of the nodes.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use super::targets::Target;
 use crate::error::Failure;
 use crate::signals::asked_to_end;
 
-/// After Ctrl-C, how long what is under way may still take.
+/// How long work in progress may still take after Ctrl-C.
 pub(crate) const LAST_CHANCE: Duration = Duration::from_secs(2);
 
-/// Told where the verb has to be dropped, with all that it started.
+/// Notified if the verb must be dropped, with everything that it started.
 pub(crate) static LEAVING: Notify = Notify::const_new();
 
-/// Whether everything ran its course.
+/// Whether all work finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Course {
@@ -26,10 +26,10 @@ pub(crate) enum Course {
     Interrupted,
 }
 
-/// Runs `work` on up to `parallel` targets at once and hands each result to `report` in order.
+/// Runs `work` on up to `parallel` targets at once and passes each result to `report`, in order.
 ///
-/// Ctrl-C starts nothing new and waits a moment for what is under way, so that its result is known;
-/// what is not over by then is reported as interrupted, and as open where a write `may_land`.
+/// After Ctrl-C, nothing new is started. It waits a moment for work in progress, to learn its result. What
+/// has not finished by then is reported as interrupted, or as unknown if a write `may_land`.
 pub(crate) async fn in_order<T, F>(
     targets: Vec<Target>,
     parallel: u16,
@@ -94,10 +94,10 @@ where
     }
 }
 
-/// Runs work that only reads: Ctrl-C ends it at once.
+/// Runs work that only reads. Ctrl-C ends it at once.
 ///
 /// # Errors
-/// Its own, and that it was interrupted.
+/// Those of the work, and an interruption.
 pub(crate) async fn or_interrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
@@ -108,13 +108,13 @@ pub(crate) async fn or_interrupted<T>(
     }
 }
 
-/// Completes where the process is asked to end; a second time ends it at once.
+/// Completes when the process is asked to end. A second signal ends the process at once.
 pub(crate) async fn interrupt() {
     asked_to_end().await;
     exit_at_interrupt();
 }
 
-/// From now on Ctrl-C ends the process at once: nothing is left to be said or undone.
+/// From now on Ctrl-C ends the process at once, because nothing is left to report or undo.
 pub(crate) fn exit_at_interrupt() {
     tokio::spawn(async {
         asked_to_end().await;

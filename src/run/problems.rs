@@ -1,4 +1,4 @@
-//! Tells problems: what went wrong, in kubectl's words, and what to do about it.
+//! Reports problems: what went wrong, in kubectl's words, and what to do about it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -19,34 +19,34 @@ use crate::words::suggestions::{near_misses, wait_for};
 use crate::words::{loss, rights, time};
 use connect::ConnectError;
 
-/// How many unknown nodes are told one by one: of a wrong list, all would be too many.
+/// How many unknown nodes are listed. A wrong list may have very many.
 const MOST_UNKNOWN: usize = 20;
 
-/// For how many nodes the same hint is given.
+/// How often the same hint is printed for different nodes.
 const MOST_HINTS: usize = 3;
 
-/// Tells the problems of a command's nodes as they come, and keeps the worst code.
+/// Reports the problems with a command's nodes as they come, and keeps the worst exit code.
 pub(crate) struct Problems<'a> {
     session: &'a Session<'a>,
     verb: Option<Verb>,
-    /// How the program is run again, where that is not for all that it was asked to do.
+    /// How to run the program again, if not for everything that was requested.
     again: Option<Program>,
     worst: Cell<Option<Kind>>,
     /// Nodes that don't exist, as they were named; only the first are told.
     unknown: RefCell<Vec<String>>,
-    /// Messages and hints.
+    /// Messages and hints that were printed.
     told: RefCell<HashSet<String>>,
-    /// How often each hint was given, whatever the node.
+    /// How often each hint was printed, for any node.
     hints: RefCell<HashMap<String, usize>>,
 }
 
 impl<'a> Problems<'a> {
-    /// Those of a verb that only reads.
+    /// For a verb that only reads.
     pub(crate) fn new(session: &'a Session<'a>) -> Self {
         Self::of(session, None)
     }
 
-    /// Those of a verb that changes locks.
+    /// For a verb that changes locks.
     pub(crate) fn changing(session: &'a Session<'a>, verb: Verb) -> Self {
         Self::of(session, Some(verb))
     }
@@ -63,12 +63,12 @@ impl<'a> Problems<'a> {
         }
     }
 
-    /// From here on the next command of a refusal is one of `program`.
+    /// From here on, the next command in a hint is one of `program`.
     pub(crate) fn again_as(&mut self, program: Program) {
         self.again = Some(program);
     }
 
-    /// Tells one.
+    /// Reports a problem.
     pub(crate) fn tell(&self, failure: &Failure) {
         self.note(failure.kind(self.verb));
         if let Failure::Lock(Error::NodeNotFound(node)) = failure {
@@ -89,7 +89,7 @@ impl<'a> Problems<'a> {
                 words(failure, Some(typed), Some(self.session), self.verb)
             }
         };
-        // What is the same for all nodes, such as a server that is gone, is told once.
+        // A problem with all nodes, such as an unreachable server, is reported once.
         if self.told.borrow().contains(&message) {
             return;
         }
@@ -105,7 +105,7 @@ impl<'a> Problems<'a> {
         }
     }
 
-    /// Whether `hint` was given for enough other nodes already.
+    /// Whether `hint` was printed often enough for other nodes.
     fn is_one_of_many(&self, failure: &Failure, hint: &str) -> bool {
         let node = match failure {
             Failure::Lock(Error::Refused(refused)) => &refused.node,
@@ -137,8 +137,7 @@ impl<'a> Problems<'a> {
         Failure::Reported(worst)
     }
 
-    /// Ends the command: offers names that may have been meant, says what is wrong with the clocks,
-    /// and returns the worst code.
+    /// Ends the command: suggests similar names, warns about clocks, and returns the worst exit code.
     pub(crate) async fn end(self) -> Code {
         let mut unknown = self.unknown.take();
         if unknown.len() > MOST_UNKNOWN {
@@ -182,8 +181,8 @@ impl<'a> Problems<'a> {
     }
 }
 
-/// Tells a problem that ends a command, outside of its session. `typed` is what was asked for, where it could
-/// be read.
+/// Reports a problem that ends a command, outside of its session. `typed` is the command line, if it could
+/// be parsed.
 pub(crate) fn tell(terminal: &Terminal, failure: &Failure, typed: Option<&Again>) {
     let (message, hint) = words(failure, typed, None, None);
     if !message.is_empty() {
@@ -201,7 +200,7 @@ fn words(
     session: Option<&Session<'_>>,
     verb: Option<Verb>,
 ) -> (String, Option<String>) {
-    // A line to copy: whatever needs one has a session.
+    // Every failure with a line to paste occurs in a session.
     let with_line = |text: &str, line: String| {
         session.map(|session| format!("{text} `{} {line}`", session.program))
     };
@@ -354,7 +353,7 @@ fn words(
     }
 }
 
-/// Who asked for what, without having waited for it.
+/// The request, as one that has not waited.
 fn asked<'a>(session: &'a Session<'_>, verb: Verb) -> Asked<'a> {
     Asked {
         verb,
@@ -369,7 +368,7 @@ fn length(waited: Duration) -> String {
     time::length(waited.into())
 }
 
-/// The trouble with the connection or the credentials behind an API error, if that is what it is.
+/// The problem with the connection or the credentials behind an API error, if it is one.
 fn classify(error: &ApiError) -> Option<ConnectError> {
     match error {
         ApiError::Transport(source) => ConnectError::classify(source),

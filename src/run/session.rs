@@ -1,4 +1,4 @@
-//! What a verb works with: the way to the cluster, the handle on its locks, and the terminal.
+//! What a verb works with: the connection, access to the locks, and the terminal.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -43,8 +43,8 @@ impl<'a> Start<'a> {
     /// Finds the API server. Sends nothing.
     ///
     /// # Caveats
-    /// Where a credential plugin was waited for, no signal by which this process is asked to end has its default effect
-    /// any more: what comes after it has to listen.
+    /// After a credential plugin was run, the signals that end this process no longer have their default
+    /// effect. The code that follows must listen for them.
     pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
         let notices: Notices = Arc::new(|notice| {
             let terminal = Terminal::default();
@@ -63,7 +63,7 @@ impl<'a> Start<'a> {
         if let Poll::Ready(connection) = poll!(&mut connecting) {
             return Ok(connection?);
         }
-        // Ctrl-C at a terminal reaches the plugin too: that it ended by that is no news.
+        // Ctrl-C at a terminal reaches the plugin too, so its failure is not reported.
         tokio::select! {
             biased;
             () = asked_to_end() => Err(Failure::Interrupted),
@@ -108,7 +108,7 @@ impl<'a> Start<'a> {
 }
 
 impl Session<'_> {
-    /// Where changes would be made, for confirmations.
+    /// The cluster and namespace of the changes, for confirmations.
     pub(crate) fn place(&self) -> String {
         let context = self.connection.context.as_ref();
         let user = self.connection.user.as_ref();
@@ -123,7 +123,7 @@ impl Session<'_> {
         .join(", ")
     }
 
-    /// Says once what is wrong with the clocks, if anything is.
+    /// Warns once if the clocks differ.
     pub(crate) fn warn_of_clocks(&self) {
         let Some(warning) = self.locks.server_time().warning() else {
             return;

@@ -1,4 +1,4 @@
-//! What happened on the way to locks, told once for all nodes.
+//! Side effects of acquiring locks, reported once for all nodes.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use maintenance_lease::{Aside, Change};
 use crate::ui::Terminal;
 use crate::words::change;
 
-/// What happened on the way, by what it was, with the nodes in their order.
+/// The side effects by kind, with the nodes in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Asides(BTreeMap<Aside, Vec<String>>);
 
 impl Asides {
-    /// Notes what happened on the way of `change`.
+    /// Records the side effects of `change`.
     pub(crate) fn note(&mut self, change: &Change) {
         for &aside in &change.asides {
             self.0.entry(aside).or_default().push(change.node.clone());
         }
     }
 
-    /// Tells it, what is done in a dry run with `suffix`. What was not looked at is a warning.
+    /// Reports them, those of a dry run with `suffix`. A check that was skipped is a warning.
     pub(crate) fn tell(&self, terminal: &Terminal, suffix: &str) {
         for (&aside, nodes) in &self.0 {
             let text = change::aside(aside, nodes);

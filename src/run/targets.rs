@@ -1,4 +1,4 @@
-//! From the nodes that were meant to what is known of each, in as few requests as possible.
+//! From the selected nodes to what is known about each, in as few requests as possible.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::error::{Failure, Verb};
 use crate::run::session::Session;
 use crate::text::{escape, shown};
 
-/// The nodes to work on, in the order in which their results come out.
+/// The nodes to work on, in the order of their results.
 #[derive(Clone, Debug)]
 pub(crate) struct Targets {
     pub(crate) nodes: Vec<Target>,
@@ -34,12 +34,12 @@ impl Targets {
     }
 }
 
-/// Finds the nodes that `selection` means. One is read by the verb itself; several come from one
-/// list of each kind, side by side: the Leases, and the Nodes where `with_nodes` or where only they
-/// tell which are meant. Where a list is forbidden, nodes that were named are read one by one.
+/// Finds the nodes that `selection` means. A single node is read by the verb itself. Several come from one
+/// list of each kind, in parallel: the Leases, and the Nodes if `with_nodes` or if the selection needs
+/// them. If a list is forbidden, named nodes are read one by one.
 ///
 /// # Errors
-/// Where a list can't be read, or nothing matches.
+/// If a list can't be read, or nothing matches.
 pub(crate) async fn find(
     session: &Session<'_>,
     selection: Selection,
@@ -95,7 +95,7 @@ pub(crate) async fn find(
     })
 }
 
-/// Says that nothing of `leases` is the caller's as `verb` needs it, and what else is.
+/// The failure if none of `leases` is the caller's in the form that `verb` needs, with what else is theirs.
 fn none_mine<'a>(
     session: &Session<'_>,
     verb: Verb,
@@ -113,10 +113,10 @@ fn none_mine<'a>(
     }
 }
 
-/// Reads of `targets` what was not read yet: the Leases, and the Nodes where `with_nodes`.
+/// Reads what was not read yet of `targets`: the Leases, and the Nodes if `with_nodes`.
 ///
 /// # Errors
-/// Where one can't be read.
+/// If one can't be read.
 pub(crate) async fn look(
     session: &Session<'_>,
     targets: Targets,

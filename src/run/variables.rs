@@ -1,4 +1,4 @@
-//! What a command is told of the locks that it runs under.
+//! The environment variables about locks, for a command that runs under them.
 
 use maintenance_lease::protocol::{LockId, identity};
 use maintenance_lease::{HeldLease, NodeLease};
@@ -6,34 +6,34 @@ use supervisor::Command;
 
 /// The nodes, separated by spaces.
 const NODES: &str = "MAINT_NODES";
-/// Who holds them, as `--holder` takes it.
+/// The holder, in the form that `--holder` accepts.
 pub(crate) const HOLDER: &str = "MAINT_HOLDER";
-/// The lock id, or NODE=ID of each if there are several.
+/// The lock id, or NODE=ID for each if there are several.
 pub(crate) const LOCK_ID: &str = "MAINT_LOCK_ID";
-/// Its earlier name.
+/// The deprecated name.
 const TOKEN: &str = "MAINT_TOKEN";
-/// The node, where it is one; and of its Lease:
+/// Set only for a single node. The others below are about its Lease.
 const NODE: &str = "MAINT_NODE";
 const LEASE_UID: &str = "MAINT_LEASE_UID";
 const FENCING_TOKEN: &str = "MAINT_FENCING_TOKEN";
 const TRANSITIONS: &str = "MAINT_TRANSITIONS";
 
-/// The values of the variables; of those that are not known or don't apply, none.
+/// The values of the variables; `None` if unknown or not applicable.
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
     pub(crate) nodes: String,
-    /// As it stands in the Lease.
+    /// As in the Lease.
     pub(crate) holder: Option<String>,
     pub(crate) lock_id: Option<String>,
     pub(crate) node: Option<String>,
     pub(crate) lease_uid: Option<String>,
-    /// The number of an acquisition of one's own.
+    /// The fencing number of an acquisition by this command.
     pub(crate) fencing: Option<u64>,
     pub(crate) transitions: Option<u32>,
 }
 
 impl Variables {
-    /// Sets them, and takes away what may have been inherited of them, from an outer `with` say.
+    /// Sets them, and removes inherited ones, for example those of an outer `with`.
     pub(crate) fn tell(self, command: Command) -> Command {
         let holder = self.holder.as_deref().map(identity::person);
         [
@@ -51,13 +51,13 @@ impl Variables {
     }
 }
 
-/// Whether `lease` is held, or on hold, by whom the environment names: `outer`.
+/// Whether `lease` is held, or on hold, by `outer`, the holder in the environment.
 pub(crate) fn is_held_by(lease: &NodeLease, outer: Option<&str>) -> bool {
     let holder = lease.holder().map(identity::person);
     holder.is_some() && holder == outer
 }
 
-/// Sets a variable, or takes it away.
+/// Sets a variable, or removes it.
 pub(crate) fn set(command: Command, (name, value): (&str, Option<String>)) -> Command {
     match value {
         Some(value) => command.env(name, value),
@@ -65,14 +65,14 @@ pub(crate) fn set(command: Command, (name, value): (&str, Option<String>)) -> Co
     }
 }
 
-/// Tells `command` of the locks that are `held`. Inherited values never win: a fencing number can't be
-/// read again, and nothing in the environment says which acquisition it is of, so that a lock that is
-/// entered again comes without one.
+/// Passes the locks in `held` on to `command`. Inherited values are never passed on. A fencing number can't
+/// be read from the Lease, and the environment does not say which acquisition it belongs to. So a lock that
+/// the caller already held has none.
 pub(crate) fn tell(command: Command, held: &[HeldLease]) -> Command {
     let nodes: Vec<&str> = held.iter().map(HeldLease::node).collect();
-    // Of a lock that was found and others that were not, the holder is who took the others.
+    // If only some locks were acquired here, the holder is the one that acquired these.
     let ours = held.iter().find(|held| !held.was_found()).or(held.first());
-    // A hold that was made by hand has none.
+    // A hold that was made by hand has no lock id.
     let ids: Vec<String> = held
         .iter()
         .filter_map(|held| Some(named(held, &held.lock_id()?, nodes.len())))

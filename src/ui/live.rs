@@ -1,4 +1,4 @@
-//! One line on a terminal that indicatif rewrites in place: a countdown, or nodes that are counted.
+//! One line on a terminal that indicatif updates in place: a countdown, or a count of nodes.
 
 use std::io::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,28 +7,28 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use super::Terminal;
 
-/// If the width of a terminal is unknown.
+/// The width if that of the terminal is unknown.
 const USUAL_WIDTH: u16 = 80;
 
-/// Columns behind the line: a terminal shows `^C` there, which would go on a line of its own otherwise.
+/// Columns to leave free after the line. A terminal prints `^C` there, which would wrap otherwise.
 const FREE: u16 = 3;
 
-/// The line that stands on the terminal of this process.
+/// The line that is shown on this process's terminal.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 impl Terminal {
-    /// Whether somebody wants to look at such a line, and stderr can rewrite it.
+    /// Whether stderr is a terminal that can update a line, and such a line is wanted.
     pub(crate) fn shows_live(&self) -> bool {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         !self.quiet && !is_dumb && Self::is_stderr_one()
     }
 
-    /// Shows `line`, or as much of it as fits, in place of the one that was shown before.
+    /// Shows `line`, or as much of it as fits, in place of the last one.
     pub(crate) fn live(&self, line: String) {
         self.draw("{wide_msg}", line, 0, None);
     }
 
-    /// The same behind a bar that shows how much is `done` of `all`.
+    /// The same after a bar that shows how much is `done` of `all`.
     pub(crate) fn live_count(&self, done: usize, all: usize, line: String) {
         self.draw("[{bar:20}] {wide_msg}", line, done, Some(all));
     }
@@ -52,7 +52,7 @@ impl Terminal {
             .tick();
     }
 
-    /// Takes the line away, if one is shown, so that others come in its place.
+    /// Removes the line, if one is shown, to make room for others.
     pub(crate) fn end_live(&self) {
         if let Some(bar) = shown().take() {
             bar.finish_and_clear();
@@ -64,7 +64,7 @@ fn shown() -> MutexGuard<'static, Option<ProgressBar>> {
     SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stderr as indicatif writes to it.
+/// Stderr, in the form that indicatif needs.
 #[derive(Debug)]
 struct Stderr;
 

@@ -1,4 +1,4 @@
-//! What a verb did to a node, in words.
+//! The result of a verb for a node, in words.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::time::{clock, length};
 use crate::words::command_line::NO_REASON;
 use crate::words::program::Program;
 
-/// What stands behind a message that a dry run makes not quite true.
+/// The suffix of messages in a dry run.
 pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {
     match mode {
         DryRun::None => "",
@@ -20,20 +20,20 @@ pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {
     }
 }
 
-/// What to know of a change to tell it, beside the change.
+/// What to know about a change to report it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Telling {
     pub(crate) now: Now,
     pub(crate) dry_run: DryRun,
-    /// It was another's lock.
+    /// Whether it was another's lock.
     pub(crate) broken: bool,
-    /// The node was not named: what was released has to be said.
+    /// Whether the node was not named: then the message says what was released.
     pub(crate) unnamed: bool,
-    /// The length that was asked for.
+    /// The requested duration.
     pub(crate) duration: Option<Duration>,
 }
 
-/// The result, in a line.
+/// The result, in one line.
 pub(crate) fn line(change: &Change, telling: Telling) -> String {
     format!(
         "node/{} {}{}",
@@ -93,7 +93,7 @@ fn what(change: &Change, telling: Telling) -> String {
     }
 }
 
-/// What was released, where the node was not named.
+/// What was released, if the node was not named.
 fn had(change: &Change, telling: Telling) -> String {
     let Some(before) = change.before.as_ref().filter(|_| telling.unnamed) else {
         return String::new();
@@ -109,7 +109,7 @@ fn had(change: &Change, telling: Telling) -> String {
     format!(" ({locked}{since}{})", why(before))
 }
 
-/// What a hold took the place of: another's lock, or the caller's own lease.
+/// What a hold replaced: another's lock, or the caller's own lease.
 fn instead_of(change: &Change, broken: bool, now: Now) -> String {
     match (&change.before, change.state_before) {
         (Some(before), _) if broken => format!(", taken over from {}", person(before)),
@@ -120,7 +120,7 @@ fn instead_of(change: &Change, broken: bool, now: Now) -> String {
     }
 }
 
-/// The date that a hold had, where it has another now or none.
+/// The date that a hold had before, if it has another date now, or none.
 fn date_before(change: &Change, now: Now) -> String {
     let date = |lease: &Option<NodeLease>| lease.as_ref().and_then(NodeLease::hold_until);
     match (date(&change.before), date(&change.lease)) {
@@ -136,7 +136,7 @@ fn date_before(change: &Change, now: Now) -> String {
     }
 }
 
-/// Whether `asked` would end earlier than what stands, which then stays.
+/// Whether `asked` would end earlier than the current lock. Then the lock stays unchanged.
 fn is_shorter(change: &Change, asked: Option<Duration>) -> bool {
     let written = change.lease.as_ref().map(NodeLease::duration_seconds);
     asked
@@ -144,7 +144,7 @@ fn is_shorter(change: &Change, asked: Option<Duration>) -> bool {
         .is_some_and(|(asked, written)| asked.as_secs() < written.into())
 }
 
-/// Why a renewal did not do what was asked, and how to add that time to what is left.
+/// Why a renewal did not change the lock, and how to add the time to what is left.
 pub(crate) fn stays(
     change: &Change,
     asked: Option<Duration>,
@@ -171,8 +171,8 @@ pub(crate) fn stays(
     ))
 }
 
-/// Until when it is held, or on hold. What this call wrote is as long as its Lease says: the time that
-/// went by since is below what the server's clock is known to.
+/// Until when it is locked, or on hold. For a lock from this call it is the time in the Lease: what has
+/// passed since is less than the error of the clock.
 fn until(change: &Change, now: Now) -> String {
     let Some(lease) = &change.lease else {
         return String::new();
@@ -189,8 +189,8 @@ fn until(change: &Change, now: Now) -> String {
     }
 }
 
-/// Who did not finish: whose expired lock was taken, or one's own that was renewed late. `None`
-/// where nothing had expired.
+/// Whose lock had expired: the one that was taken over, or the caller's own that was renewed late. `None`
+/// if nothing had expired.
 pub(crate) fn expired(change: &Change, now: Now) -> Option<String> {
     let before = change.before.as_ref()?;
     if !matches!(change.state_before, State::Expired { .. }) {
@@ -212,7 +212,7 @@ pub(crate) fn expired(change: &Change, now: Now) -> Option<String> {
     }
 }
 
-/// What is wrong with the node that somebody left behind.
+/// The problems of the node that the last holder left.
 fn node_words(change: &Change) -> String {
     let Some(row) = &change.row else {
         return String::new();
@@ -225,7 +225,7 @@ fn node_words(change: &Change) -> String {
     }
 }
 
-/// Until when somebody whose lock was taken over may still act; `None` if it was over anyway.
+/// Until when the holder whose lock was taken over may still act; `None` if it had expired.
 pub(crate) fn still_acting(change: &Change, now: Now) -> Option<String> {
     let who = person(change.before.as_ref()?);
     let until = match change.state_before {
@@ -236,7 +236,8 @@ pub(crate) fn still_acting(change: &Change, now: Now) -> Option<String> {
     Some(may_still_act(&who, &change.node, until, now))
 }
 
-/// Until when `who` may still act, whose lock of `node` was taken over: one until `until`, or a hold (`None`).
+/// Until when `who`, whose lock of `node` was taken over, may still act: until the end of the lease,
+/// `until`, or without a limit for a hold (`None`).
 pub(crate) fn may_still_act(who: &str, node: &str, until: Option<Instant>, now: Now) -> String {
     let may = format!("{who} may still act on node/{node}");
     match until {
@@ -248,7 +249,7 @@ pub(crate) fn may_still_act(who: &str, node: &str, until: Option<Instant>, now: 
     }
 }
 
-/// What else happened on the way, on these nodes.
+/// The message about a side effect on these nodes.
 pub(crate) fn aside(aside: Aside, nodes: &[String]) -> String {
     let (node, more) = match nodes {
         [] => return String::new(),

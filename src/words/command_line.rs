@@ -1,4 +1,4 @@
-//! What was asked of which nodes, as a next command needs it again.
+//! The command line as typed, to build the next command.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -8,11 +8,11 @@ use clap::parser::ValueSource;
 
 use crate::text::{escape, for_shell};
 
-/// What stands for the reason in a command to be typed next, where none was given.
+/// The placeholder for the reason in the next command, if none was given.
 pub(crate) const NO_REASON: &str = "WHY";
 
-/// The options of verbs that a next command of the same kind needs again where they were typed, as they
-/// stand before a value.
+/// The options of verbs that the next command of the same kind repeats if they were typed. Each is written
+/// as it precedes its value.
 const OPTIONS: [(&str, &str); 11] = [
     ("message", "-m "),
     ("duration", "--duration "),
@@ -32,8 +32,8 @@ const SWITCHES: [(&str, &str); 3] = [
     ("isolated", "--isolated"),
 ];
 
-/// The options and switches beside those, as they stand before a value, of a line that is the same command
-/// word for word.
+/// Further options and switches, for a line that repeats the whole command. Each is written as it precedes
+/// its value.
 const REST: [(&str, &str); 6] = [
     ("request_timeout", "--request-timeout "),
     ("timeout", "--timeout "),
@@ -43,31 +43,31 @@ const REST: [(&str, &str); 6] = [
     ("verbosity", "--v="),
 ];
 
-/// More nodes make a line that nobody reads any more.
+/// With more nodes, a line is too long to read.
 const MOST_NODES: usize = 10;
 
-/// What a verb runs, what stands for it where it can't be repeated, and how many characters it may have: a
-/// longer command nobody reads any more. A hook is pasted in a hurry, and so is left away later.
+/// What a verb runs, its placeholder if it can't be repeated, and its longest length in characters: a
+/// longer command is not read. A hook may be longer, because it is pasted under time pressure.
 const RUN: [(&str, &str, usize); 2] = [("command", "COMMAND", 60), ("hook", "HOOK", 200)];
 
 /// A verb that was typed, with its nodes and options.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Again {
     verb: String,
-    /// `None` where they are too many, or came from standard input.
+    /// `None` if there are too many, or they came from standard input.
     nodes: Option<String>,
     options: String,
     rest: String,
     why: Option<String>,
-    /// A reason was given, whatever is in it.
+    /// Whether a reason was given, even one that can't be repeated.
     has_reason: bool,
-    /// What is run: the command of `with`, or a hook.
+    /// What the verb runs: the command of `with`, or a hook.
     command: Option<String>,
     waits: bool,
 }
 
 impl Again {
-    /// What was typed behind the verb.
+    /// Collects what was typed after the verb.
     pub(crate) fn new(matches: &ArgMatches) -> Self {
         let Some((verb, of_verb)) = matches.subcommand() else {
             return Self::default();
@@ -83,7 +83,7 @@ impl Again {
         if typed.is_set("quiet") {
             rest.push_str(" -q");
         }
-        // Whoever pastes the line must not become somebody else, and its secret is not ours to show.
+        // The user who pastes the line must not act as somebody else, and the token is a secret.
         if typed.is_typed("token") || Typed(matches).is_typed("token") {
             rest.push_str(" --lock-id ID");
         }
@@ -101,7 +101,7 @@ impl Again {
         }
     }
 
-    /// The same for `nodes` alone, by name.
+    /// The same for `nodes` only, by name.
     pub(crate) fn narrowed(&self, nodes: &[String]) -> Self {
         Self {
             nodes: listed(nodes),
@@ -109,13 +109,13 @@ impl Again {
         }
     }
 
-    /// The same again, also with `flag`, for the nodes that were given, else for `node`.
+    /// The command again, with `flag`, for the given nodes, else for `node`.
     pub(crate) fn line(&self, node: &str, flag: &str) -> String {
         self.with_rest(node, flag, "")
     }
 
-    /// The same again word for word, also with `flag`. A confirmation is no part of it: it was an answer to
-    /// what was shown then.
+    /// The whole command again, with `flag`. A confirmation flag is left out, because it answered an
+    /// earlier report.
     pub(crate) fn whole(&self, node: &str, flag: &str) -> String {
         self.with_rest(node, flag, &self.rest)
     }
@@ -137,18 +137,17 @@ impl Again {
         )
     }
 
-    /// What else was typed, for a line that is the same command word for word: how it was to be done and
-    /// printed, each option after a space.
+    /// The other options, for a line that repeats the whole command. Each follows a space.
     pub(crate) fn rest(&self) -> &str {
         &self.rest
     }
 
-    /// The nodes as they were given, else `node`.
+    /// The given nodes, else `node`.
     pub(crate) fn nodes<'a>(&'a self, node: &'a str) -> &'a str {
         self.nodes.as_deref().unwrap_or(node)
     }
 
-    /// The reason that was given, else a word that stands for one.
+    /// The given reason, else a placeholder.
     pub(crate) fn why(&self) -> &str {
         self.why.as_deref().unwrap_or(NO_REASON)
     }
@@ -158,18 +157,18 @@ impl Again {
         self.has_reason
     }
 
-    /// The verb that was typed, by its name; empty where there was none.
+    /// The name of the verb; empty if there was none.
     pub(crate) fn verb(&self) -> &str {
         &self.verb
     }
 
-    /// Waiting was asked for already.
+    /// Whether `--wait` was given.
     pub(crate) fn waits(&self) -> bool {
         self.waits
     }
 }
 
-/// The arguments of a verb, of which each has some and lacks others.
+/// The arguments of a verb. Each verb defines only some of them.
 struct Typed<'a>(&'a ArgMatches);
 
 impl Typed<'_> {
@@ -178,7 +177,7 @@ impl Typed<'_> {
             && self.0.value_source(id) == Some(ValueSource::CommandLine)
     }
 
-    /// The values of an argument, as a shell takes them.
+    /// The values of an argument, quoted for a shell.
     fn values(&self, id: &str) -> Option<Vec<String>> {
         let is_typed = self.is_typed(id);
         let values = is_typed.then(|| self.0.get_raw(id)).flatten()?;
@@ -189,13 +188,13 @@ impl Typed<'_> {
         )
     }
 
-    /// An option as it was typed, with all its values, each after a space.
+    /// An option as typed, with all its values, each after a space.
     fn option(&self, (id, flag): (&str, &str)) -> Option<String> {
         let values = self.values(id)?.into_iter();
         Some(values.map(|value| format!(" {flag}{value}")).collect())
     }
 
-    /// What is run, or a word that stands for it.
+    /// What the verb runs, or a placeholder.
     fn run(&self) -> Option<String> {
         RUN.into_iter().find_map(|(id, word, longest)| {
             let line = self.values(id)?.join(" ");
@@ -207,7 +206,7 @@ impl Typed<'_> {
         })
     }
 
-    /// Whether all the values of an argument are text that is shown as it is.
+    /// Whether all values of an argument are text that can be shown unchanged.
     fn is_plain(&self, id: &str) -> bool {
         let values = self.0.get_raw(id).into_iter().flatten();
         values
@@ -215,7 +214,7 @@ impl Typed<'_> {
             .all(|value| value.is_some_and(|value| escape(value) == value))
     }
 
-    /// A reason that can be given again as it is.
+    /// A reason that can be repeated unchanged.
     fn reason(&self) -> Option<String> {
         let typed = self.is_typed("message");
         let reason = typed.then(|| self.0.get_one::<String>("message"));
@@ -242,7 +241,7 @@ impl Typed<'_> {
     }
 }
 
-/// `nodes` on a line, unless they are too many for one.
+/// `nodes` in one line, unless there are too many.
 fn listed(nodes: &[String]) -> Option<String> {
     (nodes.len() <= MOST_NODES).then(|| nodes.join(" "))
 }
@@ -346,7 +345,7 @@ mod tests {
         assert_eq!(asked.whole("a", "--resume"), "unfence a --resume");
     }
 
-    /// A script that was changed on the way would be another.
+    /// Escaping characters of a script would change it.
     #[test]
     fn a_hook_is_repeated_as_it_is_or_not_at_all() {
         let long = format!("fence a -- ./off {}", "x".repeat(100));

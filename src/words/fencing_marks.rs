@@ -1,4 +1,4 @@
-//! What stands on a Node about its fencing, in words and as data.
+//! The marks of a fencing on a Node, in words and as data.
 
 use maintenance_lease::protocol::{Instant, Now, Span};
 use pod_safety::fencing::{Attempt, Record};
@@ -9,16 +9,16 @@ use super::fencing::story;
 use super::time::rfc3339;
 use crate::text::escape;
 
-/// What was read of a Node: the texts are anybody's.
+/// What was read from a Node. The texts may come from any user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// Who fenced it, when, how and why.
     pub(crate) record: Option<Record>,
-    /// The hook that was announced last, and may have ended since.
+    /// The hook that was recorded last. It may have ended since.
     pub(crate) hook: Option<Attempt>,
 }
 
-/// A hook that may be at work, as data.
+/// A hook that may be running, as data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Hook {
@@ -26,12 +26,12 @@ pub(crate) struct Hook {
     program: String,
     /// Since when it may run.
     since: Option<String>,
-    /// When it has ended.
+    /// By when it has ended for certain.
     until: Option<String>,
 }
 
 impl Marks {
-    /// For people; `None` where nothing is said. What is at work comes first.
+    /// For people; `None` if there is nothing to say. A running hook comes first.
     pub(crate) fn words(&self, now: Now) -> Option<String> {
         let hook = self.at_work(now).map(|hook| {
             format!(
@@ -48,7 +48,7 @@ impl Marks {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// The hook that may be at work, for programs.
+    /// The hook that may be running, for programs.
     pub(crate) fn hook(&self, now: Now) -> Option<Hook> {
         let time = |instant: Instant| instant.to_chrono().map(rfc3339);
         self.at_work(now).map(|hook| Hook {

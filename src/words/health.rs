@@ -1,4 +1,4 @@
-//! How a node is, in words and as data.
+//! The health of a node, in words and as data.
 
 use maintenance_lease::NodeRow;
 use maintenance_lease::protocol::{Instant, Now};
@@ -8,7 +8,7 @@ use pod_safety::node::Health;
 use super::time::span;
 use crate::text::escape;
 
-/// kubectl's word for a node that is well.
+/// kubectl's word for a healthy node.
 const READY: &str = "Ready";
 
 /// A word for programs.
@@ -58,8 +58,8 @@ pub(crate) fn words(health: &Health, now: Now) -> String {
     }
 }
 
-/// kubectl's words for a node, the first of which says no more than whether it is ready, with what is
-/// known besides.
+/// kubectl's words for a node, with what else is known. The first of its words only says whether the node
+/// is ready.
 pub(crate) fn status(row: &NodeRow, health: Option<&Health>, now: Now) -> String {
     let (readiness, rest) = match row.status.split_once(',') {
         Some((readiness, rest)) => (readiness, Some(rest)),
@@ -72,7 +72,7 @@ pub(crate) fn status(row: &NodeRow, health: Option<&Health>, now: Now) -> String
     }
 }
 
-/// Who asserts that nothing runs on the node any more.
+/// Who states that nothing runs on the node any more.
 pub(crate) fn asserted_by(health: &Health) -> Option<&str> {
     match health {
         Health::OutOfService { by, .. } | Health::KubeletAlive { by } => by.as_deref(),

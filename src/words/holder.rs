@@ -6,23 +6,23 @@ use maintenance_lease::protocol::identity;
 
 use crate::text::escape;
 
-/// Who holds a node: of a hold the person behind it.
+/// The holder of a Lease; for a hold, the person behind it.
 pub(crate) fn person(lease: &NodeLease) -> String {
     lease.holder().map_or_else(|| "nobody".to_owned(), of_node)
 }
 
-/// The holder of a node's Lease: of a hold the person behind it.
+/// The same from the holder name in a node's Lease.
 pub(crate) fn of_node(holder: &str) -> String {
     named(identity::person(holder))
 }
 
-/// A holder as it stands, whatever other tools wrote.
+/// A holder unchanged, whatever other tools wrote.
 pub(crate) fn named(holder: &str) -> String {
     identity::visible(&escape(holder)).into_owned()
 }
 
-/// A command that holds nodes for as long as it runs, by a name of its process: two of the same person
-/// keep each other off.
+/// A command that holds nodes as long as it runs. Its holder name has the process id, so that two commands
+/// of the same person exclude each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Running {
     With,
@@ -40,7 +40,7 @@ impl Running {
         }
     }
 
-    /// `identity` for this one process.
+    /// The holder name of this process for `identity`.
     pub(crate) fn holder(self, identity: &str) -> String {
         let mut unique = [0; 3];
         Machine.random(&mut unique);
@@ -48,17 +48,17 @@ impl Running {
         format!("{identity}{}{}-{unique}", self.mark(), std::process::id())
     }
 
-    /// Which command a holder is, and whose; `None` where it is none.
+    /// The command and the identity in a holder name; `None` if it is not such a name.
     pub(crate) fn of(holder: &str) -> Option<(Self, &str)> {
         let found = Self::ALL.into_iter().filter_map(|running| {
             let (whose, _) = holder.rsplit_once(&running.mark())?;
             Some((running, whose))
         });
-        // Of one that runs under another, the inner one holds.
+        // If one runs under another, the inner one is the holder.
         found.max_by_key(|(_, whose)| whose.len())
     }
 
-    /// What stands behind the identity, before the process id and what makes it unique.
+    /// The text between the identity and the process id.
     fn mark(self) -> String {
         format!("/{}-", self.name())
     }

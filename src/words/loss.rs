@@ -1,4 +1,4 @@
-//! The loss of a lock while a command runs under it, in two lines: what happened, and what next.
+//! A lost lock while a command runs under it, in two lines: what happened, and the next step.
 
 use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Lost, LostBy, NodeLease};
@@ -10,8 +10,8 @@ use super::time::{clock, length};
 use crate::text::escape;
 use crate::words::program::Program;
 
-/// The two lines, the second without its `hint:`; `before` is the Lease as it was held, and `stage` where
-/// the command was when the loss was noticed.
+/// The two lines, the second without its `hint:`. `before` is the Lease as last held, and `stage` the
+/// progress of the command when the loss was noticed.
 pub(crate) fn lines(
     lost: &Lost,
     before: Option<&NodeLease>,
@@ -21,7 +21,7 @@ pub(crate) fn lines(
 ) -> (String, String) {
     let command = match (&lost.by, stage) {
         (_, Stage::NotBegun) => "the command was not run",
-        // It has its limit from before, and may have heard of it before this process did.
+        // The supervisor enforces the time limit and may have acted before this process did.
         (LostBy::Expiry, _) => "the command is ended before the lock expires",
         (_, Stage::AtWork) => "the command is being ended",
         (_, Stage::Over) => "the command has ended",
@@ -34,7 +34,7 @@ pub(crate) fn lines(
     (message, to_see(lost, program))
 }
 
-/// The two lines of a lock under which something was deleted.
+/// The two lines for a lost lock under which something was deleted.
 pub(crate) fn of_deletion(
     lost: &Lost,
     before: &NodeLease,
@@ -49,7 +49,7 @@ pub(crate) fn of_deletion(
     (message, to_see(lost, program))
 }
 
-/// The two lines of a lock that was lost while others were waited for.
+/// The two lines for a lock that was lost while waiting for others.
 pub(crate) fn while_waiting(lost: &Lost, now: Now, program: &Program) -> (String, String) {
     let cause = cause(lost, None, now);
     let message = format!("lost the lock on node/{}: {cause}", lost.node);
@@ -63,8 +63,8 @@ fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
     match &lost.by {
         LostBy::Expiry => match &lost.problem {
             Some(problem) => format!("it could not be renewed in time ({})", escape(problem)),
-            // No request failed: the Lease was to end sooner than it was asked for, or time passed
-            // in which nothing here ran.
+            // No request failed: the Lease ends sooner than requested, or the process did not run for some
+            // time.
             None => format!(
                 "it was not renewed in time{}. Either its Lease was edited, or this process or machine \
                  was paused",
@@ -97,7 +97,7 @@ fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
     }
 }
 
-/// When the lease ended that was held `before`, where somebody took it only after that.
+/// When the lease in `before` expired, if somebody acquired it only after that.
 fn ran_out(lost: &Lost, before: Option<&NodeLease>) -> Option<Instant> {
     let taken = Instant::from(lost.lease.as_ref()?.acquired()?);
     end(before?).filter(|&end| taken > end)
@@ -109,7 +109,7 @@ fn end(lease: &NodeLease) -> Option<Instant> {
     Some(Instant::from(lease.renewed()?) + duration)
 }
 
-/// What a Lease says of its own end.
+/// The end of a Lease according to its own fields.
 fn own_end(lease: &NodeLease, now: Now) -> String {
     match end(lease) {
         Some(end) => format!(
@@ -124,7 +124,7 @@ fn own_end(lease: &NodeLease, now: Now) -> String {
 fn to_see(lost: &Lost, program: &Program) -> String {
     let node = &lost.node;
     match lost.by {
-        // The command may well have released it by itself.
+        // The command may have released it itself.
         LostBy::Release | LostBy::TakeOver(_) => {
             format!(
                 "an Event may say who ended it and why; see `{} describe node {node}`",
@@ -135,7 +135,7 @@ fn to_see(lost: &Lost, program: &Program) -> String {
     }
 }
 
-/// That a node could not be renewed, while there is time: the command is ended at `end`.
+/// A renewal of a node failed, but there is time left: the command is ended at `end`.
 pub(crate) fn warning(node: &str, problem: &str, end: Instant, now: Now) -> String {
     format!(
         "could not renew node/{node}, retrying ({}). The command is ended at {} unless it is renewed",
@@ -144,7 +144,7 @@ pub(crate) fn warning(node: &str, problem: &str, end: Instant, now: Now) -> Stri
     )
 }
 
-/// That the command was stopped, and has until `end`.
+/// The command was stopped, and has until `end`.
 pub(crate) fn stopped(end: Instant, now: Now) -> String {
     format!(
         "stopped: the lock is not renewed now, and the command is ended at {}",
@@ -152,7 +152,7 @@ pub(crate) fn stopped(end: Instant, now: Now) -> String {
     )
 }
 
-/// What a command left running behind it.
+/// The processes that a command left running.
 pub(crate) fn left(processes: usize) -> String {
     match processes {
         1 => "the command left 1 process running; ending it".to_owned(),
@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// A Lease as a server stores it, taken and last renewed at these times of a day.
+    /// A Lease as a server stores it, acquired and last renewed at these times of day.
     async fn lease(holder: &str, acquired: &str, renewed: &str) -> NodeLease {
         let sandbox = Sandbox::new();
         let at = |time| format!("2026-03-01T{time}.000000Z");

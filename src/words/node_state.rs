@@ -1,4 +1,4 @@
-//! How nodes stand that somebody waits for, in words.
+//! The states of awaited nodes, in words.
 
 use maintenance_lease::protocol::{Instant, Now, Refusal, SKEW_BUDGET, State};
 use maintenance_lease::{Blocked, NodeLease, Refused, Subject};
@@ -7,10 +7,10 @@ use super::holder::person;
 use super::refusal::about;
 use super::waiting::{self, Queue};
 
-/// The most nodes that are told one by one.
+/// The most nodes that are listed one by one.
 const MOST: usize = 10;
 
-/// How a node stands: free, or who has it, why, since when and until when.
+/// The state of a node: free, or who holds it, why, since when and until when.
 pub(crate) fn stands(node: &str, lease: Option<&NodeLease>, now: Now) -> String {
     format!("node/{node} {}", state(lease, now))
 }
@@ -32,7 +32,7 @@ pub(crate) fn state(lease: Option<&NodeLease>, now: Now) -> String {
     format!("{how} {}{}", person(lease), about(lease, state, now))
 }
 
-/// What has to be said of a node once: its state, and whose it is; not how long for.
+/// What to report once about a node: its state and holder, without times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     state: std::mem::Discriminant<State>,
@@ -57,22 +57,22 @@ impl Known {
     }
 }
 
-/// The nodes that are waited for, by name, with their Leases.
+/// The awaited nodes, by name, with their Leases.
 pub(crate) struct Unmet<'a> {
     pub(crate) nodes: Vec<(&'a str, Option<&'a NodeLease>)>,
     /// How many there were.
     pub(crate) all: usize,
-    /// What they are waited to be, such as `free`.
+    /// The awaited state, such as `free`.
     pub(crate) awaited: &'a str,
 }
 
 impl Unmet<'_> {
-    /// How many are too many to be told one by one.
+    /// Whether there are too many to list one by one.
     pub(crate) fn are_many(&self) -> bool {
         self.nodes.len() > MOST
     }
 
-    /// A line with all there is to say of one of them.
+    /// A line with everything to report about one of them.
     pub(crate) fn line_of(&self, node: &str, lease: Option<&NodeLease>, now: Now) -> String {
         format!(
             "waiting for node/{node} to be {}: it {}",
@@ -81,7 +81,7 @@ impl Unmet<'_> {
         )
     }
 
-    /// How many they are.
+    /// How many there are.
     pub(crate) fn count(&self) -> String {
         format!(
             "waiting for {} of {} nodes to be {}",

@@ -1,4 +1,4 @@
-//! How this program was run: the beginning of a next command.
+//! How this program was run, which is how the next command begins.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use maintenance_lease::protocol::identity;
 use super::command_line::{Again, NO_REASON};
 use crate::text::for_shell;
 
-/// What people type to run it.
+/// How users run it.
 pub(crate) const NAME: &str = "kubectl maint";
 
-/// The name of its file, as one types it without kubectl.
+/// The name of its file, for use without kubectl.
 pub(crate) const FILE: &str = "kubectl-maint";
 
-/// The flags that say where and who, as they stand before a value, and that a next command needs again
-/// where they were typed. kubectl has all of them.
+/// The flags for cluster and user that the next command repeats if they were typed. Each is written as it
+/// precedes its value. kubectl has all of them.
 const PLACE: [(&str, &str); 14] = [
     ("kubeconfig", "--kubeconfig "),
     ("context", "--context "),
@@ -35,14 +35,14 @@ const PLACE: [(&str, &str); 14] = [
 ];
 const HOLDER: (&str, &str) = ("holder", "--holder ");
 
-/// How this program was run. Printed, it is what a command begins with that is to be typed next:
-/// for the same cluster and as the same holder.
+/// How this program was run. Its text is the start of the next command, for the same cluster and the same
+/// holder.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     place: String,
     holder: String,
     again: Again,
-    /// The holder of the `with` that it runs under.
+    /// The holder of the `with` that this runs under.
     outer: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl Program {
         }
     }
 
-    /// As a command of the `with` that holds as `holder`, if any.
+    /// Sets the holder of the `with` that this runs under, if any.
     pub(crate) fn under(self, holder: Option<&str>) -> Self {
         Self {
             outer: holder.map(ToOwned::to_owned),
@@ -71,12 +71,12 @@ impl Program {
         }
     }
 
-    /// Whether it runs under the lock of `holder`, which may be a hold.
+    /// Whether this runs under the lock of `holder`, which may be a hold.
     pub(crate) fn is_under(&self, holder: &str) -> bool {
         self.outer.as_deref() == Some(identity::person(holder))
     }
 
-    /// The same program, asked to do the same to `nodes` alone.
+    /// The same program and request, for `nodes` only.
     pub(crate) fn narrowed(&self, nodes: &[String]) -> Self {
         Self {
             again: self.again.narrowed(nodes),
@@ -89,17 +89,17 @@ impl Program {
         &self.again
     }
 
-    /// The same again, also with `flag`, for the nodes that were given, else for `node`.
+    /// The command again, with `flag`, for the given nodes, else for `node`.
     pub(crate) fn again(&self, node: &str, flag: &str) -> String {
         format!("{self} {}", self.again.line(node, flag))
     }
 
-    /// The same again word for word, also with `flag`.
+    /// The whole command again, with `flag`.
     pub(crate) fn whole(&self, node: &str, flag: &str) -> String {
         format!("{self} {}", self.again.whole(node, flag))
     }
 
-    /// The same again word for word, that also accepts the risk `id`. That takes a reason.
+    /// The whole command again, which also accepts the risk `id`. That requires a reason.
     pub(crate) fn accepting(&self, node: &str, id: &str) -> String {
         let reason = match self.again.has_reason() {
             true => String::new(),
@@ -108,7 +108,7 @@ impl Program {
         self.whole(node, &format!("--accept-risk={id}{reason}"))
     }
 
-    /// The beginning of a command as `holder`.
+    /// The start of a command as `holder`.
     pub(crate) fn as_holder(&self, holder: &str) -> Self {
         Self {
             holder: format!(" {}{}", HOLDER.1, for_shell(holder)),
@@ -116,7 +116,7 @@ impl Program {
         }
     }
 
-    /// kubectl for the same cluster.
+    /// The start of a kubectl command for the same cluster.
     pub(crate) fn kubectl(&self) -> String {
         format!("kubectl{}", self.place)
     }
@@ -164,7 +164,7 @@ mod tests {
             "kubectl maint --context prod -s https://h --holder bob@laptop"
         );
         assert_eq!(program.kubectl(), "kubectl --context prod -s https://h");
-        // A next command is a command.
+        // The hint is a command line, so parse it as one.
         run_with(&[
             "--context",
             "prod",

@@ -1,4 +1,4 @@
-//! A refusal in two lines: who, since when, until when and why; and the next command.
+//! A refusal in two lines: holder, since when, until when and why; and the next command.
 
 pub(crate) mod fenced;
 
@@ -13,7 +13,7 @@ use crate::words::command_line::NO_REASON;
 use crate::words::holder::Running;
 use crate::words::program::Program;
 
-/// Who asked for what, and when.
+/// The request that was refused, and its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) verb: Verb,
@@ -22,7 +22,7 @@ pub(crate) struct Asked<'a> {
     /// How this program was run.
     pub(crate) program: &'a Program,
     pub(crate) now: Now,
-    /// It was waited for already, in vain.
+    /// Whether the caller already waited, until the timeout.
     pub(crate) waited: bool,
 }
 
@@ -108,12 +108,12 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     };
     let by_force = format!("`{program} release {node} --force -m {why}`");
     let waits = asked.waited || program.asked().waits();
-    // A reason to acquire with, where one was given.
+    // The reason to acquire with, if one was given.
     let reason = match program.asked().why() {
         NO_REASON => String::new(),
         why => format!(" -m {why}"),
     };
-    // Nobody waits for a lock that lasts longer than maintenance may take.
+    // Don't suggest waiting for a lock that lasts longer than maintenance may take.
     let overlong = is_overlong(refused, asked.now);
     let can_wait = !waits && !overlong;
     let if_nobody = format!("if nobody works there, release it with {by_force}");
@@ -242,10 +242,10 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     }
 }
 
-/// What to do without the lock that one relied on.
+/// What to do after losing a lock that the work depends on.
 const STOP: &str = "stop the work that relied on this lock";
 
-/// What to do under the lock of the `with` that this runs under.
+/// What to do about the lock of the `with` that this runs under.
 fn under(holder: &str, asked: Asked<'_>, node: &str) -> String {
     let program = asked.program;
     let flag = match asked.verb {
@@ -275,8 +275,8 @@ fn under(holder: &str, asked: Asked<'_>, node: &str) -> String {
     )
 }
 
-/// A command of the caller's own, or of a namesake's, that `holder` is and that has a node for as long as
-/// it runs, in words.
+/// The `with` or similar command that `holder` belongs to, in words, if its user is the caller or has the
+/// same name.
 pub(crate) fn at_work(holder: &str, caller: &str) -> Option<(Running, String)> {
     let (running, whose) = Running::of(holder)?;
     let name = running.name();
@@ -286,7 +286,7 @@ pub(crate) fn at_work(holder: &str, caller: &str) -> Option<(Running, String)> {
     })
 }
 
-/// What to do about a node that is free again soon.
+/// What to do about a node that becomes free by itself.
 fn once_it_is_free(asked: Asked<'_>, node: &str, waits: bool) -> String {
     let program = asked.program;
     match asked.verb {
@@ -297,7 +297,7 @@ fn once_it_is_free(asked: Asked<'_>, node: &str, waits: bool) -> String {
     }
 }
 
-/// How to take a node once it is free.
+/// How to acquire a node once it is free.
 fn take(asked: Asked<'_>, node: &str, flag: &str) -> String {
     match (asked.verb, flag) {
         (Verb::Acquire | Verb::With | Verb::Hold, flag) => asked.program.again(node, flag),
@@ -306,7 +306,7 @@ fn take(asked: Asked<'_>, node: &str, flag: &str) -> String {
     }
 }
 
-/// How to work under a lock that is there.
+/// How to work under a lock that the caller holds.
 fn reentry(program: &Program, node: &str) -> String {
     program.again(node, "--reentry")
 }
@@ -318,7 +318,7 @@ fn by_unhold(asked: Asked<'_>, whom: &str, node: &str) -> String {
     )
 }
 
-/// What to do as the holder that one is on another host.
+/// What to do if the holder is the same user on another host.
 fn as_that_holder(verb: Verb, state: State) -> &'static str {
     match (verb, state) {
         (Verb::Acquire | Verb::Release | Verb::Wait, State::AdminHold) => "unhold",
@@ -328,7 +328,8 @@ fn as_that_holder(verb: Verb, state: State) -> &'static str {
     }
 }
 
-/// Why, and in parentheses since when and until when: what a person looks for first comes first.
+/// The reason, and in parentheses since when and until when. The reason comes first, because people look
+/// for it first.
 pub(crate) fn about(lease: &NodeLease, state: State, now: Now) -> String {
     format!("{}{}", why(lease), times(lease, state, now))
 }
@@ -388,14 +389,14 @@ pub(crate) fn why(lease: &NodeLease) -> String {
         .unwrap_or_default()
 }
 
-/// It is locked for longer than maintenance may take.
+/// Whether it is locked for longer than maintenance may take.
 fn is_overlong(refused: &Refused, now: Now) -> bool {
     let lease = refused.lease.as_ref();
     lease.is_some_and(|lease| lease.flags(now).overlong)
 }
 
-/// The same user on another host, going by the `user@host` of default identities: one that they could say
-/// to be.
+/// Whether it is the same user on another host, judged by the `user@host` of default identities. The caller
+/// could set that holder.
 fn is_same_user(holder: &str, caller: &str) -> bool {
     let user = |identity: &str| identity.split_once('@').map(|(user, _)| user.to_owned());
     let holder = identity::person(holder);

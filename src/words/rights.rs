@@ -1,12 +1,11 @@
-//! Who grants a right that is missing: the roles of deploy/rbac.yaml, as far as they are meant for what was
-//! asked.
+//! How to get a missing right: the roles of deploy/rbac.yaml that are meant for the requested verb.
 
 use maintenance_lease::{HEARTBEATS, NAMESPACE, Right};
 
 /// The manifest with the rights that the verbs need.
 const MANIFEST: &str = "deploy/rbac.yaml";
 
-/// What fencers need to judge a node, where it is not known which right they lack.
+/// What a fencer needs to judge a node, if it is unknown which right is missing.
 pub(crate) const TO_JUDGE: &str =
     "deploy/rbac.yaml grants it by ClusterRole kubectl-maint-fencer to group kubectl-maint:fencers";
 
@@ -14,7 +13,7 @@ const NODES: &str = "nodes";
 const LEASES: &str = "leases.coordination.k8s.io";
 const PODS: &str = "pods";
 
-/// The verbs that a role is meant for: one to fence or to delete is no answer to who wants to look.
+/// The read-only verbs. For these, roles that fence or delete are never suggested.
 const LOOKING: &[&str] = &["status", "wait", "leases"];
 const FENCING: &[&str] = &["fence", "unfence"];
 const DELETING: &[&str] = &["force-delete"];
@@ -22,7 +21,7 @@ const ANYTHING: &[&str] = &[];
 
 /// What a role grants.
 struct Grant {
-    /// The verbs of this program that the role is meant for; none: all.
+    /// The verbs that the role is meant for; empty: all.
     meant_for: &'static [&'static str],
     rights: &'static [&'static str],
     resource: &'static str,
@@ -32,17 +31,17 @@ struct Grant {
     group: Option<&'static str>,
 }
 
-/// Where a right counts.
+/// The scope of a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
-    /// In all namespaces, or on what is in none.
+    /// In all namespaces, or for objects without a namespace.
     Cluster,
     Namespace(&'static str),
-    /// In the namespace that somebody binds it in.
+    /// In the namespace of the binding.
     Any,
 }
 
-/// What the manifest grants, the fewest rights first.
+/// The roles of the manifest, those with the fewest rights first.
 const GRANTS: [Grant; 12] = [
     Grant {
         meant_for: LOOKING,
@@ -157,7 +156,7 @@ impl Grant {
     }
 }
 
-/// Who grants `right` to whoever typed `verb`.
+/// How to get `right` for a user who typed `verb`.
 pub(crate) fn granted(right: &Right, verb: &str) -> String {
     let Some(Grant { role, group, .. }) = GRANTS.iter().find(|grant| grant.grants(right, verb))
     else {
@@ -191,7 +190,7 @@ mod tests {
         list.iter().any(|item| item == wanted)
     }
 
-    /// The groups that a binding in `namespace` (`""`: in all) gives this role to.
+    /// The groups that get this role by a binding in `namespace` (`""`: in all).
     fn groups(objects: &[Value], (kind, name): (&str, &str), namespace: &str) -> Vec<String> {
         let binding = match namespace {
             "" => "ClusterRoleBinding",

@@ -1,4 +1,4 @@
-//! The state of a lock, and what is odd about its Lease.
+//! The state of a lock, and the oddities of its Lease.
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Now, State};
@@ -13,7 +13,7 @@ pub(crate) fn state_word(state: State) -> &'static str {
     }
 }
 
-/// What is odd about a Lease.
+/// Something unusual about a Lease.
 struct Oddity {
     /// For programs.
     name: &'static str,
@@ -23,7 +23,7 @@ struct Oddity {
 
 fn oddities(lease: &NodeLease, now: Now) -> impl Iterator<Item = Oddity> {
     let flags = lease.flags(now);
-    // Of a free Lease the times mean nothing.
+    // The times of a free Lease have no meaning.
     let held = lease.state(now) != State::Free;
     [
         (

@@ -1,9 +1,9 @@
-//! What may have been meant.
+//! Suggestions for mistyped names.
 
-/// How many are offered.
+/// How many names are suggested.
 const MOST: usize = 3;
 
-/// The known names nearest to `typed`, the nearest first, as far as a slip of the fingers goes.
+/// The known names that are within a typo of `typed`, the nearest first.
 pub(crate) fn near_misses<'a>(
     typed: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -18,7 +18,7 @@ pub(crate) fn near_misses<'a>(
     near.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
-/// How to wait for `limit` at most, for who gave it to `--wait`.
+/// How to wait for at most `limit`, if it was given as the value of `--wait`.
 pub(crate) fn wait_for(limit: &str) -> String {
     format!("to wait at most {limit}, use --wait --timeout {limit}")
 }

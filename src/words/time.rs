@@ -1,10 +1,10 @@
-//! Times and lengths in words.
+//! Times and durations in words.
 
 use chrono::{DateTime, Local, TimeZone, Utc};
 use maintenance_lease::protocol::{Instant, Span};
 
-/// A length as kubectl prints ages: the two largest units while they matter, such as `45s`, `5m30s`,
-/// `12m`, `3h25m`, `26h`, `4d`.
+/// A duration as kubectl prints ages, with the smaller unit only if it matters: `45s`, `5m30s`, `12m`,
+/// `3h25m`, `26h`, `4d`.
 pub(crate) fn span(span: Span) -> String {
     let seconds = span.as_micros() / 1_000_000;
     if seconds < 0 {
@@ -30,8 +30,7 @@ pub(crate) fn span(span: Span) -> String {
     }
 }
 
-/// A length as people set one: `1h` and `2h` where those are exact, `250ms` below a second, else as
-/// [`span`].
+/// A duration as people set it: exact hours as `1h` or `2h`, below a second as `250ms`, else as [`span`].
 pub(crate) fn length(length: Span) -> String {
     match length.as_micros() {
         micros @ 1..1000 => format!("{micros}us"),
@@ -43,8 +42,8 @@ pub(crate) fn length(length: Span) -> String {
     }
 }
 
-/// A length that is left, to the nearest of the units that [`span`] ends in: what was taken for 30
-/// minutes a second ago has 30 left, not 29.
+/// A remaining duration, rounded to the nearest of the units that [`span`] ends in: a lock that was
+/// acquired for 30 minutes a second ago has 30 minutes left, not 29.
 pub(crate) fn remaining(length: Span) -> String {
     const SECOND: i64 = 1_000_000;
     const MINUTE: i64 = 60 * SECOND;
@@ -62,8 +61,7 @@ pub(crate) fn remaining(length: Span) -> String {
     ))
 }
 
-/// A point in time in the local zone: the clock time, with the date where it is another day than
-/// `now`.
+/// A point in time in the local zone: the time of day, with the date if it is not the day of `now`.
 pub(crate) fn clock(instant: Instant, now: Instant) -> String {
     in_zone(instant, now, &Local)
 }
@@ -89,7 +87,7 @@ where
     format!("{} {offset}", local.format(format))
 }
 
-/// A point in time in the local zone and in UTC, where they differ.
+/// A point in time in the local zone, and in UTC if that differs.
 pub(crate) fn clock_and_utc(instant: Instant, now: Instant) -> String {
     let local = clock(instant, now);
     let utc = in_zone(instant, now, &Utc);

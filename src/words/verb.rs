@@ -1,19 +1,19 @@
-//! The verbs that change locks or rely on one, in the words that it takes to speak of them.
+//! The words for verbs that change locks or depend on one.
 
 use crate::error::Verb;
 
-/// The nodes of a command by what became of them, each in the order of the nodes.
+/// The nodes of a command by their result, each list in the order of the nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes {
-    /// They are as the verb leaves them.
+    /// The verb succeeded.
     pub(crate) done: Vec<String>,
     /// Nothing was changed.
     pub(crate) left: Vec<String>,
-    /// Whether something was changed is not known.
+    /// It is unknown whether something was changed.
     pub(crate) open: Vec<String>,
 }
 
-/// How many names are listed; of more, their number.
+/// How many names are listed; of more, only their number is shown.
 const LISTED: usize = 10;
 
 impl Verb {
@@ -33,7 +33,7 @@ impl Verb {
         }
     }
 
-    /// That it failed for `node`, before the cause.
+    /// The message that it failed for `node`; the cause follows.
     pub(crate) fn failed(self, node: &str) -> String {
         match self {
             Self::With => format!("cannot lock node/{node}"),
@@ -59,7 +59,7 @@ impl Verb {
         }
     }
 
-    /// What nodes are where it succeeded.
+    /// The state of nodes after it succeeded.
     fn state(self) -> &'static str {
         match self {
             Self::Acquire | Self::Renew | Self::With | Self::Verify => "locked",
@@ -68,7 +68,7 @@ impl Verb {
         }
     }
 
-    /// The question before it ends the lock that `person` has on `node`.
+    /// The question before it ends the lock of `person` on `node`.
     pub(crate) fn breaks_one(self, node: &str, person: &str) -> String {
         match self {
             Self::Hold => format!("Take over node/{node} from {person}?"),
@@ -77,7 +77,7 @@ impl Verb {
         }
     }
 
-    /// The question before it ends the locks of so many nodes.
+    /// The question before it ends the locks of this many nodes.
     pub(crate) fn breaks_many(self, nodes: usize) -> String {
         match self {
             Self::Hold => format!("Take over these {nodes} nodes from their holders?"),
@@ -86,7 +86,8 @@ impl Verb {
         }
     }
 
-    /// What is locked, or would be in a `dry_run`; `None` where the result of a single node said it.
+    /// How many nodes are locked, or would be in a `dry_run`; `None` if the result of a single node said
+    /// it.
     pub(crate) fn summary(self, outcomes: &Outcomes, dry_run: bool) -> Option<String> {
         let Outcomes { done, left, open } = outcomes;
         let all = done.len() + left.len() + open.len();

@@ -1,4 +1,4 @@
-//! Whom somebody waits for, in a line; and for how long, in a shorter one.
+//! What a caller waits for, in one line; and for how long, in a shorter one.
 
 use maintenance_lease::Blocked;
 use maintenance_lease::protocol::{Instant, Now, Refusal};
@@ -10,16 +10,16 @@ use crate::error::Verb;
 use crate::text::escape;
 use crate::words::program::Program;
 
-/// How far somebody came who wants several nodes.
+/// The progress of a caller who locks several nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue {
-    /// So many are theirs.
+    /// The number of nodes that they hold.
     pub(crate) taken: usize,
-    /// Of so many.
+    /// The number of nodes in all.
     pub(crate) all: usize,
 }
 
-/// A line with all there is to say.
+/// The full line.
 pub(crate) fn line(blocked: &Blocked, queue: Queue, asked: Asked<'_>) -> String {
     let what = refusal::cause(&blocked.refused, asked);
     let when = match blocked.earliest {
@@ -41,14 +41,14 @@ pub(crate) fn line(blocked: &Blocked, queue: Queue, asked: Asked<'_>) -> String 
     )
 }
 
-/// How to go on under a lease of the caller's own, instead of waiting for it.
+/// How to work under the caller's own lease instead of waiting for it.
 fn way_on(blocked: &Blocked, program: &Program) -> Option<String> {
     let node = &blocked.refused.node;
     is_own(blocked)
         .then(|| format!("release it with `{program} release {node}`, or use --reentry instead"))
 }
 
-/// How long it still takes, with a countdown to `now`: what stands below the line.
+/// The remaining time, as a countdown at `now`; the line below the full one.
 pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now) -> String {
     let when = match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
@@ -67,7 +67,7 @@ pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now) -> String {
     format!("waiting{whom}{}: {when}", so_far(queue))
 }
 
-/// How many of many nodes there are by now.
+/// The number of nodes so far, if there are many.
 pub(crate) fn count(verb: Verb, queue: Queue, refused: usize) -> String {
     let Queue { taken, all } = queue;
     let refused = match refused {
@@ -77,7 +77,7 @@ pub(crate) fn count(verb: Verb, queue: Queue, refused: usize) -> String {
     format!("{taken} of {all} nodes {}{refused}", verb.participle())
 }
 
-/// That changes can't be seen as they happen.
+/// A warning that changes can't be watched.
 pub(crate) fn blind(why: &str) -> String {
     format!(
         "could not watch for changes, polling instead: {}",
@@ -107,7 +107,7 @@ fn so_far(queue: Queue) -> String {
     }
 }
 
-/// The time from `now` to `at` as a clock that runs backwards shows it, rounded up.
+/// The time from `now` to `at` as a countdown, rounded up.
 fn countdown(at: Instant, now: Instant) -> String {
     let seconds = (at - now).ceil_seconds();
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

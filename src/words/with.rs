@@ -1,4 +1,4 @@
-//! What `with` is about to do, in a line.
+//! What `with` is about to do, in one line.
 
 use std::ffi::OsString;
 
@@ -11,7 +11,7 @@ use crate::text::for_shell;
 /// How many characters of the command are shown.
 const MOST: usize = 200;
 
-/// Nodes that are locked, and what runs meanwhile.
+/// The locked nodes, and the command that runs under the locks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct With<'a> {
     pub(crate) changes: &'a [Change],
@@ -37,7 +37,7 @@ impl With<'_> {
         )
     }
 
-    /// Who has what was taken, and why.
+    /// The holder of the new locks, and the reason.
     fn by(self) -> String {
         let taken = self
             .changes
@@ -69,7 +69,7 @@ impl With<'_> {
     }
 }
 
-/// A command as a shell reads it; a long one is cut.
+/// A command quoted for a shell; a long one is cut.
 pub(crate) fn command_line(command: &[OsString]) -> String {
     let words = command
         .iter()

@@ -8,13 +8,13 @@ use anyhow::{Context, Result, ensure};
 
 use crate::say::{Progress, say};
 
-/// The cargo that runs this command, in the workspace.
+/// The cargo that started this program, in the workspace.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
         .args(arguments)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    // What cargo says about this package to this program would make others' build scripts run anew.
+    // cargo sets variables about this package. Passed on, they would make build scripts run again.
     for (name, _) in env::vars_os() {
         let about = name.to_string_lossy();
         if about.starts_with("CARGO_PKG_") || about.starts_with("CARGO_MANIFEST_") {
@@ -24,19 +24,19 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds the plugin for development, into `debug` of the build directory.
+/// Builds the plugin in debug mode, into `debug` of the build directory.
 pub(crate) fn build_plugin() -> Result<()> {
     build("kubectl-maint")
 }
 
-/// Builds a program for development.
+/// Builds a program in debug mode.
 pub(crate) fn build(package: &str) -> Result<()> {
     let mut build = cargo(&["build", "--package", package]);
     run_build(package, build.stdout(Stdio::null()))
 }
 
-/// Runs a build of cargo's to its end. A terminal shows `what` is built, and what cargo has to say of the
-/// code; anything else gets all that cargo says.
+/// Runs a cargo build. A terminal shows `what` is built and the compiler's messages; any other output gets
+/// everything that cargo prints.
 pub(crate) fn run_build(what: &str, build: &mut Command) -> Result<()> {
     let Some(_progress) = Progress::start(format_args!("building {what}")) else {
         return run(build);
@@ -53,8 +53,7 @@ pub(crate) fn run_build(what: &str, build: &mut Command) -> Result<()> {
     ensure_success(build, child.wait()?)
 }
 
-/// Runs a command to its end, with nothing to read and nothing to see of it: whether it is there, and
-/// succeeds.
+/// Whether a command exists and succeeds. It runs without input and output.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
@@ -64,7 +63,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Runs a command to its end, and fails where it does.
+/// Runs a command, and fails if it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command
         .status()

@@ -41,11 +41,11 @@ fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     Ok(())
 }
 
-/// The test binaries that have something to do without a real API server. Those of the supervisor are
-/// left to `cargo xtask test`: they need a machine that is not busy.
+/// The test binaries with tests that need no real API server. Those of the supervisor run only in `cargo
+/// xtask test`, because they are unreliable on a busy machine.
 const BINARIES: [&str; 3] = ["cli", "client", "cluster"];
 
-/// Unit tests of all packages, and those test binaries of which most runs need no real API server.
+/// Unit tests of all packages, and the test binaries that mostly need no real API server.
 fn tests() -> Result<()> {
     let mut tests = cargo(&["test", "--locked", "--workspace", "--no-fail-fast"]);
     tests.args(["--lib", "--bins"]);
@@ -54,7 +54,7 @@ fn tests() -> Result<()> {
     }
     tests.args(["--", "--quiet"]);
     tests.env(control_plane::WITHOUT_KUBERNETES, "1");
-    // They wait more than they compute.
+    // The tests mostly wait, so run more of them than there may be cores.
     tests.env("RUST_TEST_THREADS", "4");
     tests.envs(Part::missing().map(|part| (part.variable, "1")));
     run(&mut tests)

@@ -1,5 +1,5 @@
-//! `cargo xtask control-plane`: builds etcd, kube-apiserver, kube-controller-manager and kubectl,
-//! and what tests take beside them, once.
+//! `cargo xtask control-plane`: builds etcd, kube-apiserver, kube-controller-manager and kubectl, and the
+//! other programs that tests need, once.
 
 use std::env;
 use std::fs::{self, File, TryLockError};
@@ -41,10 +41,10 @@ impl Arguments {
     }
 }
 
-/// Those of `wanted` that aren't there yet.
+/// Those of `wanted` that don't exist yet.
 ///
 /// # Errors
-/// Where a variable names a file that doesn't exist: that is a mistake, and nothing to be built.
+/// If a variable names a file that doesn't exist, because that is a mistake which a build does not fix.
 pub(crate) fn missing(wanted: &[Binary]) -> Result<Vec<Binary>> {
     let mut missing = Vec::new();
     for &binary in wanted {
@@ -59,7 +59,7 @@ pub(crate) fn missing(wanted: &[Binary]) -> Result<Vec<Binary>> {
     Ok(missing)
 }
 
-/// Builds what is missing of `wanted`. Where another such command is at it, waits for that one.
+/// Builds the missing programs of `wanted`. If another process is building, waits for it.
 pub(crate) fn ensure_built(wanted: &[Binary]) -> Result<()> {
     if missing(wanted)?.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what is published of a version.
+//! `cargo xtask dist`: makes the files of a release.
 
 mod archive;
 mod krew;
@@ -22,13 +22,13 @@ use crate::say::say;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {}
 
-/// A program, and what is in its archive beside it, by paths in the tree.
+/// A program, and the other files in its archive, by their paths in the tree.
 struct Package {
     binary: &'static str,
     texts: &'static [&'static str],
 }
 
-/// krew asks for the license.
+/// krew requires the license.
 const PLUGIN: Package = Package {
     binary: "kubectl-maint",
     texts: &["LICENSE", "README.md"],
@@ -64,7 +64,7 @@ impl Arguments {
             (plugin.name.as_str(), plugin.content.as_slice()),
             (&elect.name, &elect.content),
             ("SHA256SUMS", sums.concat().as_bytes()),
-            // krew wants the file to be named as the plugin.
+            // krew requires the file to have the name of the plugin.
             ("maint.yaml", manifest.as_bytes()),
         ] {
             let path = into.join(name);
@@ -113,14 +113,14 @@ impl Package {
     }
 }
 
-/// What a file of the tree is called in an archive.
+/// The name of a file of the tree in an archive.
 fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Builds a binary that needs no library of the machine that it runs on. With an explicit target,
-/// programs that run during the build stay dynamic; paths of this machine stay out of the result.
-/// Each program is built by itself: what the other one asks of their libraries would make it larger.
+/// Builds a static binary. With an explicit target, programs that run during the build stay dynamic. The
+/// paths of this machine are removed from the result. Each program is built separately, because cargo would
+/// enable the library features of both programs in each.
 fn build(root: &Path, binary: &str) -> Result<PathBuf> {
     let target = format!("{ARCH}-unknown-linux-gnu");
     let mut flags = format!(
@@ -143,7 +143,7 @@ fn build(root: &Path, binary: &str) -> Result<PathBuf> {
     Ok(target_dir().join(target).join("release").join(binary))
 }
 
-/// An ELF program that asks for a loader is not static.
+/// Fails if the ELF program needs a dynamic loader.
 fn ensure_static(program: &[u8]) -> Result<()> {
     const LOADER: &[u8] = b"/ld-linux";
     ensure!(
@@ -153,7 +153,7 @@ fn ensure_static(program: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// This machine's processor in Go's words, as krew has them.
+/// The processor of this machine, as Go and krew name it.
 fn processor() -> &'static str {
     match ARCH {
         "x86_64" => "amd64",

@@ -1,4 +1,4 @@
-//! `cargo xtask gen`: the files that are made from the definition of the arguments.
+//! `cargo xtask gen`: generates files from the argument definitions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     pub(crate) check: bool,
 }
 
-/// Every file there is in these directories is made here.
+/// The directories in which every file is generated.
 const DIRECTORIES: [&str; 2] = ["completions", "docs/man"];
 const REFERENCE: &str = "docs/cli.md";
 const SCRIPTS: [(&str, &str); 4] = [
@@ -29,7 +29,7 @@ const SCRIPTS: [(&str, &str); 4] = [
     ("powershell", "completions/kubectl-maint.ps1"),
 ];
 
-/// The second program, and what it is asked for besides.
+/// The second program.
 const ELECTOR: &str = "lease-elect";
 const OF_ELECTOR: [(&str, &str); 5] = [
     ("man", "docs/man/lease-elect.1"),
@@ -75,7 +75,7 @@ impl Arguments {
     }
 }
 
-/// What the plugin says the files should be.
+/// The files that the plugin generates.
 fn make(plugin: &Path) -> Result<Files> {
     let mut files = Files::new();
     files.insert(REFERENCE.into(), output(plugin, &["reference"])?);
@@ -96,7 +96,7 @@ fn make(plugin: &Path) -> Result<Files> {
     Ok(files)
 }
 
-/// What the second program says the files should be.
+/// The files that the second program generates.
 fn make_of_elector(elector: &Path) -> Result<Files> {
     let each = OF_ELECTOR.iter().map(|(what, path)| {
         let content = output(elector, &["__reference", what])?;
@@ -105,8 +105,7 @@ fn make_of_elector(elector: &Path) -> Result<Files> {
     each.collect()
 }
 
-/// What a program prints, in an environment of nothing: the files must not depend on who makes
-/// them.
+/// The output of a program in an empty environment, because the files must not depend on the machine.
 fn output(program: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
     let output = Command::new(program)
         .args(arguments)
@@ -123,7 +122,7 @@ fn output(program: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// What the files are.
+/// The existing files.
 fn find(root: &Path) -> Result<Files> {
     let mut files = Files::new();
     if let Ok(reference) = fs::read(root.join(REFERENCE)) {
@@ -148,7 +147,7 @@ fn files_in(directory: &Path) -> Result<Files> {
     Ok(files)
 }
 
-/// The paths that are missing, stale or no longer made.
+/// The paths that are missing, outdated or no longer generated.
 fn differences<'a>(made: &'a Files, found: &'a Files) -> Vec<&'a PathBuf> {
     let changed = made
         .iter()

@@ -1,4 +1,4 @@
-//! Building what is written in Go.
+//! Builds the Go programs.
 
 use std::env;
 use std::fs;
@@ -12,11 +12,11 @@ use control_plane::{Binary, KUBERNETES_VERSION, cache_dir, target_dir};
 
 use crate::say::{Progress, say};
 
-/// What the pinned modules ask for.
+/// The Go version that the pinned modules require.
 const OLDEST_GO: (u32, u32) = (1, 26);
 const PROGRESS: Duration = Duration::from_secs(5);
 
-/// A Go module of ours that pins programs of others.
+/// A Go module of ours that pins other projects' programs.
 pub(crate) struct Module {
     /// Its directory in the control-plane crate.
     name: &'static str,
@@ -56,8 +56,8 @@ impl Module {
             .join(self.name)
     }
 
-    /// Builds those of `wanted` that are this module's into the cache. Each appears there whole or
-    /// not at all. The caller sees to it that nobody else builds at the same time.
+    /// Builds the programs of `wanted` that belong to this module into the cache. Each file appears there
+    /// complete or not at all. The caller must prevent concurrent builds.
     pub(crate) fn build(&self, wanted: &[Binary]) -> Result<()> {
         let programs: Vec<_> = self
             .programs
@@ -93,7 +93,7 @@ impl Module {
         Ok(())
     }
 
-    /// Fails where there is no Go, or an older one that can't fetch the one it needs.
+    /// Fails if Go is missing, or too old to download the version that it needs.
     fn check_go(&self) -> Result<()> {
         let needed = format!(
             "building the control plane takes Go {}.{} or later: see https://go.dev/doc/install",
@@ -147,7 +147,7 @@ impl Module {
                 "-buildvcs=false",
             ])
             .args(["-ldflags", &linker_flags(), "-o"])
-            // A directory even where there is one program only.
+            // The trailing slash makes it a directory, even for a single program.
             .arg(format!("{}/", into.display()))
             .args(packages)
             .stdout(Stdio::null())
@@ -160,7 +160,7 @@ impl Module {
         let lines = BufReader::new(child.stderr.take().context("go has no stderr")?);
         for line in lines.lines() {
             let line = line?;
-            // With -v a line is a package that was compiled; a message has a space in it.
+            // With -v, a line without a space is a compiled package; other lines are messages.
             if line.contains(' ') {
                 say(line);
                 continue;
@@ -193,7 +193,7 @@ impl Module {
             .env_remove("GOOS")
             .env_remove("GOARCH");
         if env::var_os("HOME").is_none() {
-            // Go has nowhere to keep modules and compiled packages then.
+            // Without a home directory, Go has no place for modules and compiled packages.
             let path = target_dir().join("go");
             command
                 .env("GOPATH", &path)
@@ -203,7 +203,7 @@ impl Module {
     }
 }
 
-/// Without symbols, and with the version that the programs report.
+/// Removes symbols, and sets the version that the programs report.
 fn linker_flags() -> String {
     let (major, rest) = KUBERNETES_VERSION
         .trim_start_matches('v')
@@ -227,7 +227,7 @@ fn linker_flags() -> String {
     flags
 }
 
-/// Major and minor of `go1.26.8`, `go1.27rc1`.
+/// Major and minor version of `go1.26.8`, `go1.27rc1`.
 fn parse_version(version: &str) -> Option<(u32, u32)> {
     let (major, rest) = version.strip_prefix("go")?.split_once('.')?;
     let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();

@@ -1,4 +1,4 @@
-//! What a few tests need of the machine beside Rust and Go.
+//! What a few tests need on the machine, besides Rust and Go.
 
 use std::process::Command;
 
@@ -7,11 +7,11 @@ use crate::faketime;
 
 /// Something that not every machine has.
 pub(crate) struct Part {
-    /// What it is to people.
+    /// Its name for people.
     what: &'static str,
     /// What is not tested without it.
     without: &'static str,
-    /// The variable by which tests hear that this is known: without it they fail.
+    /// The variable that skips tests which need it. Otherwise they fail without it.
     pub(crate) variable: &'static str,
     is_there: fn() -> bool,
 }
@@ -49,7 +49,7 @@ impl Part {
         PARTS.into_iter().filter(|part| !(part.is_there)())
     }
 
-    /// What is lost for want of it, to be told.
+    /// The warning about the tests that are skipped without it.
     pub(crate) fn warning(&self) -> String {
         format!(
             "warning: there is no {} here: not tested: {}",
@@ -63,7 +63,7 @@ fn is_on_path(program: &str) -> bool {
     std::env::split_paths(&places).any(|place| place.join(program).exists())
 }
 
-/// Whether the root, or any user, may make one.
+/// Whether root, or any user, may create process namespaces.
 fn has_process_namespaces() -> bool {
     let as_user = ["--user", "--map-root-user"];
     [&[][..], &as_user].into_iter().any(|more| {

@@ -1,4 +1,4 @@
-//! `cargo xtask`: the few commands that people run while working on kubectl maint, one file each.
+//! `cargo xtask`: the commands for working on kubectl maint, one file each.
 
 use std::process::ExitCode;
 

@@ -1,12 +1,12 @@
-//! Whether two compilers fit into memory.
+//! Whether there is enough memory for two compilers.
 
 use std::fs;
 
-/// Go's linkers take 2 GB, rustc's largest crates as much on every core.
+/// Go's linkers need 2 GB, and rustc needs as much per core for the largest crates.
 const BOTH_COMPILERS_KB: u64 = 8 * 1024 * 1024;
 
-/// Whether there is memory enough to compile Go and Rust side by side. Where the system doesn't
-/// tell, there isn't.
+/// Whether there is enough memory to compile Go and Rust at the same time. If the size is unknown, the
+/// answer is no.
 pub(crate) fn allows_two_compilers() -> bool {
     fs::read_to_string("/proc/meminfo")
         .ok()

@@ -1,4 +1,4 @@
-//! `cargo xtask model`: the protocol's model in larger bounds than a test has time for.
+//! `cargo xtask model`: explores the protocol's model in larger bounds than the tests do.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! Mistakes planted in the library, and which of the simulation and the model catches each.
+//! Plants mistakes in the library, and reports which of the simulation and the model catches each.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -10,7 +10,7 @@ use crate::cargo::cargo;
 use crate::say::say;
 use crate::sim::PROFILE;
 
-/// The model needs what the tests have built already, and one library and one test more.
+/// The packages are those that the tests have built already. Only one library and one test are built again.
 const MODEL: [&str; 6] = [
     "--quiet",
     "--workspace",
@@ -29,8 +29,8 @@ const SIMULATION: [&str; 6] = [
     "seeded_bugs",
 ];
 
-/// Runs both on every mistake and prints a table. Fails where one misses what it has to catch, and
-/// where a mistake is caught by neither.
+/// Runs both on every mistake and prints a table. Fails if one of them misses a mistake that it must catch,
+/// or if neither catches a mistake.
 pub(crate) fn run() -> Result<()> {
     let model = verdicts(cargo(&["test"]).args(MODEL))?;
     let simulation = verdicts(cargo(&["test"]).args(PROFILE).args(SIMULATION))?;
@@ -51,10 +51,10 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// The verdict on a mistake that was not caught.
+/// The verdict for a mistake that was not caught.
 const MISSED: &str = "-";
 
-/// The lines "mistake, tabulator, verdict" that a test prints.
+/// The lines "mistake, tab, verdict" that a test prints.
 fn verdicts(test: &mut Command) -> Result<BTreeMap<String, String>> {
     let mut test = test
         .args(["--", "--nocapture"])
@@ -64,7 +64,7 @@ fn verdicts(test: &mut Command) -> Result<BTreeMap<String, String>> {
     let mut verdicts = BTreeMap::new();
     for line in BufReader::new(test.stdout.take().context("it has one")?).lines() {
         if let Some((bug, verdict)) = line?.split_once('\t') {
-            // The harness may have begun the line.
+            // The test harness may have printed the start of the line.
             let bug = bug.rsplit(' ').next().unwrap_or(bug);
             verdicts.insert(bug.to_owned(), verdict.to_owned());
         }

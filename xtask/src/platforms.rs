@@ -1,4 +1,4 @@
-//! `cargo xtask platforms`: whether what is shipped compiles for systems other than this one.
+//! `cargo xtask platforms`: checks that the shipped packages compile for other systems.
 
 use std::env;
 use std::ffi::OsString;
@@ -46,7 +46,7 @@ impl Arguments {
     }
 }
 
-/// The plugin and the packages in `crates/`, whose directories are named as they are.
+/// The plugin and the packages in `crates/`, which have the names of their directories.
 fn shipped() -> Result<Vec<String>> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
     let mut packages = vec!["kubectl-maint".to_owned()];
@@ -57,7 +57,7 @@ fn shipped() -> Result<Vec<String>> {
     Ok(packages)
 }
 
-/// Installs what it takes to check for `target`. Where that fails, says that it is skipped.
+/// Installs what the check for `target` needs. If that fails, warns that the target is skipped.
 fn is_ready(target: &str) -> bool {
     let obstacle = if !succeeds(Command::new("rustup").args(["target", "add", target])) {
         "rustup is missing, or cannot install this target"
@@ -70,9 +70,8 @@ fn is_ready(target: &str) -> bool {
     false
 }
 
-/// Build scripts compile C even if Rust code is only checked. Nothing links the result, so a program
-/// that does nothing stands in for a compiler that this machine lacks. One that is named in the
-/// environment is used instead.
+/// Build scripts compile C even if Rust code is only checked. The result is never linked, so a program that
+/// does nothing replaces a missing compiler. A compiler that the environment names is used instead.
 fn without_c_compiler(target: &str) -> Vec<(String, OsString)> {
     if env::consts::OS == "macos" && target.contains("apple") {
         return Vec::new();

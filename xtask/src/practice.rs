@@ -16,10 +16,10 @@ use tokio::time::interval;
 use crate::cargo::succeeds;
 use crate::control_plane::ensure_built;
 
-/// As often as kubelets say that they are alive.
+/// How often kubelets renew their heartbeats.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// It ends, with its files, when it is dropped.
+/// Dropping it stops the cluster and removes its files.
 pub(crate) struct Practice {
     _serving: Serving,
     _kubelets: JoinSet<()>,
@@ -27,7 +27,7 @@ pub(crate) struct Practice {
 }
 
 impl Practice {
-    /// Starts one with these nodes, whose kubelets live as long as it does.
+    /// Starts a cluster with these nodes, and renews their heartbeats as long as it runs.
     pub(crate) async fn start(nodes: impl IntoIterator<Item = Node>) -> Result<Self> {
         Self::of(Sandbox::new(), nodes).await
     }
@@ -57,13 +57,13 @@ impl Practice {
         Ok(practice)
     }
 
-    /// The kubeconfig of its administrator.
+    /// The kubeconfig of the cluster's administrator.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.directory.path().join("kubeconfig")
     }
 }
 
-/// Says again and again that a node is alive.
+/// Renews the heartbeat of a node.
 async fn kubelet(sandbox: Sandbox, node: String) {
     let mut heartbeat = interval(HEARTBEAT);
     loop {
@@ -72,22 +72,21 @@ async fn kubelet(sandbox: Sandbox, node: String) {
     }
 }
 
-/// Directories for the front of PATH: the plugin's, and kubectl's.
+/// Directories to put first in PATH: the plugin's, and kubectl's.
 pub(crate) fn tools(kubectl: &Path) -> Vec<PathBuf> {
     let mut directories = vec![target_dir().join("debug")];
     directories.extend(kubectl.parent().map(Path::to_owned));
     directories
 }
 
-/// PATH with `directories` in front.
+/// PATH with `directories` first.
 pub(crate) fn path_with(directories: &[PathBuf]) -> Result<OsString> {
     let rest = env::var_os("PATH").unwrap_or_default();
     env::join_paths(directories.iter().cloned().chain(env::split_paths(&rest)))
         .context("a directory can't be in PATH")
 }
 
-/// The kubectl of this machine, where there is one that runs, else our own, which is built where it
-/// is missing.
+/// The kubectl of this machine if it works, else our own, which is built if it is missing.
 pub(crate) fn kubectl() -> Result<PathBuf> {
     let installed = env::split_paths(&env::var_os("PATH").unwrap_or_default())
         .map(|directory| directory.join("kubectl"))
@@ -109,7 +108,7 @@ fn runs(kubectl: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// How often the kubelet of `node` was heard, as the versions of its heartbeat tell.
+    /// The resource version of the heartbeat of `node`, which shows renewals.
     fn renewed(sandbox: &Sandbox, node: &str) -> Option<String> {
         let lease = sandbox.get("coordination.k8s.io/v1", "Lease", "kube-node-lease", node)?;
         Some(lease["metadata"]["resourceVersion"].to_string())

@@ -1,4 +1,4 @@
-//! What people are told while they wait.
+//! Messages and progress for people.
 
 use std::fmt::Display;
 use std::sync::LazyLock;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-/// The lines on a terminal that show what is under way.
+/// The progress lines on a terminal.
 static UNDER_WAY: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// Prints a line on stderr: stdout is for what scripts read.
+/// Prints a line on stderr, because stdout is for scripts.
 #[expect(
     clippy::print_stderr,
     reason = "these commands are run by people, at a terminal"
@@ -18,11 +18,11 @@ pub(crate) fn say(line: impl Display) {
     UNDER_WAY.suspend(|| eprintln!("{line}"));
 }
 
-/// Shows on a terminal that something is under way, until this is dropped.
+/// Shows progress on a terminal until this is dropped.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// `None` if stderr is no terminal that can show it.
+    /// `None` if stderr is not a terminal that can show it.
     pub(crate) fn start(what: impl Display) -> Option<Self> {
         if UNDER_WAY.is_hidden() {
             return None;
@@ -36,7 +36,7 @@ impl Progress {
         Some(Self(bar))
     }
 
-    /// The same; says it in a line if it can't be shown.
+    /// The same; prints a line if progress can't be shown.
     pub(crate) fn start_or_say(what: impl Display) -> Option<Self> {
         let progress = Self::start(&what);
         if progress.is_none() {
@@ -45,7 +45,7 @@ impl Progress {
         progress
     }
 
-    /// Shows what is under way now.
+    /// Changes the text.
     pub(crate) fn now(&self, what: impl Display) {
         self.0.set_message(what.to_string());
     }

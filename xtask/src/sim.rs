@@ -1,4 +1,4 @@
-//! `cargo xtask sim`: the library in seeded worlds of faults, more of them than a test has time for.
+//! `cargo xtask sim`: runs the library in seeded simulations with faults, more of them than the tests do.
 
 use anyhow::Result;
 
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     bugs: bool,
 }
 
-/// Quick to run and not long to build.
+/// The profile that runs fast and does not take long to build.
 pub(crate) const PROFILE: [&str; 3] = ["--quiet", "--profile", "simulation"];
 
 impl Arguments {

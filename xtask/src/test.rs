@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every test there is.
+//! `cargo xtask test`: runs every test.
 
 use std::thread;
 
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     quiet: bool,
 }
 
-/// One run shows all that fails.
+/// Runs on after a failure, to show all failures.
 const TESTS: [&str; 4] = ["test", "--workspace", "--all-targets", "--no-fail-fast"];
 
 impl Arguments {

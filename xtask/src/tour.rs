@@ -1,4 +1,4 @@
-//! `cargo xtask try`: a throw-away cluster in memory, and a first session with the plugin.
+//! `cargo xtask try`: a temporary cluster in memory, and a first session with the plugin.
 
 use std::env;
 use std::ffi::OsString;
@@ -26,12 +26,12 @@ pub(crate) struct Arguments {
     shell: bool,
 }
 
-/// What a shell begins with.
+/// The first lines of a shell.
 const GREETING: &str = "\
 `kubectl maint` is ready, on a cluster of 4 nodes in memory; `exit` ends it.
 Start with: kubectl maint status";
 
-/// Somebody at a terminal, what they want, and the command for it.
+/// A user's goal and the command for it.
 struct Step {
     says: &'static str,
     who: &'static str,
@@ -39,73 +39,73 @@ struct Step {
     act: Act,
 }
 
-/// What a command does.
+/// How a command ends.
 enum Act {
     /// It ends with this exit code, and the tour goes on.
     Ends(i32),
-    /// It waits until the next one makes way for it; then this is said.
+    /// It waits until the next command releases the lock; then this is printed.
     Waits { then: &'static str },
 }
 
 const TOUR: &[Step] = &[
     Step {
-        says: "Four nodes. Alice wants to reboot worker-1, and takes its lock.",
+        says: "There are four nodes. Alice wants to reboot worker-1 and acquires its lock.",
         who: "alice@bastion",
         command: "kubectl maint acquire worker-1 -m 'new kernel'",
         act: Act::Ends(0),
     },
     Step {
-        says: "Bob wants it too. He is told who has it, why and until when; his script gets exit code 3.",
+        says: "Bob wants the lock too. The error says who holds it, why and until when. The exit code is 3.",
         who: "bob@laptop",
         command: "kubectl maint acquire worker-1 -m 'disk check'",
         act: Act::Ends(3),
     },
     Step {
-        says: "Several nodes are taken all or none: he gets neither, and nothing is left behind.",
+        says: "Multiple nodes are all-or-nothing: worker-1 is refused, so worker-2 is not locked either.",
         who: "bob@laptop",
         command: "kubectl maint acquire worker-1 worker-2 -m 'disk check'",
         act: Act::Ends(3),
     },
     Step {
-        says: "Meanwhile an administrator puts a broken node on hold. A hold has no end of its own.",
+        says: "Carol, an administrator, puts a broken node on hold. A hold does not expire.",
         who: "carol@bastion",
         command: "kubectl maint hold worker-3 -m 'bad DIMM, parts on the way' --until 2d",
         act: Act::Ends(0),
     },
     Step {
-        says: "Everybody can see it all.",
+        says: "Everybody can see all locks.",
         who: "bob@laptop",
         command: "kubectl maint status",
         act: Act::Ends(0),
     },
     Step {
-        says: "It takes longer than thought: alice extends.",
+        says: "Alice needs more time and extends her lock.",
         who: "alice@bastion",
         command: "kubectl maint renew worker-1 --duration 1h",
         act: Act::Ends(0),
     },
     Step {
-        says: "Bob waits for it, in another terminal.",
+        says: "Bob waits for worker-1 in another terminal.",
         who: "bob@laptop",
         command: "kubectl maint acquire worker-1 -m 'disk check' --wait",
         act: Act::Waits {
-            then: "In that moment bob's command goes on: he has it.",
+            then: "Bob's command acquires the lock at once.",
         },
     },
     Step {
-        says: "Alice is done, and gives it back.",
+        says: "Alice is done and releases the lock.",
         who: "alice@bastion",
         command: "kubectl maint release worker-1",
         act: Act::Ends(0),
     },
     Step {
-        says: "A command can run under the lock: it is renewed all the while, and given back at the end.",
+        says: "A command can run under a lock. The lock is renewed while it runs, and released at the end.",
         who: "alice@bastion",
         command: "kubectl maint with worker-2 -m 'firmware' -- sh -c 'echo here I would run: ssh $MAINT_NODE'",
         act: Act::Ends(0),
     },
     Step {
-        says: "The lock is an ordinary Lease, which plain kubectl shows too.",
+        says: "Each lock is an ordinary Lease, so kubectl can show it too.",
         who: "bob@laptop",
         command: "kubectl get leases --namespace kube-node-maintenance",
         act: Act::Ends(0),
@@ -177,7 +177,7 @@ struct Waiter {
 }
 
 impl Waiter {
-    /// Starts `command`, and shows what it says until it waits.
+    /// Starts `command`, and prints its output until it waits.
     async fn start(mut command: Command) -> Result<Self> {
         let mut child = command
             .stdin(Stdio::null())
@@ -197,7 +197,7 @@ impl Waiter {
         bail!("it does not wait")
     }
 
-    /// Shows the rest of what it says, to its end.
+    /// Prints the rest of its output.
     async fn ends(mut self) -> Result<ExitStatus> {
         let output = self.child.wait_with_output().await?;
         say(String::from_utf8_lossy(&output.stdout).trim_end());
@@ -221,7 +221,7 @@ async fn shell(practice: &Practice, path: OsString) -> Result<()> {
     Ok(())
 }
 
-/// The person behind a holder.
+/// The person in the name of a holder.
 fn person(holder: &str) -> &str {
     holder.split('@').next().unwrap_or(holder)
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask up`: a real control plane to try things on.
+//! `cargo xtask up`: runs a real control plane to try things on.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -85,7 +85,7 @@ fn print_exports(kubeconfig: &Path, kubectl: &Path) -> Result<()> {
     stdout.flush().context("failed to print")
 }
 
-/// Completes when a signal asks for the end.
+/// Completes when a signal asks this process to end.
 async fn ended() -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -98,7 +98,7 @@ async fn ended() -> Result<()> {
     Ok(())
 }
 
-/// Renews the nodes' heartbeats until a signal asks for the end.
+/// Renews the nodes' heartbeats until a signal asks this process to end.
 fn keep_alive(control_plane: &ControlPlane, nodes: &[String]) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -119,7 +119,7 @@ fn keep_alive(control_plane: &ControlPlane, nodes: &[String]) -> Result<()> {
     })
 }
 
-/// For a POSIX shell.
+/// Quotes a path for a POSIX shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }

@@ -1,5 +1,5 @@
-//! The script for bash, one of our own: the library's takes what bash makes of `--flag=VALUE`, three words,
-//! for three arguments.
+//! Our own script for bash. clap's script passes `--flag=VALUE` on as three arguments, because bash splits
+//! it into three words.
 
 use super::VARIABLE;
 use crate::text::for_shell;

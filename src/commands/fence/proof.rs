@@ -1,4 +1,4 @@
-//! What a fencing rests on, and whether that is true of the machine that is there.
+//! What proves that the node is off, and whether that proof is about the current machine.
 
 use pod_safety::fencing::steps::{self, Insistence, Sight, Step};
 use pod_safety::fencing::{How, Proof};
@@ -9,7 +9,7 @@ use crate::run::fencing::{Look, Recording};
 use crate::words::fencing::refusal;
 
 impl Course<'_> {
-    /// Takes the operator's word for the machine that is seen first.
+    /// Records the operator's word as the proof for the machine that is seen first.
     pub(super) fn take_word(&mut self, look: &Look) {
         if let Some(how) = &self.args.powered_off
             && self.proof.is_none()
@@ -21,7 +21,7 @@ impl Course<'_> {
         }
     }
 
-    /// A hook that was told of what was seen, and printed this.
+    /// The proof by a hook that got `look` in its environment and printed `output`.
     pub(super) fn by_hook(&self, look: &Look, output: String) -> Proof {
         Proof {
             how: How::Hook {
@@ -33,10 +33,10 @@ impl Course<'_> {
         }
     }
 
-    /// The next step by what is seen now.
+    /// The next step, judged by what is seen now.
     ///
     /// # Errors
-    /// Why there is none, or that it was interrupted.
+    /// Why there is no next step, or that the command was interrupted.
     pub(super) async fn next(&mut self, look: &Look) -> Result<Step, Failure> {
         let site = self.site;
         let reading = async { Ok(site.zone(look).await) };
@@ -57,7 +57,8 @@ impl Course<'_> {
         };
         let next = sight.next(look.at, insistence);
         if let Err(steps::Refusal::OtherMachine { proof, now }) = &next {
-            // Of the machine of now nothing is known, and what stood on the Node before went with it.
+            // The proof and the marks on the Node belong to another machine. Nothing is known about this
+            // one.
             self.proof = None;
             if proof.of.uid != now.uid {
                 self.recording = Recording::Absent;

@@ -1,4 +1,4 @@
-//! The record of a fencing: what it says, and how people and programs are told.
+//! The record of a fencing: its contents, and how people and programs get to see it.
 
 use maintenance_lease::NodeLease;
 use pod_safety::fencing::{Proof, Record, is_of_fencing, patch};
@@ -14,7 +14,7 @@ use crate::text::escape;
 use crate::words::fencing::{fenced, lease_ends, lease_ends_with_outer};
 
 impl Course<'_> {
-    /// Tells that the node is fenced, here and in an Event.
+    /// Reports that the node is fenced, in words and as an Event.
     pub(super) async fn tell(&mut self, look: &Look, record: &Record, already: bool) {
         let site = self.site;
         self.lease_end = site.lease_end(look.lease.as_ref());
@@ -27,7 +27,7 @@ impl Course<'_> {
         }
     }
 
-    /// Says, at last, that a lease under which the node is fenced does not last until `unfence`.
+    /// Reports last that the lease under which the node is fenced may end before `unfence`.
     pub(super) fn tell_lease_end(&self) {
         let site = self.site;
         let words = match self.lease_end {
@@ -40,7 +40,7 @@ impl Course<'_> {
         site.session.terminal.remark(words);
     }
 
-    /// The outcome, where it was asked for as data.
+    /// Prints the outcome if data was requested.
     pub(super) fn print(&self, outcome: Fencing<'_>) -> Result<(), Failure> {
         let outcome = outcome.in_dry_run(self.site.is_dry_run());
         if let Some(text) = outcome.print(self.args.output.format())? {

@@ -1,4 +1,4 @@
-//! What was asked for: pods by name or label, or one Node.
+//! What to delete: pods by name or label, or one Node.
 
 use super::{ALL, ForceDeleteArgs};
 use crate::args::nodes::node_name;
@@ -10,7 +10,7 @@ use crate::text::{for_shell, shown};
 pub(super) enum Asked {
     /// These pods of the namespace.
     Pods(Vec<String>),
-    /// The pods of the namespace that match.
+    /// The pods of the namespace that match this selector.
     Labelled(String),
     /// A Node with all its pods.
     Node(String),
@@ -20,7 +20,7 @@ impl Asked {
     /// What was typed.
     ///
     /// # Errors
-    /// Where it is nothing, too much, or not named as kubectl does.
+    /// If nothing is named, if the arguments don't go together, or if a name is not in kubectl's form.
     pub(super) fn of(args: &ForceDeleteArgs) -> Result<Self, Failure> {
         if let Some(selector) = &args.selector {
             if selector.trim().is_empty() {
@@ -69,7 +69,7 @@ impl Asked {
         }
     }
 
-    /// The words that ask for it again, for a line to copy.
+    /// The arguments that name the same targets again, for a line to paste.
     pub(super) fn typed(&self, namespace: &str) -> String {
         let namespace = for_shell(namespace);
         match self {
@@ -83,7 +83,7 @@ impl Asked {
     }
 }
 
-/// Whether it may be a pod's name: it goes into a path and into lines to copy.
+/// Whether it may be a pod's name. It becomes part of a URL path and of lines to paste.
 fn is_name(name: &str) -> bool {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);

@@ -1,4 +1,4 @@
-//! The course of a forced deletion: look, agree, lock, look again, delete, and see what became of it.
+//! The steps of a forced deletion: read, confirm, lock, read again, delete, and wait for the outcome.
 
 use std::collections::BTreeMap;
 
@@ -21,32 +21,33 @@ use crate::run::interruption::Interruption;
 use crate::run::session::Session;
 use maintenance_lease::DryRun;
 
-/// How often the checks are repeated for what keeps changing.
+/// How often the checks are repeated if the object keeps changing.
 const TRIES: usize = 3;
 
 /// A run of the verb.
 pub(super) struct Work<'a> {
     pub(super) session: &'a Session<'a>,
-    /// As this process, which takes the leases of the nodes: another of the same person keeps off.
+    /// The leases of the nodes are acquired as this process, which excludes other processes of the same
+    /// person.
     pub(super) process: &'a Maintenance,
     pub(super) reader: &'a Reader,
     pub(super) args: &'a ForceDeleteArgs,
     pub(super) asked: &'a Asked,
 }
 
-/// What was deleted, with what was known of it before.
+/// What was deleted, with what was known about it before.
 #[derive(Clone)]
 pub(super) struct Deleted {
     pub(super) report: Report,
-    /// Of a Node: those on the pods that go along.
+    /// If it is a Node: the reports on the pods that are deleted with it.
     pub(super) along: Vec<Report>,
-    /// The pod; `None`: it is a Node, or was deleted before.
+    /// The pod; `None` if this is a Node, or was already deleted.
     pub(super) seen: Option<Seen>,
     pub(super) outcome: Outcome,
 }
 
 impl Deleted {
-    /// What somebody deleted before, and `finalizers` hold.
+    /// An object that was already deleted, and that `finalizers` keep.
     pub(super) fn before(report: Report, finalizers: Vec<String>) -> Self {
         Self {
             report,
@@ -56,13 +57,13 @@ impl Deleted {
         }
     }
 
-    /// It was deleted before.
+    /// Whether it was already deleted before.
     pub(super) fn was_held(&self) -> bool {
         matches!(self.outcome, Outcome::StillHeld { .. })
     }
 }
 
-/// What was confirmed of each target, by what the report showed of it.
+/// What was confirmed for each target, as the report showed it.
 type Consents = BTreeMap<Key, Consent>;
 
 impl Work<'_> {
@@ -71,7 +72,7 @@ impl Work<'_> {
         self.session.connection.client.default_namespace()
     }
 
-    /// Whether the caller has the lock in `lease`, by what this process took or otherwise.
+    /// Whether the caller holds the lock in `lease`, acquired by this process or before.
     pub(super) fn is_own(&self, lease: &NodeLease) -> bool {
         self.process.is_own(lease) || self.session.locks.is_own(lease)
     }
@@ -113,7 +114,7 @@ impl Work<'_> {
         let result = self
             .delete(&mut first, &consents, &mut locks, &ended, &mut deleted)
             .await;
-        // What is not known is told at once: behind it, other requests may hang too.
+        // Report an unknown result at once: the requests that follow may hang too.
         let result = match result {
             Err(failure @ Failure::OpenWrite { .. }) => Err(self.tell_at_once(&failure)),
             result => result,
@@ -125,7 +126,7 @@ impl Work<'_> {
         let told = match (real, ended.has_come()) {
             (false, _) => self.tell_all(&look.reports, &deleted),
             (true, false) => {
-                // What was done is written down, and the nodes are free for others, before it is waited.
+                // Write the Events and release the locks first: waiting for the outcome may take long.
                 is_lost = self.wind_up(locks, &deleted, &ended).await;
                 self.see_what_became(&mut deleted, &ended).await;
                 self.tell_all(&look.reports, &deleted)
@@ -148,8 +149,8 @@ impl Work<'_> {
         }
     }
 
-    /// Leaves the evidence of what was `deleted`, and frees the nodes. True where one was lost before
-    /// that, which was not told yet.
+    /// Writes the Events about what was `deleted`, and releases the nodes. True if a lock was lost before,
+    /// and that was not reported yet.
     async fn wind_up(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) -> bool {
         let ((), is_lost) = join(
             self.leave_events(deleted),
@@ -159,7 +160,7 @@ impl Work<'_> {
         is_lost
     }
 
-    /// The lease of a Node that is gone goes with it; others are given back.
+    /// Releases the locks. The Lease of a Node that was deleted is deleted with it.
     async fn settle_locks(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) -> bool {
         let is_gone = |one: &Deleted| matches!(one.outcome, Outcome::Deleted | Outcome::WasGone);
         match self.asked {
@@ -171,8 +172,8 @@ impl Work<'_> {
         }
     }
 
-    /// Deletes what was agreed to, looking again before each try; what has changed by then has to be
-    /// within what was agreed to. `first` is what was seen before, and afterwards what is left of it.
+    /// Deletes what was confirmed. Reads everything again before each attempt: changes must be within what
+    /// was confirmed. `first` is what was seen before; on return, what is left of it.
     async fn delete(
         &self,
         first: &mut First,
@@ -248,8 +249,8 @@ impl Work<'_> {
         )))
     }
 
-    /// The first target of which more is given up now than was agreed to. A pod that came to the node
-    /// meanwhile was in no report.
+    /// The first target with more risks now than were accepted. A pod that came to the node later was in no
+    /// report.
     fn first_missing<'l>(
         &self,
         look: &'l Look,
@@ -264,16 +265,16 @@ impl Work<'_> {
         })
     }
 
-    /// What a request to delete is sent for.
+    /// The targets that get a delete request.
     fn targets<'l>(&self, look: &'l Look) -> &'l [Report] {
         match self.asked {
-            // Those of its pods come behind its own.
+            // The Node's report comes first, then those of its pods.
             Asked::Node(_) => look.reports.get(..1).unwrap_or_default(),
             Asked::Pods(_) | Asked::Labelled(_) => &look.reports,
         }
     }
 
-    /// Those of the pods that go along with what a request to delete is sent for.
+    /// The pods that go with the target of a delete request.
     fn along<'l>(&self, look: &'l Look) -> &'l [Report] {
         match self.asked {
             Asked::Node(_) => look.reports.get(1..).unwrap_or_default(),

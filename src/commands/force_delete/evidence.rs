@@ -1,4 +1,4 @@
-//! The Events that keep the evidence where people look later.
+//! The Events that keep the evidence where operators look for it later.
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -13,7 +13,8 @@ use crate::run::events::LIMIT;
 use crate::text::escape;
 
 impl Work<'_> {
-    /// Leaves the evidence of what was deleted, all at once: on what recreates the pod, else on the node.
+    /// Writes an Event for each deleted object, in parallel: on the pod's controller if there is one, else
+    /// on the node.
     pub(super) async fn leave_events(&self, deleted: &[Deleted]) {
         let caller = self.session.locks.identity();
         let why = self.args.message.as_deref().unwrap_or_default();
@@ -44,7 +45,7 @@ impl Work<'_> {
 }
 
 impl Deleted {
-    /// It was this command that did it, or may have been.
+    /// Whether this command deleted it, or may have.
     fn was_deleted(&self) -> bool {
         !matches!(
             self.outcome,
@@ -53,7 +54,7 @@ impl Deleted {
     }
 }
 
-/// What an Event about it is on: what recreates the pod, else its node.
+/// The object of the Event: what recreates the pod, else its node.
 fn regarding(one: &Deleted) -> ObjectReference {
     let target = &one.report.target;
     let of_node = |name: &str, uid: &str| ObjectReference {

@@ -1,4 +1,4 @@
-//! The maintenance leases of the nodes, held while something is deleted from them.
+//! The maintenance locks of the nodes, held while something is deleted from them.
 
 use std::time::Duration;
 
@@ -17,31 +17,32 @@ use crate::run::interruption::Interruption;
 use crate::run::side_effects::Asides;
 use crate::text::escape;
 
-/// How long they last without a renewal: as long as a crash keeps others away.
+/// The lease duration. After a crash, others are blocked for this long.
 const DURATION: Duration = Duration::from_secs(60);
 
-/// Those that it works under.
+/// The locks that protect the deletion.
 #[derive(Default)]
 pub(super) struct Locks {
-    /// Those that this command took.
+    /// Those that this command acquired.
     pub(super) held: Vec<HeldLease>,
-    /// Those that were the caller's own before.
+    /// Those that the caller held already.
     pub(super) own: Vec<NodeLease>,
-    /// The nodes of which it was told that they were lost.
+    /// The nodes whose lost locks were reported.
     pub(super) told_lost: Vec<String>,
-    /// What happened on the way.
+    /// Side effects of the acquisitions.
     pub(super) asides: Asides,
 }
 
 impl Work<'_> {
-    /// Takes the leases of the nodes in `look` that are free, adds them to what is `taken`, and tells it.
-    /// One of the caller's own is left as found, and so is one that the caller overrides or may not take,
-    /// which the report said.
+    /// Acquires the free locks of the nodes in `look`, adds them to `taken`, and reports that. Skips locks
+    /// that the caller already holds, and those that the caller overrides or may not acquire: the report
+    /// showed these.
     ///
     /// # Errors
-    /// Where somebody else took one meanwhile, one of the caller's own is over by now, which is told, or the
-    /// server refuses it although the report did not say so and `lease-unknown` was not named; and where it
-    /// was interrupted: an answer that comes soon is waited for, so that what was taken is given back.
+    /// If somebody else acquired one since the report, or if one of the caller's own has expired, which is
+    /// reported here. If the server refuses an acquisition that the report did not warn about, and
+    /// `lease-unknown` was not accepted. If it was interrupted: then it waits for answers that come soon,
+    /// and releases what was acquired.
     pub(super) async fn take(
         &self,
         look: &Look,
@@ -100,7 +101,7 @@ impl Work<'_> {
             match locks.keep(&change, &Keep::new()).await {
                 Ok(held) => taken.held.push(held),
                 Err(error) => {
-                    // What is not kept runs out by itself.
+                    // What can't be released expires by itself.
                     let given = locks.release_acquired(&change).await;
                     result = Err(given.err().unwrap_or(error).into());
                 }
@@ -116,7 +117,7 @@ impl Work<'_> {
         result
     }
 
-    /// What keeps `node` from being locked, where that is not to be gone without.
+    /// Why `node` can't be locked, if the deletion must not go on without the lock.
     fn unlocked(&self, node: &str, error: SetError) -> Result<(), Failure> {
         match error {
             SetError::Lock(Error::NodeNotFound(_)) => Ok(()),
@@ -132,14 +133,14 @@ impl Work<'_> {
             SetError::TooSlow(_) => Err(Failure::TooSlow {
                 node: node.to_owned(),
             }),
-            // Whatever it was given back for, or interrupted: it may be locked still.
+            // A release may have failed or is unknown, so the node may still be locked.
             SetError::Interrupted { .. } | SetError::NotReleased { .. } | SetError::TimedOut(_) => {
                 Err(self.taking(node))
             }
         }
     }
 
-    /// The lease of `node` was asked for, and the answer not waited for.
+    /// The failure if the acquisition of `node` was sent, but its answer was not awaited.
     fn taking(&self, node: &str) -> Failure {
         Failure::OpenWrite {
             message: format!(
@@ -151,9 +152,9 @@ impl Work<'_> {
         }
     }
 
-    /// Gives back what was taken, all at once; after Ctrl-C that has a moment. A lease that went with its
-    /// Node needs nothing more, and one that was lost is somebody else's, or over. True where such a loss
-    /// was not told before.
+    /// Releases what was acquired, in parallel; after Ctrl-C within a short time limit. A Lease that was
+    /// deleted with its Node needs no release, and a lost lock is not ours any more. True if such a loss
+    /// was not reported before.
     pub(super) async fn give_back(&self, locks: Locks, ended: &Interruption) -> bool {
         let Locks {
             held, told_lost, ..
@@ -190,7 +191,8 @@ impl Work<'_> {
         join_all(giving).await.contains(&true)
     }
 
-    /// Tells of a loss that is noticed only now, unless it was told or the Lease went with its Node.
+    /// Reports a loss that is noticed only now, unless it was reported before or the Lease was deleted with
+    /// its Node.
     fn tell_late_loss(&self, loss: &Loss, told: &[String]) -> bool {
         let is_news = loss.lost.by != LostBy::Deletion && !told.contains(&loss.lost.node);
         if is_news {
@@ -201,12 +203,13 @@ impl Work<'_> {
 }
 
 impl Locks {
-    /// The nodes go with them, or nothing is to be given back.
+    /// Drops the locks without a release: the Leases are deleted with the Nodes, or nothing must be
+    /// released.
     pub(super) fn leave(self) {
         self.held.into_iter().for_each(HeldLease::leave);
     }
 
-    /// A node that is not the caller's own any more in `look`.
+    /// A node whose lock the caller held and does not hold any more in `look`.
     pub(super) fn ended<'a>(&'a self, look: &Look) -> Option<&'a str> {
         let mut own = self.own.iter().map(NodeLease::node);
         own.find(|&node| {

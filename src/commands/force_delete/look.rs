@@ -1,4 +1,4 @@
-//! Looks at what is to be deleted, and everything that the checks need to know of it.
+//! Reads what is to be deleted, and everything that the checks need to know about it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,19 +14,19 @@ use super::asked::Asked;
 use super::carry_out::{Deleted, Work};
 use crate::error::Failure;
 
-/// What was seen.
+/// What was read.
 pub(super) struct Look {
-    /// One a pod, or first that of the Node and then those of its pods.
+    /// One per pod, or the Node's first and then those of its pods.
     pub(super) reports: Vec<Report>,
     /// The pods themselves, in the same order.
     pub(super) pods: Vec<Seen>,
-    /// What was deleted before, and stays for its finalizers: for it there is nothing to do.
+    /// What was already deleted and stays because of its finalizers. There is nothing to do for it.
     pub(super) held: Vec<Deleted>,
-    /// What was seen before, and doesn't match the selector any more.
+    /// What was seen before and no longer matches the selector.
     pub(super) unmatched: Vec<Key>,
-    /// The locks of the nodes involved, where they are known.
+    /// The locks of the nodes involved, if known.
     pub(super) locks: BTreeMap<String, Known<Lock>>,
-    /// The nodes that are there.
+    /// The nodes that exist.
     pub(super) nodes: BTreeSet<String>,
 }
 
@@ -34,19 +34,19 @@ pub(super) struct Look {
 #[derive(Clone)]
 pub(super) struct Seen {
     pub(super) facts: Facts,
-    /// The pods among which a replacement of it is.
+    /// The pods that may include its replacement.
     pub(super) kin: Option<Kin>,
 }
 
-/// What names a target: its kind, namespace and name.
+/// The key of a target: kind, namespace and name.
 pub(super) type Key = (&'static str, Option<String>, String);
 
 /// The uids that the first reports were about.
 pub(super) type First = BTreeMap<Key, String>;
 
 impl Work<'_> {
-    /// Looks at everything that was asked for, and that is still there. `first` is what was seen
-    /// before, if anything: what is gone by now is left out then.
+    /// Reads every target that still exists. `first` is what was seen before, if anything; what is gone by
+    /// now is left out.
     pub(super) async fn look(&self, first: Option<&First>) -> Result<Look, Failure> {
         match self.asked {
             Asked::Pods(names) => {
@@ -82,7 +82,7 @@ impl Work<'_> {
         }
     }
 
-    /// The pods of `first` that are there, and not among those that match.
+    /// The pods of `first` that exist and are not among those that match.
     async fn unmatched(&self, first: &First, matching: &[Pod]) -> Result<Vec<Key>, Failure> {
         let matching: BTreeSet<Key> = matching.iter().map(|pod| self.key_of(pod)).collect();
         let missing = first.iter().filter(|(key, _)| !matching.contains(key));
@@ -188,7 +188,7 @@ impl Work<'_> {
 }
 
 impl Look {
-    /// One at nothing, with what is known of the nodes.
+    /// An empty result, with what is known about the nodes.
     fn of(evidence: &Evidence) -> Self {
         Self {
             reports: Vec::new(),
@@ -200,7 +200,7 @@ impl Look {
         }
     }
 
-    /// What it was about, and that is to be deleted.
+    /// The uids of the targets.
     pub(super) fn first(&self) -> First {
         let targets = self.reports.iter().map(|report| &report.target);
         targets
@@ -208,7 +208,7 @@ impl Look {
             .collect()
     }
 
-    /// Who else has one of the nodes.
+    /// The other holders of the nodes.
     pub(super) fn holders(&self) -> impl Iterator<Item = &str> {
         self.locks.values().filter_map(|lock| match lock {
             Known::Yes(Lock::Another { holder, .. }) => Some(&**holder),
@@ -216,7 +216,7 @@ impl Look {
         })
     }
 
-    /// A node that somebody else has on hold since they fence it.
+    /// A node that somebody else holds for a fencing.
     pub(super) fn fenced(&self) -> Option<&str> {
         self.locks.iter().find_map(|(node, lock)| match lock {
             Known::Yes(Lock::Another { fences: true, .. }) => Some(&**node),
@@ -225,7 +225,7 @@ impl Look {
     }
 }
 
-/// What names `target`.
+/// The key of `target`.
 pub(super) fn key(target: &Target) -> Key {
     let Target {
         kind,
@@ -251,7 +251,7 @@ fn there(evidence: &Evidence) -> BTreeSet<String> {
         .collect()
 }
 
-/// Whether an error means that somebody lacks a right.
+/// Whether the error is a missing right.
 pub(super) fn is_forbidden(error: &Error) -> bool {
     match error {
         Error::MissingRight { .. } => true,

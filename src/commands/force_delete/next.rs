@@ -1,4 +1,4 @@
-//! The line to type next: the same command, with what has to be confirmed.
+//! The command to run next: the same command, with what has to be confirmed.
 
 use pod_safety::consent::flag;
 use pod_safety::report::Report;
@@ -10,9 +10,9 @@ use crate::words::command_line::NO_REASON;
 use crate::words::program::Program;
 
 impl Work<'_> {
-    /// The command as it was typed, as `program` is run, that gives up what `reports` show, and `also`
-    /// this. It names the pods that they show, also in place of a selector: one that matches only later
-    /// was never looked at.
+    /// The command as typed, run as `program`, that accepts the risks in `reports` and in `also`. It names
+    /// the pods in `reports`, even if a selector was typed: a pod that matches only later was never
+    /// checked.
     pub(super) fn line(
         &self,
         program: &Program,

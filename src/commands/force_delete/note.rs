@@ -1,5 +1,5 @@
-//! The note of the Event that keeps the evidence. The server takes a kibibyte, and what is longer is cut:
-//! first comes what was given up, by its ids, then the reason, and words last.
+//! The note of the Event that keeps the evidence. The server limits it to one kibibyte, and we cut the
+//! rest. So the ids of the accepted risks come first, then the reason, and details last.
 
 use std::iter::once;
 
@@ -11,10 +11,10 @@ use super::carry_out::Deleted;
 use crate::output::safety::Outcome;
 use crate::text::escape;
 
-/// The longest that a person's name becomes in it, in bytes.
+/// The longest caller name in the note, in bytes.
 const LONGEST_CALLER: usize = 128;
 
-/// The longest that a reason becomes in it, in bytes: what is behind it is worth as much.
+/// The longest reason in the note, in bytes, to leave room for what follows.
 const LONGEST_WHY: usize = 256;
 
 /// What `caller` did, and why.
@@ -59,7 +59,7 @@ pub(super) fn note(caller: &str, why: &str, done: &Deleted) -> String {
     note
 }
 
-/// It had to be confirmed, and was.
+/// Whether this level had to be confirmed.
 fn is_given_up(level: Level) -> bool {
     matches!(level, Level::Confirm | Level::Unknown)
 }
@@ -68,7 +68,7 @@ fn is_overridden(level: Level) -> bool {
     level == Level::Refuse
 }
 
-/// The ids of the verdicts of such a level, once each.
+/// The ids of the verdicts with such a level, without duplicates.
 fn ids<'a>(
     reports: impl IntoIterator<Item = &'a Report>,
     is_such: fn(Level) -> bool,
@@ -82,7 +82,7 @@ fn ids<'a>(
     ids
 }
 
-/// A pod that goes along, with what is given up on it; `None` where that is nothing.
+/// A pod that is deleted with the Node, with the risks accepted for it; `None` if there are none.
 fn of_pod(report: &Report) -> Option<String> {
     let ids = ids(once(report), is_given_up);
     let target = &report.target;
@@ -90,7 +90,7 @@ fn of_pod(report: &Report) -> Option<String> {
     (!ids.is_empty()).then(|| format!("{namespace}/{} ({})", target.name, ids.join(", ")))
 }
 
-/// What spoke against it, the worst first.
+/// The findings against the deletion, the worst first.
 fn known(report: &Report, along: &[Report]) -> String {
     let own = report.checks.iter().map(|verdict| (verdict, None));
     let of_pods = along.iter().flat_map(|report| {

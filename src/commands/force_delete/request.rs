@@ -1,4 +1,4 @@
-//! The request to delete one target, and what is known of it afterwards.
+//! The request to delete one target, and what is known about it afterwards.
 
 use maintenance_lease::ApiError;
 use pod_safety::cluster::{Deletion, Exactly};
@@ -12,25 +12,25 @@ use crate::run::interruption::Interruption;
 use crate::text::{escape, for_shell};
 use maintenance_lease::DryRun;
 
-/// What came of a request to delete.
+/// The result of a delete request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// What the server did.
     Is(Deletion),
-    /// No answer: it may have taken effect, or may yet.
+    /// No answer: it may have taken effect, or still may.
     Lost {
-        /// Why there is none.
+        /// Why there is no answer.
         why: String,
-        /// What that is to scripts.
+        /// What scripts can tell of it.
         kind: Kind,
     },
 }
 
 impl Work<'_> {
-    /// Deletes `target`, if it is the one that was looked at. Ctrl-C leaves it a moment.
+    /// Deletes `target` if it is the one that was checked. After Ctrl-C it waits a moment for the answer.
     ///
     /// # Errors
-    /// Where the server refuses it, and where a dry run was interrupted.
+    /// If the server refuses it, or if a dry run was interrupted.
     pub(super) async fn request(
         &self,
         target: &Target,
@@ -60,7 +60,7 @@ impl Work<'_> {
         }
     }
 
-    /// Says of a request without an answer that it may take effect still.
+    /// The failure if a request without an answer may still take effect.
     pub(super) fn open(&self, target: &Target, why: &str, kind: Kind) -> Failure {
         let namespace = target.namespace.as_deref();
         let within = namespace.map(|namespace| format!(" -n {}", for_shell(namespace)));
@@ -83,8 +83,8 @@ impl Work<'_> {
             return Ok(Answer::Is(Deletion::Done));
         }
         let dry_run = self.args.write.dry_run == DryRun::Server;
-        // What moves the version of a silent Node may be its kubelet, back again; that of a live one
-        // moves it all the time.
+        // If the version of an unreachable Node changes, its kubelet may be back. The version of a live
+        // Node changes all the time.
         let lives = self.args.accepts_refusal("node-alive");
         let is_any = target.namespace.is_none() && lives;
         let exactly = Exactly {
@@ -109,7 +109,7 @@ impl Work<'_> {
         }
     }
 
-    /// A deletion whose answer was lost: whether it took effect.
+    /// Finds out whether a deletion took effect if its answer was lost.
     async fn settle(&self, target: &Target, exactly: Exactly<'_>, error: &ApiError) -> Answer {
         let lost = Answer::Lost {
             why: error.to_string(),
@@ -143,7 +143,7 @@ impl Work<'_> {
                     (true, _) => Answer::Is(Deletion::Held {
                         finalizers: metadata.finalizers.unwrap_or_default(),
                     }),
-                    // Too late for it: it was for another version.
+                    // The request can't take effect any more, because it was for another version.
                     (false, Some(_)) if version != exactly.version => Answer::Is(Deletion::Changed),
                     (false, _) => lost,
                 }

@@ -15,7 +15,7 @@ use crate::run::interruption::Interruption;
 use crate::words::time::length;
 
 impl Work<'_> {
-    /// Waits until it is known what became of the pods, all at once, or until somebody interrupts it.
+    /// Waits until the outcome of every pod is known, in parallel, or until it is interrupted.
     pub(super) async fn see_what_became(&self, deleted: &mut [Deleted], ended: &Interruption) {
         let expecting = deleted
             .iter()
@@ -55,7 +55,7 @@ impl Work<'_> {
 
     async fn became(&self, seen: &Seen, taken: &Taken) -> Outcome {
         let expected = is_expected(seen);
-        // One of the same name is all that replaces the member of a set.
+        // A pod of a StatefulSet is only replaced by one of the same name.
         let kin = seen.kin.as_ref().filter(|_| !is_of_a_set(seen));
         let aftermath =
             self.reader
@@ -69,7 +69,7 @@ impl Work<'_> {
                 uid: replacement.uid,
                 node: replacement.node,
             },
-            // Who may read no other pods is told of this one.
+            // Without permission to read other pods, report only this one.
             Err(error) if is_forbidden(&error) && !expected => Outcome::Deleted,
             Err(error) => Outcome::Unseen {
                 error: error.to_string(),
@@ -79,7 +79,7 @@ impl Work<'_> {
 }
 
 impl Deleted {
-    /// It is gone, and what came then is not known yet.
+    /// It is gone, and its replacement is not known yet.
     fn is_open(&self) -> bool {
         self.outcome == Outcome::Deleted
     }
@@ -96,7 +96,7 @@ fn is_of_a_set(seen: &Seen) -> bool {
     promise(seen) == Some(Promise::OneOfEachName)
 }
 
-/// Whether a replacement comes only now; others come as soon as a pod is asked to end.
+/// Whether a replacement is created only now. Other controllers create it as soon as a pod is terminating.
 fn is_expected(seen: &Seen) -> bool {
     match promise(seen) {
         Some(Promise::OneOfEachName | Promise::NoneBeforeTheEnd) => true,

@@ -1,4 +1,4 @@
-//! Whether the nodes are locked still, just before something is deleted from them.
+//! Whether the nodes are still locked, checked just before something is deleted from them.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -13,11 +13,11 @@ use super::locks::Locks;
 use crate::error::Failure;
 use crate::words::loss;
 
-/// How the locks stand.
+/// The state of the locks.
 pub(super) enum Standing {
-    /// They last for longer than a request.
+    /// They last longer than a request.
     Held,
-    /// One of the caller's own may end before a request does.
+    /// One of the caller's own locks may end before a request does.
     EndsSoon,
     /// One was lost.
     Lost(Box<Loss>),
@@ -31,11 +31,11 @@ pub(super) struct Loss {
 }
 
 impl Work<'_> {
-    /// Looks how the locks stand that `target` is deleted under. That of its node is read again: whoever
-    /// broke it need not wait until a watch has told of it.
+    /// Checks the locks that protect the deletion of `target`. The lock of its node is read again, because
+    /// the watch may not have reported a takeover yet.
     ///
     /// # Errors
-    /// Where that can't be read.
+    /// If the lock can't be read.
     pub(super) async fn standing(
         &self,
         locks: &Locks,
@@ -56,14 +56,14 @@ impl Work<'_> {
                 return Ok(Standing::EndsSoon);
             }
         }
-        // Last, since reading takes time.
+        // Last, because reading takes time.
         Ok(match locks.loss().await {
             Some(loss) => Standing::Lost(Box::new(loss)),
             None => Standing::Held,
         })
     }
 
-    /// Tells of a loss.
+    /// Reports a loss.
     pub(super) fn tell_loss(&self, loss: &Loss) {
         let Loss { lost, before } = loss;
         let now = self.reader.now();
@@ -74,7 +74,7 @@ impl Work<'_> {
 }
 
 impl Locks {
-    /// The Lease of `node` as it was held last, where it is.
+    /// The Lease of `node` as it was last held; `None` if it was not.
     fn on(&self, node: &str) -> Option<NodeLease> {
         let own = self.own.iter().find(|lease| lease.node() == node);
         let held = || self.held.iter().find(|held| held.node() == node);
@@ -82,8 +82,8 @@ impl Locks {
             .or_else(|| held().map(|held| held.standing().lease))
     }
 
-    /// The first that was lost of those that this command took, by the clock that runs on while a machine
-    /// sleeps: where time passed in which the keeper did not run, it waits for what that finds out.
+    /// The first lost lock among those that this command acquired. The clock counts the time that a machine
+    /// is suspended: if time passed without the keeper running, this waits for its next check.
     async fn loss(&self) -> Option<Loss> {
         for held in &self.held {
             if let Guarded::Lost(lost) = held.guard(ready(Ok::<_, Infallible>(()))).await {
@@ -97,7 +97,7 @@ impl Locks {
     }
 }
 
-/// How the acquisition in `before` has ended, if another or none stands there `now`.
+/// How the acquisition in `before` ended, if `now` is another one or none.
 fn lost(before: &NodeLease, now: Option<&NodeLease>) -> Option<Lost> {
     let mut names = Names::default();
     let mut acquisition = |lease: &NodeLease| lease.reduced(&mut names).acquisition();
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine on which so many microseconds passed while nothing ran.
+    /// A machine that was suspended for this many microseconds.
     #[derive(Default)]
     struct Stopped(AtomicI64);
 
@@ -184,7 +184,7 @@ mod tests {
         };
         assert!(matches!(locks.loss().now_or_never(), Some(None)));
         machine.0.store(70_000_000, Ordering::SeqCst);
-        // Its keeper had no turn since.
+        // The keeper has not run since.
         assert!(locks.held[0].standing().lost.is_none());
         assert!(!matches!(locks.loss().now_or_never(), Some(None)));
     }

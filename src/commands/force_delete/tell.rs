@@ -1,4 +1,4 @@
-//! What people and programs are told: the report, the line to type, what became of it.
+//! What people and programs see: the report, the next command, the outcomes.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +26,8 @@ use crate::words::holder::of_node;
 use crate::words::refusal::{at_work, fenced};
 
 impl Work<'_> {
-    /// The report, for people. Where they asked for none, what is not ok is told all the same if something is
-    /// given up or refused: nobody agrees to what they were not shown.
+    /// Prints the report, for people. With `--quiet`, findings that are not ok are still printed if a risk
+    /// is accepted or refused: nobody should confirm what they were not shown.
     pub(super) fn show(&self, reports: &[Report]) {
         let terminal = self.session.terminal;
         let place = self.session.place();
@@ -53,7 +53,7 @@ impl Work<'_> {
         }
     }
 
-    /// What has changed since the report.
+    /// Prints what has changed since the report.
     pub(super) fn show_change(&self, report: &Report) {
         let terminal = self.session.terminal;
         terminal.warn(format!(
@@ -67,10 +67,10 @@ impl Work<'_> {
         ));
     }
 
-    /// The same and what became of it, for programs.
+    /// Prints the reports and outcomes, for programs.
     ///
     /// # Errors
-    /// Where it can't be written in that form, or the form has no place for it.
+    /// If it can't be serialized, or if the format can't express it.
     fn show_data(&self, reports: &[Report], deleted: &[Deleted]) -> Result<(), Failure> {
         let held = deleted.iter().filter(|one| one.was_held());
         let items: Vec<&Report> = reports.iter().chain(held.map(|one| &one.report)).collect();
@@ -89,7 +89,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Says what is missing, and what to type. So many targets were `deleted` before.
+    /// Reports what is missing, and the next command. `deleted` targets were deleted before.
     pub(super) fn ask(&self, look: &Look, missing: &Missing, deleted: usize) -> Code {
         let terminal = self.session.terminal;
         let nothing = nothing_deleted(deleted);
@@ -141,7 +141,7 @@ impl Work<'_> {
         Code::UNSAFE
     }
 
-    /// Names the safer way, where the nodes of `reports` are such that it could be gone.
+    /// Suggests `fence` if the nodes of `reports` allow it.
     fn offer_to_fence(&self, reports: &[Report]) {
         let nodes: BTreeSet<&str> = reports.iter().filter_map(Report::to_fence).collect();
         let program = self.session.program;
@@ -152,7 +152,7 @@ impl Work<'_> {
         }
     }
 
-    /// Says that somebody took the lease of a node after the report said that nobody had it.
+    /// Reports that somebody acquired the lock of a node after the report showed it as free.
     pub(super) fn taken(&self, look: &Look, refused: &Refused) -> Code {
         let terminal = self.session.terminal;
         terminal.error(&format!(
@@ -174,8 +174,8 @@ impl Work<'_> {
         Code::UNSAFE
     }
 
-    /// Says that the caller's own lease of `node` has ended since the report. So many targets were `deleted`
-    /// before.
+    /// Reports that the caller's own lock of `node` has ended since the report. `deleted` targets were
+    /// deleted before.
     pub(super) fn own_ended(&self, node: &str, deleted: usize) -> Code {
         let nothing = nothing_deleted(deleted);
         self.session.terminal.error(&format!(
@@ -184,7 +184,7 @@ impl Work<'_> {
         Code::UNSAFE
     }
 
-    /// Says who had the lease that went with the Node, where that was `deleted` just now.
+    /// Reports who held the lock that was deleted together with a Node in `deleted`.
     pub(super) fn tell_who_may_act(&self, look: &Look, deleted: &[Deleted]) {
         let Some(Deleted {
             outcome: Outcome::Deleted,
@@ -204,7 +204,7 @@ impl Work<'_> {
         }
     }
 
-    /// Says that the server lets the caller have no lease, although the report said nothing of it.
+    /// Reports that the server refuses the caller a lock, although the report did not mention it.
     pub(super) fn not_taken(&self, look: &Look, error: &Error) -> Code {
         let terminal = self.session.terminal;
         let error = escape(&error.to_string());
@@ -217,7 +217,7 @@ impl Work<'_> {
         Code::UNSAFE
     }
 
-    /// Tells what is left alone, since it doesn't match the selector any more.
+    /// Reports an object that is not deleted because it no longer matches the selector.
     pub(super) fn tell_unmatched(&self, key: &Key) {
         let (kind, _, name) = key;
         let selector = match self.asked {
@@ -230,7 +230,7 @@ impl Work<'_> {
         ));
     }
 
-    /// Tells what went by itself before it was deleted.
+    /// Reports targets that disappeared before they were deleted.
     pub(super) fn tell_gone(&self, first: &mut First, look: &Look) {
         let there = look.first();
         first.retain(|key, _| {
@@ -249,9 +249,9 @@ impl Work<'_> {
         });
     }
 
-    /// Tells what is left of `first`, where it ended before it came to that.
+    /// Reports which targets of `first` were not deleted because the command ended before.
     pub(super) fn tell_not_deleted(&self, first: &First) {
-        // The pods of a Node would have gone with it.
+        // The pods of a Node would have been deleted with it.
         let is_target = |kind: &str| match self.asked {
             Asked::Node(_) => kind == "node",
             Asked::Pods(_) | Asked::Labelled(_) => true,
@@ -267,7 +267,7 @@ impl Work<'_> {
         }
     }
 
-    /// Tells a problem before the command's end.
+    /// Reports a problem before the command ends.
     pub(super) fn tell_at_once(&self, failure: &Failure) -> Failure {
         let Session {
             terminal, program, ..
@@ -276,7 +276,7 @@ impl Work<'_> {
         Failure::Reported(failure.kind(None))
     }
 
-    /// Tells what became of each, in words or as data.
+    /// Reports the outcomes, in words or as data.
     ///
     /// # Errors
     /// As [`show_data`](Self::show_data).
@@ -287,7 +287,7 @@ impl Work<'_> {
         self.show_data(reports, deleted)
     }
 
-    /// Tells what became of one.
+    /// Reports the outcome of one target.
     fn tell(&self, target: &Target, outcome: &Outcome) {
         match self.args.output.format() {
             Format::Text | Format::Wide => {
@@ -305,7 +305,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether something in it has to be agreed to.
+/// Whether something in it must be confirmed.
 fn asks(report: &Report) -> bool {
     report
         .checks
@@ -313,7 +313,7 @@ fn asks(report: &Report) -> bool {
         .any(|verdict| verdict.level > Level::Warn)
 }
 
-/// What is said where so many targets were `deleted` before it ended.
+/// The sentence for a command that ends after it deleted this many targets.
 fn nothing_deleted(deleted: usize) -> &'static str {
     match deleted {
         0 => "nothing was deleted",

@@ -1,4 +1,4 @@
-//! The reference of the command line as one page, from the definition of its arguments alone.
+//! The command-line reference as one page, made from the argument definitions alone.
 
 use clap::{Arg, Command};
 
@@ -11,8 +11,8 @@ pub(crate) fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
         .filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
 }
 
-/// A command for a page of its own, where a flag needs no short help to be explained. The flags that
-/// all verbs share are left to the page of the program.
+/// A command for a man page. A flag without a long help keeps its short help. Flags that all verbs share
+/// are only on the page of the program.
 pub(crate) fn for_man(command: Command) -> Command {
     let is_verb = !command.has_subcommands();
     command.mut_args(|arg| {
@@ -60,7 +60,7 @@ fn push_verb(page: &mut String, verb: &Command) {
     }
     if let Some(after) = verb.get_after_long_help().or(verb.get_after_help()) {
         let after = after.to_string();
-        // Behind the examples stands where to find the connection flags, which this page lists itself.
+        // The help ends with where to find the connection flags. This page lists them itself.
         if let Some(examples) = after
             .split("\n\n")
             .next()
@@ -85,7 +85,7 @@ fn push_prose(page: &mut String, command: &Command) {
     }
 }
 
-/// A table of what `args` are; nothing where there are none to tell of.
+/// A table of `args`; nothing if there are none to document.
 fn push_flags<'a>(page: &mut String, args: impl Iterator<Item = &'a Arg>) {
     let rows: Vec<String> = args
         .filter(|arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version"))

@@ -1,5 +1,5 @@
-//! Goes on after the first rows, and shows every row again that changes: by a write, by the Node, or
-//! by time alone.
+//! Keeps running after the first rows, and prints a row again if it changes: by a write, by the Node, or by
+//! time alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::pin;
@@ -25,25 +25,24 @@ use crate::run::session::Session;
 use crate::text::escape;
 use crate::words::waiting;
 
-/// After this time at the latest the clock is looked at again: timers stand still while a machine
-/// sleeps.
+/// The clock is checked at least this often, because timers stop while a machine is suspended.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// The heartbeats of more rows at once are read by a list.
+/// The heartbeats of more rows than this are read with one list.
 const MOST_BY_NAME: usize = 8;
 
 type Rows = BoxStream<'static, Result<NodeRowEvent, Error>>;
 
-/// Something to take in.
+/// An update to process.
 enum News {
     Leases(Result<Followed, Error>),
     Row(Result<NodeRowEvent, Error>),
-    /// Time has passed.
+    /// A timer fired.
     Due,
     Interrupted,
 }
 
-/// A status that goes on.
+/// A status that follows changes.
 pub(super) struct Follower<'a> {
     session: &'a Session<'a>,
     wanted: &'a Wanted,
@@ -52,16 +51,16 @@ pub(super) struct Follower<'a> {
     rows: Option<Rows>,
     picture: Picture,
     shown: Shown,
-    /// Changes can't be watched, and that was said.
+    /// Changes can't be watched, and that was reported.
     is_cut_off: bool,
 }
 
 impl<'a> Follower<'a> {
-    /// Reads everything once, side by side.
+    /// Reads everything once, in parallel.
     ///
     /// # Errors
-    /// Where the Leases can't be read, or the Nodes or heartbeats for another cause than a missing
-    /// right.
+    /// If the Leases can't be read, or if reading Nodes or heartbeats fails for another reason than a
+    /// missing right.
     pub(super) async fn start(
         session: &'a Session<'a>,
         wanted: &'a Wanted,
@@ -128,7 +127,7 @@ impl<'a> Follower<'a> {
         &self.picture
     }
 
-    /// The nodes to begin with.
+    /// The first rows.
     pub(super) fn first(&mut self) -> Vec<Item> {
         let now = self.session.locks.server_time().now();
         let Self {
@@ -141,10 +140,10 @@ impl<'a> Follower<'a> {
             .collect()
     }
 
-    /// Hands rows to `show` whenever some have changed, until that returns `false`, or Ctrl-C.
+    /// Passes changed rows to `show` until that returns `false`, or Ctrl-C.
     ///
     /// # Errors
-    /// What trying again does not mend.
+    /// Those that a retry does not fix.
     pub(super) async fn go_on(
         mut self,
         mut show: impl FnMut(&Picture, &[Item]) -> Result<bool, Failure>,
@@ -186,7 +185,7 @@ impl<'a> Follower<'a> {
                 },
                 News::Due => self.shown.due(self.now()),
             };
-            // Where that fails, the row alone is better than none.
+            // If that fails, print the row without the details.
             let _ = look_closer(self.session, self.wanted, &mut self.picture, Some(&touched)).await;
             let now = self.now();
             let changed: Vec<Item> = touched
@@ -207,7 +206,7 @@ impl<'a> Follower<'a> {
         self.session.locks.server_time().now()
     }
 
-    /// How long nothing changes by time alone.
+    /// How long until a row changes by time alone.
     fn wait(&self) -> Duration {
         let Some(next) = self.shown.next_due() else {
             return LONGEST_WAIT;
@@ -216,7 +215,7 @@ impl<'a> Follower<'a> {
         Duration::from_micros(left.try_into().unwrap_or(0)).min(LONGEST_WAIT)
     }
 
-    /// Lets an event pass. If the server can't be reached, says so and goes on: the watch tries again.
+    /// Unwraps a watch event. If the server is unreachable, reports that and continues: the watch retries.
     fn pass<T>(&mut self, event: Result<T, Error>) -> Result<Option<T>, Failure> {
         match event {
             Ok(event) => {
@@ -231,7 +230,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Says once why changes can't be watched.
+    /// Reports once why changes can't be watched.
     fn cut_off(&mut self, error: Error) {
         if std::mem::replace(&mut self.is_cut_off, true) {
             return;
@@ -245,8 +244,8 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Heartbeats come every few seconds and are not followed: those of the rows that are shown are
-    /// read anew. Where that fails, the older one is better than none.
+    /// Heartbeats change every few seconds and are not watched. They are read again for the rows to be
+    /// printed; if that fails, the older ones are used.
     async fn refresh_heartbeats(&mut self, changed: &[Item]) {
         let Some(known) = &mut self.picture.heartbeats else {
             return;
@@ -278,7 +277,7 @@ async fn next_of(rows: &mut Option<Rows>) -> Result<NodeRowEvent, Error> {
 }
 
 impl Picture {
-    /// Takes Leases in; returns the nodes that they are of.
+    /// Applies Leases; returns their nodes.
     fn take_leases(&mut self, leases: BTreeMap<String, Option<NodeLease>>) -> BTreeSet<String> {
         let nodes = leases.keys().cloned().collect();
         for (node, lease) in leases {
@@ -290,7 +289,7 @@ impl Picture {
         nodes
     }
 
-    /// Takes an event in; returns the nodes that it is about.
+    /// Applies an event; returns the nodes that it is about.
     fn take_row(&mut self, event: NodeRowEvent) -> BTreeSet<String> {
         match event {
             WatchEvent::Listed(rows) => {
@@ -318,7 +317,7 @@ impl Picture {
     }
 }
 
-/// What was shown last of each node, and when that changes by time alone.
+/// The last printed row of each node, and when it changes by time alone.
 #[derive(Debug, Default)]
 struct Shown {
     items: HashMap<String, Item>,
@@ -326,8 +325,8 @@ struct Shown {
 }
 
 impl Shown {
-    /// What is to be shown of `node` now, if it differs from what was shown. One that is not wanted
-    /// any longer is shown once more.
+    /// The row of `node` if it differs from the last one printed. A node that is no longer selected is
+    /// printed one last time.
     fn update(&mut self, picture: &Picture, wanted: &Wanted, node: &str, now: Now) -> Option<Item> {
         let is_wanted = wanted.includes(picture, node);
         if !is_wanted && !self.items.contains_key(node) {
@@ -354,7 +353,7 @@ impl Shown {
         self.due.values().min().copied()
     }
 
-    /// The nodes whose time has come.
+    /// The nodes whose rows change now by time alone.
     fn due(&self, now: Now) -> BTreeSet<String> {
         self.due
             .iter()

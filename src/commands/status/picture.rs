@@ -1,4 +1,4 @@
-//! What is known of nodes and their locks, and which of them a selection means. Pure.
+//! What is known about nodes and their locks, and which nodes a selection includes. No I/O.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,28 +18,28 @@ use crate::words::time::rfc3339;
 pub(super) struct Picture {
     pub(super) leases: HashMap<String, NodeLease>,
     pub(super) rows: HashMap<String, Sight>,
-    /// What is known of a Node that is not among the rows.
+    /// What is known about a Node that is not among the rows.
     pub(super) other_rows: Sight,
-    /// `None`: they may not be read, or nobody asked.
+    /// `None`: no permission to read them, or not requested.
     pub(super) heartbeats: Option<HashMap<String, Instant>>,
-    /// Those Nodes that were looked at whole.
+    /// The Nodes that were read as whole objects.
     pub(super) wholes: HashMap<String, Whole>,
 }
 
-/// Which nodes are to be shown.
+/// Which nodes to show.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) selection: Selection,
-    /// Only those that somebody holds, or did not finish with.
+    /// Only locked nodes, and those with a lock that expired.
     pub(super) locked: bool,
-    /// Who the caller's leases and holds are written as.
+    /// The holder names of the caller's leases and holds.
     pub(super) own: [String; 2],
-    /// All Nodes are to be looked at whole.
+    /// Whether to read the whole object of every Node.
     pub(super) check_taints: bool,
 }
 
 impl Picture {
-    /// The rows of a list, of which nothing is missing.
+    /// A picture from the rows of a complete list.
     pub(super) fn listed(
         rows: impl IntoIterator<Item = NodeRow>,
     ) -> (HashMap<String, Sight>, Sight) {
@@ -50,7 +50,7 @@ impl Picture {
         (rows, Sight::Missing)
     }
 
-    /// What is known of some Leases, and of no Node yet.
+    /// A picture from Leases, without any Nodes.
     pub(super) fn of_leases(
         leases: impl Iterator<Item = NodeLease>,
         heartbeats: Option<HashMap<String, Instant>>,
@@ -70,7 +70,7 @@ impl Picture {
         self.rows.get(node).unwrap_or(&self.other_rows)
     }
 
-    /// How `node` is, as far as is known.
+    /// The health of `node`, as far as it is known.
     fn health(&self, node: &str) -> Option<&Health> {
         match self.row(node) {
             Sight::Missing => Some(&Health::Gone),
@@ -82,13 +82,13 @@ impl Picture {
         }
     }
 
-    /// What stands on the Node, where it was looked at whole.
+    /// The fencing marks on the Node, if the whole object was read.
     fn marks(&self, node: &str) -> Option<&Marks> {
         self.wholes.get(node).map(|whole| &whole.marks)
     }
 
-    /// Whether the Node may be otherwise than its row says: it is not ready, its heartbeat is old, or its
-    /// Lease is on hold or marked, as that of one that was fenced is.
+    /// Whether the Node may differ from its row: it is not ready, its heartbeat is old, or its Lease is on
+    /// hold or marked as fenced.
     fn is_suspicious(&self, node: &str, now: Now) -> bool {
         let Sight::Row(row) = self.row(node) else {
             return false;
@@ -117,7 +117,7 @@ impl Picture {
         }
     }
 
-    /// What is known of `node`, less the heartbeat: that comes every few seconds, and is no change.
+    /// What is known about `node` without its heartbeat, which changes every few seconds.
     pub(super) fn facts(&self, node: &str, now: Now) -> Item {
         Item::new(node, self.leases.get(node), self.row(node), now)
             .with_health(self.health(node))
@@ -142,7 +142,7 @@ impl Picture {
         of_lease.into_iter().chain(of_node).min()
     }
 
-    /// Every node of which anything is known, by name.
+    /// All nodes that anything is known about, by name.
     pub(super) fn known(&self) -> BTreeSet<&str> {
         self.rows
             .keys()
@@ -172,8 +172,8 @@ impl Wanted {
             .collect()
     }
 
-    /// Whether `node` is to be shown. A Node that is gone is, for as long as its Lease is held: that
-    /// is somebody who works on what is no more.
+    /// Whether to show `node`. A Node that is gone is shown as long as its Lease is held, because its
+    /// holder may not know.
     pub(super) fn includes(&self, picture: &Picture, node: &str) -> bool {
         let row = picture.row(node);
         let known = *row != Sight::Missing || picture.is_locked(node);
@@ -190,8 +190,8 @@ impl Wanted {
         selected && (!self.locked || picture.is_locked(node))
     }
 
-    /// Those of `nodes` that are shown and to be looked at whole: all that were named, else those that are
-    /// suspicious, but for those that were looked at already.
+    /// The nodes among `nodes` whose whole objects must be read: all that were named, else the suspicious
+    /// ones. Nodes that were already read are left out.
     pub(super) fn to_look_at<'a>(
         &self,
         picture: &Picture,
@@ -208,7 +208,7 @@ impl Wanted {
         nodes.map(ToOwned::to_owned).collect()
     }
 
-    /// The nodes that were named and do not exist.
+    /// The named nodes that don't exist.
     pub(super) fn unknown<'a>(&'a self, picture: &'a Picture) -> impl Iterator<Item = &'a str> {
         let named: &[String] = match &self.selection {
             Selection::Named(names) => names,

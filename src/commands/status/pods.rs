@@ -1,4 +1,4 @@
-//! `status --pods`: what is stranded on nodes that are not well.
+//! `status --pods`: what is stranded on unhealthy nodes.
 
 use maintenance_lease::Error;
 use pod_safety::cluster::Reader;

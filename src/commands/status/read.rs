@@ -1,4 +1,4 @@
-//! Reads what a status is about, once: as few requests as the selection allows, side by side.
+//! Reads what a status needs, once, in parallel and with as few requests as the selection allows.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,12 +12,13 @@ use crate::args::nodes::Selection;
 use crate::error::Failure;
 use crate::run::session::Session;
 
-/// Reads the Leases, the Nodes and, where `wide`, the heartbeats of what is wanted: by name where it is
-/// one node, in lists otherwise, and by name again where lists are forbidden and names are given. Whole
-/// Nodes are read of those that are named and of those that need a closer look.
+/// Reads the Leases, the Nodes and, if `wide`, the heartbeats of the selected nodes. One node is read by
+/// name, several in lists. If lists are forbidden, named nodes are read by name. Whole Nodes are read if
+/// they were named or are suspicious.
 ///
 /// # Errors
-/// Where the Leases can't be read, or the Nodes or heartbeats for another cause than a missing right.
+/// If the Leases can't be read, or if reading Nodes or heartbeats fails for another reason than a missing
+/// right.
 pub(super) async fn once(
     session: &Session<'_>,
     wanted: &Wanted,
@@ -37,10 +38,10 @@ pub(super) async fn once(
     Ok(picture)
 }
 
-/// Looks at the whole Nodes of those to be shown, or of `among` them, whose rows don't tell how they are.
+/// Reads the whole Nodes of those to be shown, or of `among` them, if their rows don't show their health.
 ///
 /// # Errors
-/// Where one can't be read for another cause than a missing right.
+/// If one can't be read for another reason than a missing right.
 pub(super) async fn look_closer(
     session: &Session<'_>,
     wanted: &Wanted,
@@ -85,7 +86,7 @@ async fn listed(
     );
     let (rows, other_rows) = match rows {
         Ok(rows) => Picture::listed(rows),
-        // Which nodes a selector means, only the Nodes tell.
+        // Only the Nodes show which of them match a selector.
         Err(Error::MissingRight { .. }) if selector.is_none() => (HashMap::new(), Sight::Forbidden),
         Err(error) => return Err(error.into()),
     };
@@ -147,7 +148,7 @@ async fn named(
     Ok(picture)
 }
 
-/// All heartbeats, where `wide`; `None` also where they may not be read.
+/// All heartbeats if `wide`; `None` also if the caller may not read them.
 pub(super) async fn heartbeats(
     session: &Session<'_>,
     wide: bool,
@@ -159,7 +160,7 @@ pub(super) async fn heartbeats(
     }
 }
 
-/// What was read, but `None` where it may not be.
+/// The result of a read; `None` if the caller may not read it.
 fn readable<T>(read: Result<T, ApiError>) -> Result<Option<T>, Failure> {
     match read {
         Ok(read) => Ok(Some(read)),

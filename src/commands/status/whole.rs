@@ -1,4 +1,4 @@
-//! Looks at whole Nodes, where their rows don't tell how they are.
+//! Reads whole Nodes if their rows don't show their health.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,20 +15,20 @@ use super::picture::Picture;
 use crate::run::session::Session;
 use crate::words::fencing_marks::Marks;
 
-/// More Nodes are read by a list: whole, each has as many bytes as a hundred rows.
+/// More Nodes than this are read with a list: one whole Node has as many bytes as a hundred rows.
 const MOST_BY_NAME: usize = 128;
 
-/// So many requests are under way at once.
+/// The number of concurrent requests.
 const PARALLEL: usize = 32;
 
-/// What is known of a Node that was looked at.
+/// The result of reading a Node.
 pub(super) struct Look {
     pub(super) row: Sight,
-    /// `None`: it could not be seen.
+    /// `None`: it could not be read.
     pub(super) whole: Option<Whole>,
 }
 
-/// What its row does not tell of a Node.
+/// What the row of a Node does not show.
 #[derive(Clone, Debug)]
 pub(super) struct Whole {
     pub(super) health: Health,
@@ -60,7 +60,7 @@ impl Look {
 /// Whole Nodes and the heartbeats of their kubelets.
 pub(super) struct Nodes<'a> {
     reader: Reader,
-    /// Those that were read already.
+    /// Those that were already read.
     heartbeats: Option<&'a HashMap<String, Instant>>,
 }
 
@@ -75,10 +75,10 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// Looks at these.
+    /// Reads these nodes.
     ///
     /// # Errors
-    /// Where one can't be read for another cause than a missing right.
+    /// If one can't be read for another reason than a missing right.
     pub(super) async fn look(
         &self,
         names: &BTreeSet<String>,
@@ -100,7 +100,7 @@ impl<'a> Nodes<'a> {
             .await
     }
 
-    /// Looks at one. The heartbeat of a Node that is ready tells nothing more.
+    /// Reads one node. The heartbeat is only read if the Node is not ready.
     ///
     /// # Errors
     /// As [`look`](Self::look).
@@ -175,7 +175,7 @@ fn seen(name: &str, node: &Node, signs: &Signs, now: Now) -> Look {
     }
 }
 
-/// The row that kubectl prints of a Node.
+/// The row that kubectl prints for a Node.
 fn row(name: &str, node: &Node, signs: &Signs) -> NodeRow {
     let mut status = match signs.ready {
         Some(ready) if ready.status == Status::True => "Ready",
@@ -196,7 +196,7 @@ fn row(name: &str, node: &Node, signs: &Signs) -> NodeRow {
 }
 
 impl Picture {
-    /// Takes in what was seen of Nodes. Of one that could not be seen, what is known stays.
+    /// Applies the results of reading Nodes. If a Node could not be read, its earlier result stays.
     pub(super) fn take_looks(&mut self, looks: impl IntoIterator<Item = (String, Look)>) {
         for (name, Look { row, whole }) in looks {
             match whole {

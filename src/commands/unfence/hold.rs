@@ -1,4 +1,4 @@
-//! The hold of a fencing, on the way back: whose it is, whether it may be ended, and its end.
+//! The hold of a fencing during `unfence`: whose it is, whether it may be ended, and its end.
 
 use maintenance_lease::{Acquire, NodeLease};
 use pod_safety::fencing::steps::Lock;
@@ -12,7 +12,7 @@ use crate::words::holder::person;
 use crate::words::refusal::why;
 
 impl Course<'_> {
-    /// The hold that fencing took, whoever did it.
+    /// The hold of the fencing, with any holder.
     pub(super) fn hold_of_fencing<'l>(&self, look: &'l Look) -> Option<&'l NodeLease> {
         let lease = look.lease.as_ref()?;
         let id = lease.lock_id().map(|id| id.to_string());
@@ -21,7 +21,7 @@ impl Course<'_> {
         (is_recorded || is_of_fencing(lease, self.site.now())).then_some(lease)
     }
 
-    /// What somebody else has is left alone.
+    /// Refuses if somebody else holds the lock.
     pub(super) fn check_lock(&self, look: &Look) -> Result<(), Failure> {
         let site = self.site;
         if site.lock(look.lease.as_ref()) == Lock::Callers {
@@ -35,7 +35,7 @@ impl Course<'_> {
         Ok(site.session.locks.check_acquire(&seen, &Acquire::new())?)
     }
 
-    /// Asks before somebody else's hold is ended. Returns whether anybody had to be.
+    /// Asks before somebody else's hold is ended. Returns whether a confirmation was needed.
     pub(super) async fn confirm(
         &self,
         hold: &NodeLease,
@@ -46,7 +46,7 @@ impl Course<'_> {
             return Ok(false);
         }
         let (node, person) = (&site.node, person(hold));
-        // The reason of a hold may be that of a run that was broken off before.
+        // The reason of the hold may be that of an earlier run that did not finish.
         let fact = match record {
             Some(record) => was_fenced(node, record),
             None => format!("node/{node} is on hold by {person}{}", why(hold)),
@@ -61,8 +61,8 @@ impl Course<'_> {
         Ok(true)
     }
 
-    /// Asks before a hold is ended that no record tells of, be it the caller's own: nothing tells what a
-    /// crash left behind from a fence that is at work.
+    /// Asks before a hold without a record is ended, even the caller's own: it may be left from a crash, or
+    /// belong to a `fence` that still runs.
     pub(super) async fn confirm_unfinished(&self, hold: &NodeLease) -> Result<(), Failure> {
         let site = self.site;
         if site.is_dry_run() {
@@ -83,8 +83,8 @@ impl Course<'_> {
         terminal.confirm(&facts, &question, self.args.yes).await
     }
 
-    /// Ends the hold, once nothing else of the fencing is left. Where somebody else has the node by now,
-    /// that is told.
+    /// Ends the hold, once nothing else of the fencing is left. Reports it if somebody else holds the lock
+    /// by now.
     pub(super) async fn end_hold(&self) -> Result<(), Failure> {
         let (site, terminal) = (self.site, self.site.session.terminal);
         let Some(hold) = &self.hold else {

@@ -1,4 +1,4 @@
-//! The wait itself: the Leases are followed, and there is one timer.
+//! The wait itself, on one watch of the Leases and one timer.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -20,25 +20,24 @@ use crate::run::targets::{Target, Targets};
 use crate::words::node_state::{self, Known, Unmet};
 use crate::words::waiting;
 
-/// After this time at the latest the clock is looked at again: timers stand still while a machine
-/// sleeps.
+/// The clock is checked at least this often, because timers stop while a machine is suspended.
 const LONGEST_NAP: Duration = Duration::from_secs(30);
 
-/// How often the line on a terminal is shown anew.
+/// How often the line on a terminal is updated.
 const TICK: Duration = Duration::from_secs(1);
 
-/// A wait on its way.
+/// A wait in progress.
 pub(super) struct Wait<'a> {
     session: &'a Session<'a>,
     problems: &'a Problems<'a>,
     args: &'a WaitArgs,
-    /// The nodes that are not there yet.
+    /// The nodes that have not reached the state yet.
     unmet: BTreeMap<String, Seen>,
     all: usize,
-    /// Those that are.
+    /// The nodes that have.
     items: Vec<Item>,
     leases: Follower,
-    /// What was told in a script.
+    /// What was printed, if stderr is no terminal.
     told: BTreeMap<String, Known>,
     told_count: usize,
 }
@@ -75,8 +74,8 @@ impl<'a> Wait<'a> {
         self.session.locks.server_time().now()
     }
 
-    /// Waits until every node was there once, or time is over, or Ctrl-C, or a node is gone. Returns
-    /// those that were there.
+    /// Waits until every node has reached the state once, or until a timeout, Ctrl-C, or a node is gone.
+    /// Returns the nodes that reached it.
     pub(super) async fn go_on(mut self) -> Vec<Item> {
         let limit = self.args.timeout;
         let mut end = pin!(OptionFuture::from(limit.map(tokio::time::sleep)));
@@ -115,12 +114,12 @@ impl<'a> Wait<'a> {
         self.items
     }
 
-    /// Nothing is left to wait for; or it is in vain, which was told.
+    /// Whether the wait ends: nothing is left to wait for, or a failure was reported.
     fn is_over(&self) -> bool {
         self.unmet.is_empty() || self.problems.any()
     }
 
-    /// Tells which nodes are where they were waited for, and takes them out.
+    /// Reports the nodes that have reached the state, and removes them.
     fn take_out(&mut self) {
         let now = self.now();
         let Self {
@@ -150,7 +149,7 @@ impl<'a> Wait<'a> {
         });
     }
 
-    /// Says how the others stand, if that is new; on a terminal also in a line that counts down.
+    /// Reports the state of the other nodes if it changed; on a terminal also as a line that counts down.
     fn tell(&mut self) {
         let now = self.now();
         let unmet = Unmet {
@@ -182,7 +181,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// How long nothing changes by time alone.
+    /// How long until something changes by time alone.
     fn nap(&self) -> Duration {
         let now = self.now();
         let next = self
@@ -217,7 +216,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// A Lease goes with its Node: is that still there?
+    /// A Lease is deleted with its Node, so check whether the Node still exists.
     async fn look_for(&mut self, node: &str) {
         if let Ok(row) = self.session.locks.see_node(node).await
             && let Some(seen) = self.unmet.get_mut(node)
@@ -226,7 +225,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// What is in the way of `node`.
+    /// The obstacle for `node`.
     fn obstacle(&self, seen: &Seen) -> Obstacle {
         let free = self.args.condition == Condition::Free;
         match self.session.locks.check_acquire(seen, &Acquire::new()) {
@@ -240,7 +239,7 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// Completes when the line on a terminal is due to be shown anew, if there is one.
+/// Completes when the line on a terminal needs an update; never if there is none.
 async fn tick(is_live: bool) {
     if is_live {
         tokio::time::sleep(TICK).await;

@@ -1,11 +1,11 @@
-//! How `with` ends: by the code of its command, or by one that says why there is none.
+//! The exit code of `with`: that of its command, or one that says why the command has none.
 
 use under_lease::Outcome;
 
 use super::WithArgs;
 use crate::exit::Code;
 
-/// The codes that the caller wants.
+/// The exit codes that the caller chose.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Codes {
     /// Instead of those for a node that somebody else holds.
@@ -21,7 +21,7 @@ impl Codes {
         }
     }
 
-    /// That of a failure of `with` itself, which another verb would end with `code` for.
+    /// The code for a failure of `with` itself, for which another verb would exit with `code`.
     pub(super) fn of_failure(self, code: Code) -> Code {
         match code {
             Code::HELD | Code::TIMED_OUT => self.conflict.unwrap_or(code),
@@ -31,7 +31,7 @@ impl Codes {
         }
     }
 
-    /// That of a command which has run.
+    /// The code for a command that has run.
     pub(super) fn of_command(self, outcome: &Outcome, is_lost: bool) -> Code {
         Code::other(outcome.code(is_lost, self.lost.number()))
     }

@@ -1,4 +1,4 @@
-//! After the command: its locks are given back, unless something of it may still run.
+//! After the command: releases its locks, unless parts of the command may still run.
 
 use futures::future::join_all;
 use maintenance_lease::env::{Env as _, Machine};
@@ -13,8 +13,8 @@ use crate::text::escape;
 use crate::words::loss;
 use crate::words::time::clock;
 
-/// Gives back what is held, as far as `outcome` allows. True where a lock was lost before that, which
-/// was not told yet.
+/// Releases the locks, if `outcome` allows it. True if a lock was lost before and that was not reported
+/// yet.
 pub(super) async fn give_back(
     session: &Session<'_>,
     held: Vec<HeldLease>,
@@ -59,7 +59,7 @@ pub(super) async fn give_back(
     }
 }
 
-/// Lets a lock run out, since something may still work under it.
+/// Lets a lock expire, because processes may still depend on it.
 fn leave(session: &Session<'_>, held: HeldLease, rest: &str) {
     let node = held.node().to_owned();
     let until = runs_out(session, &held.standing().lease);
@@ -72,17 +72,17 @@ fn leave(session: &Session<'_>, held: HeldLease, rest: &str) {
     }
 }
 
-/// What became of a lock.
+/// The outcome of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Released,
-    /// It is left as found, or runs out by itself.
+    /// It was not acquired here and stays, or it expires by itself.
     Left,
     /// It was lost before it could be released.
     Lost,
 }
 
-/// Releases one, if that comes about before its lease has run out, and tells what kept it from being released.
+/// Releases one lock, unless it expires first, and reports what prevented the release.
 async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> Fate {
     let node = held.node().to_owned();
     let lock_id = held.lock_id();
@@ -138,7 +138,7 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> F
     Fate::Lost
 }
 
-/// When anybody may take it.
+/// When others can acquire it.
 fn runs_out(session: &Session<'_>, lease: &NodeLease) -> String {
     let now = session.locks.server_time().now();
     match lease.renewed() {

@@ -1,5 +1,5 @@
-//! Locking the nodes of a command: all or none, and those that the caller has already only where that
-//! is meant.
+//! Locks the nodes of a command, all or none. Locks that the caller already holds are used only with
+//! `--reentry`.
 
 use futures::future::join_all;
 use maintenance_lease::protocol::{Refusal, State};
@@ -17,12 +17,12 @@ use crate::run::problems::Problems;
 use crate::run::targets::Target;
 use crate::run::variables::is_held_by;
 
-/// The locks of a command, about to be taken.
+/// The locks of a command, not acquired yet.
 pub(super) struct Locking<'a> {
     pub(super) args: &'a WithArgs,
-    /// As this process, which takes what can be had.
+    /// Acquires as this process.
     pub(super) work: &'a Work<'a>,
-    /// As the caller, whose own locks are worked under.
+    /// The caller's own identity, for locks that the caller already holds.
     pub(super) own: &'a Maintenance,
     /// The holder of the `with` that this one runs under, if any.
     pub(super) outer: Option<&'a str>,
@@ -32,13 +32,13 @@ impl Locking<'_> {
     /// Locks all nodes and returns them in their order.
     ///
     /// # Errors
-    /// Where one can't be had: that was told, and nothing that this took is kept.
+    /// If one can't be locked. That was reported, and what was acquired is released.
     pub(super) async fn all(&self, selection: &Selection) -> Result<Vec<Change>, Failure> {
         let targets = self.work.targets(selection, true).await?;
         let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
         let patience = self.args.patience.patience();
         let targets = match self.args.reentry || patience.is_some() || nodes.len() > 1 {
-            // Where one is held already, or does not exist, nothing is written to the others.
+            // If one of them is locked or does not exist, nothing is written to the others.
             true => self.work.look(targets, true).await?,
             false => targets,
         };
@@ -63,8 +63,8 @@ impl Locking<'_> {
         self.judge(&nodes, taking).await
     }
 
-    /// Refuses what the caller has already, unless that is meant: who waits for it waits for
-    /// themselves.
+    /// Refuses locks that the caller already holds, unless they asked to work under them: waiting for their
+    /// own lock would never end.
     fn refuse(&self, own: &[Target]) -> Results {
         let options = self.options().reentry(self.args.reentry);
         let refused = own.iter().filter_map(|target| {
@@ -82,8 +82,8 @@ impl Locking<'_> {
         }
     }
 
-    /// Whether the caller has it, as opposed to this process: by a lease that has not run out, by a
-    /// hold, or by the `with` that this one runs under.
+    /// Whether the caller holds the lock, and not this process: by a lease that has not expired, by a hold,
+    /// or by the `with` that this one runs under.
     fn is_own_lock(&self, target: &Target) -> bool {
         let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
         let now = self.work.session.locks.server_time().now();
@@ -97,7 +97,7 @@ impl Locking<'_> {
         self.own.is_own(lease) || is_held_by(lease, self.outer)
     }
 
-    /// Goes on under locks that the caller has. They may be over by now: none is taken anew.
+    /// Continues under locks that the caller holds. They may have expired by now; none is acquired again.
     async fn enter(&self, found: Vec<Target>) -> Taking {
         let acquire = self.options().reentry(true);
         let renew = Renew::new().duration(self.args.lease_duration);
@@ -115,7 +115,7 @@ impl Locking<'_> {
         .await
     }
 
-    /// All of them, or the problems told.
+    /// All of them, or a failure after the problems were reported.
     async fn judge(&self, nodes: &[String], mut taking: Taking) -> Result<Vec<Change>, Failure> {
         let session = &self.work.session;
         let problems = Problems::changing(session, self.work.verb);
@@ -137,7 +137,7 @@ impl Locking<'_> {
         Ok(changes)
     }
 
-    /// Tells a lock that the caller has themselves from one of somebody else.
+    /// Distinguishes the caller's own lock from somebody else's in the failure.
     fn name_own(&self, mut failure: Failure) -> Failure {
         if let Failure::Lock(Error::Refused(refused)) = &mut failure
             && let Some(lease) = &refused.lease
@@ -152,10 +152,10 @@ impl Locking<'_> {
         failure
     }
 
-    /// Keeps what was locked alive from now on.
+    /// Starts to renew the locks.
     ///
     /// # Errors
-    /// Where one can't be kept: what this took is given back then.
+    /// If one can't be renewed. Then what was acquired is released.
     pub(super) async fn keep(&self, changes: &[Change]) -> Result<Vec<HeldLease>, Failure> {
         let keep = Keep::new().stop(self.args.stop());
         let mut held = Vec::new();
@@ -163,14 +163,14 @@ impl Locking<'_> {
             let lease = change.lease.as_ref();
             let asked = self.args.lease_duration;
             let found = lease.map_or(0, NodeLease::duration_seconds).into();
-            // A lock that was found keeps its length where that is longer.
+            // A lock that the caller already held keeps its duration if that is longer.
             let duration = asked.max(std::time::Duration::from_secs(found));
             let duration = duration.min(maintenance_lease::LONGEST_DURATION);
             let keep = keep.clone().duration(duration);
             match self.holder_of(change).keep(change, &keep).await {
                 Ok(kept) => held.push(kept),
                 Err(error) => {
-                    // Why it can't begin says more than what could not be given back, which expires.
+                    // The first failure says more than a failed release, and the lock expires anyway.
                     let _ = self.give_back(changes).await;
                     return Err(error.into());
                 }
@@ -179,10 +179,10 @@ impl Locking<'_> {
         Ok(held)
     }
 
-    /// Gives back what this took.
+    /// Releases what this command acquired.
     ///
     /// # Errors
-    /// The first that could not be given back; the others are given back all the same.
+    /// The first failed release. The others are released all the same.
     pub(super) async fn give_back(&self, changes: &[Change]) -> Result<(), Failure> {
         let given = changes.iter().map(async |change| {
             let given = self.holder_of(change).release_acquired(change).await;
@@ -195,7 +195,7 @@ impl Locking<'_> {
         join_all(given).await.into_iter().collect()
     }
 
-    /// As whom a lock is held.
+    /// The holder of the lock.
     fn holder_of(&self, change: &Change) -> &Maintenance {
         let process = &self.work.session.locks;
         let holder = change.lease.as_ref().and_then(NodeLease::holder);

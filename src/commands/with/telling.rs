@@ -1,4 +1,4 @@
-//! The course of the command, in words.
+//! Messages about the progress of the command.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use crate::run::session::Session;
 use crate::ui::Terminal;
 use crate::words::loss;
 
-/// Tells what a person has to know of the command.
+/// Prints what the operator needs to know about the command.
 pub(super) struct Teller<'a> {
     session: &'a Session<'a>,
-    /// The Leases as they were held last, by node.
+    /// The Leases as last held, by node.
     held: BTreeMap<String, NodeLease>,
-    /// The nodes of which it was told that they could not be renewed.
+    /// The nodes with a reported renewal failure.
     failing: BTreeSet<String>,
     /// What was lost while the command had the terminal.
     lost: Vec<Lost>,
@@ -62,8 +62,8 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Tells of the losses again, once the command has ended: a program that had the whole screen has
-    /// taken the first word of them away with it.
+    /// Reports the losses again after the command has ended: a full-screen program may have erased the
+    /// first message.
     pub(super) fn repeat(&self) {
         for lost in &self.lost {
             self.lose(lost, Stage::Over);
@@ -77,7 +77,7 @@ impl<'a> Teller<'a> {
         self.session.terminal.hint(hint);
     }
 
-    /// Tells of renewals that fail while there is time, and when that is over.
+    /// Reports renewals that fail while there is time left, and when that time is over.
     fn stands(&mut self, standing: &Standing) {
         let terminal = self.session.terminal;
         let node = standing.lease.node();

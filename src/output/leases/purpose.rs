@@ -1,55 +1,55 @@
-//! What a Lease is for, told from where it is and what it carries. Pure.
+//! The purpose of a Lease, derived from its namespace, name and contents. No I/O.
 
 use std::collections::BTreeMap;
 
 use maintenance_lease::{AnyLease, HEARTBEATS, NAMESPACE};
 use pod_safety::constants::MEDIK8S_LEASES;
 
-/// What kube-apiserver marks the Leases with by which API servers know of each other
+/// kube-apiserver's label for the Leases that API servers find each other by
 /// (`k8s.io/apiserver/pkg/storage/…/identity`, `controlplane.IdentityLeaseComponentLabelKey`).
 const IDENTITY: &str = "apiserver.kubernetes.io/identity";
 
-/// What a node, or an object that is of one, is labelled with.
+/// The hostname label of a node, or of an object that belongs to one.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// What of a Lease tells its use.
+/// The parts of a Lease that show its purpose.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traits<'a> {
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
     pub(super) labels: &'a BTreeMap<String, String>,
-    /// How coordinated leader election chooses who gets it.
+    /// How coordinated leader election chooses the leader.
     pub(super) strategy: Option<&'a str>,
-    /// Its last acquisition was one of this tool's or its library's.
+    /// Whether it was last acquired by this tool or its library.
     pub(super) ours: bool,
-    /// The library elected a leader on it last.
+    /// Whether the library last used it for a leader election.
     pub(super) of_election: bool,
-    /// Somebody has, or had, it for some time.
+    /// Whether somebody has held it for some time.
     pub(super) used: bool,
 }
 
-/// What a Lease is for.
+/// The purpose of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The kubelet of this node says that it is alive.
+    /// The heartbeat of this node's kubelet.
     Heartbeat { node: String },
-    /// Somebody is at work on this node.
+    /// The maintenance lock of this node.
     Maintenance { node: String },
-    /// An operator of medik8s is at work on this node.
+    /// The lock of a medik8s operator on this node.
     Remediation { node: String },
-    /// An API server says that it is there.
+    /// The identity of an API server.
     ApiServer {
         program: String,
         host: Option<String>,
     },
-    /// One of several processes leads.
+    /// The election of one leader among several processes.
     Election {
-        /// How the leader is chosen, where the API server does that.
+        /// How the leader is chosen, if the API server does that.
         strategy: Option<String>,
     },
-    /// A lock that an application named.
+    /// A lock with a name that an application chose.
     Lock,
-    /// Nobody ever used it.
+    /// It was never used.
     Unknown,
 }
 
@@ -77,7 +77,7 @@ impl Purpose {
         match traits.strategy {
             _ if namespace == HEARTBEATS => Self::Heartbeat { node: name },
             _ if namespace == NAMESPACE => Self::Maintenance { node: name },
-            // It names its Leases after the kind and the name of what they are about.
+            // medik8s names its Leases after the kind and the name of the object.
             _ if namespace == MEDIK8S_LEASES => match name.strip_prefix("node-") {
                 Some(node) => Self::Remediation { node: node.into() },
                 None => Self::Lock,
@@ -96,7 +96,7 @@ impl Purpose {
         }
     }
 
-    /// A word for programs.
+    /// The word for programs.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Heartbeat { .. } => "Heartbeat",
@@ -109,7 +109,7 @@ impl Purpose {
         }
     }
 
-    /// In words for people, less the Lease's name, which stands beside them.
+    /// The words for people, without the Lease's name, which has a column of its own.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Heartbeat { .. } => "node heartbeat".to_owned(),
@@ -149,7 +149,7 @@ impl Purpose {
 mod tests {
     use super::*;
 
-    /// The purpose of a Lease that somebody uses and that has nothing to show but its name.
+    /// The purpose of a used Lease, judged by its namespace and name alone.
     fn named(namespace: &str, name: &str) -> String {
         of(namespace, name, |_| {})
     }
@@ -193,7 +193,7 @@ mod tests {
             ),
             ("medik8s-leases", "other", "lock of an application"),
             ("kube-system", "kube-scheduler", "leader election"),
-            // The namespace alone says nothing of what is elsewhere.
+            // The namespace matters too: the same name elsewhere proves nothing.
             ("default", "node-worker-1", "leader election"),
         ] {
             assert_eq!(named(namespace, name), words);
@@ -212,7 +212,7 @@ mod tests {
             labelled("kube-system", "apiserver-x", &[identity, host], |_| {}),
             "API server on master-1"
         );
-        // Whoever labels a heartbeat so makes no API server of it.
+        // This label on a heartbeat does not make it the identity of an API server.
         assert_eq!(
             labelled("kube-node-lease", "a", &[identity], |_| {}),
             "node heartbeat"

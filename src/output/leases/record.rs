@@ -10,7 +10,7 @@ use crate::output::item::API_VERSION;
 use crate::words::state::state_word;
 use crate::words::time::rfc3339;
 
-/// What of a Lease is known.
+/// What is known about a Lease.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Record<'a> {
@@ -18,7 +18,7 @@ struct Record<'a> {
     kind: &'static str,
     namespace: &'a str,
     name: &'a str,
-    /// What it is for, in one word.
+    /// The purpose in one word.
     purpose: &'static str,
     /// The same in words for people.
     about: String,
@@ -36,14 +36,14 @@ struct Record<'a> {
     acquired_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     renewed_at: Option<String>,
-    /// The end that it states.
+    /// The end that the Lease states.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_seconds: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     transitions: Option<u32>,
-    /// How coordinated leader election chooses who gets it.
+    /// How coordinated leader election chooses the leader.
     #[serde(skip_serializing_if = "Option::is_none")]
     strategy: Option<&'a str>,
     /// The version of a candidate's program.
@@ -51,7 +51,7 @@ struct Record<'a> {
     version: Option<&'a str>,
 }
 
-/// Several of them.
+/// A list of Leases.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Records<'a> {

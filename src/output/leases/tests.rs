@@ -13,7 +13,7 @@ fn noon() -> Now {
     Now::at(Instant::from_micros(1_772_366_400_000_000))
 }
 
-/// A holder since 11:30, renewed so long before noon, for so many seconds.
+/// A holder since 11:30 who renewed `ago` before noon, for a term of `seconds`.
 fn held(holder: &str, ago: i64, seconds: u32) -> Value {
     let renewed = noon().latest - Span::micros(ago * 1_000_000);
     let acquired = noon().latest - Span::seconds(1800);
@@ -36,7 +36,7 @@ fn lease(namespace: &str, name: &str, labels: &Value, spec: &Value) -> Value {
     })
 }
 
-/// One of each kind, as a cluster that has coordinated elections keeps them.
+/// One of each kind, as in a cluster with coordinated leader election.
 async fn all_kinds() -> Vec<Entry> {
     let candidates = Resource::custom(
         "coordination.k8s.io",

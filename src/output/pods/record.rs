@@ -1,4 +1,4 @@
-//! What is stranded as data, which `docs/json.md` documents.
+//! Stranded objects as data, which `docs/json.md` documents.
 
 use maintenance_lease::protocol::Instant;
 use pod_safety::node::Health;
@@ -10,7 +10,7 @@ use crate::output::item::API_VERSION;
 use crate::words::health;
 use crate::words::time::rfc3339;
 
-/// One thing that is stranded.
+/// One stranded object.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Record<'a> {
@@ -22,28 +22,28 @@ struct Record<'a> {
     namespace: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<&'a str>,
-    /// How the node is.
+    /// The node's health.
     #[serde(skip_serializing_if = "Option::is_none")]
     node_health: Option<&'static str>,
-    /// What becomes of a pod.
+    /// The fate of a pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     fate: Option<&'static str>,
-    /// The end of a pod's grace, or since when a namespace is being deleted.
+    /// The end of a pod's grace period, or since when a namespace is being deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     terminating_since: Option<String>,
-    /// A controller can't replace the pod before it is gone.
+    /// Whether a controller can't replace the pod before it is gone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     name_held: bool,
-    /// When a pod is told to end, about.
+    /// About when a pod will be told to terminate.
     #[serde(skip_serializing_if = "Option::is_none")]
     evicted_at: Option<String>,
-    /// Who must agree before a pod goes.
+    /// Who must agree before the pod is removed.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     finalizers: &'a [String],
     /// A pod's controller.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<&'a str>,
-    /// Why nobody needs an attachment.
+    /// Why an attachment is not needed any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     orphan: Option<&'static str>,
     /// The PersistentVolume that is attached.
@@ -57,7 +57,7 @@ struct Record<'a> {
     pods: Option<usize>,
 }
 
-/// Several of them.
+/// A list of them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Records<'a> {
@@ -66,7 +66,7 @@ struct Records<'a> {
     items: Vec<Record<'a>>,
 }
 
-/// All that is stranded as data.
+/// All stranded objects as data.
 pub(crate) fn records(stranded: &Stranded) -> impl Serialize + '_ {
     Records {
         api_version: API_VERSION,

@@ -1,4 +1,4 @@
-//! The columns of a status, and what of them is cut where a terminal is too narrow.
+//! The columns of a status, and how they are cut if a terminal is too narrow.
 
 use maintenance_lease::protocol::Now;
 
@@ -6,9 +6,9 @@ use super::{Column, View};
 use crate::output::grid::{Cell, Grid};
 use crate::text::ALARM;
 
-/// What is cut where a terminal is too narrow, in this order, and to how much at the least, never the names
-/// of nodes. Of a status the beginning tells most, of a reason all of it; an absurdly long holder of one node
-/// costs no other node its reason.
+/// What to cut if a terminal is too narrow, in this order, and each minimum width. The names of nodes are
+/// never cut. The start of a status is enough, but a reason needs all of its text. A very long holder of
+/// one node must not shorten the reasons of the others.
 const CUTS: [(Column, usize); 11] = [
     (Column::Fencing, 32),
     (Column::Holder, 32),
@@ -23,11 +23,11 @@ const CUTS: [(Column, usize); 11] = [
     (Column::Holder, 8),
 ];
 
-/// In a wide table nothing is cut to less: it is wider than most terminals anyway.
+/// The minimum width in a wide table, which is wider than most terminals anyway.
 const SHORTEST_IN_WIDE: usize = 24;
 
 impl Column {
-    /// The room that rows to come are likely to need.
+    /// The width that later rows are likely to need.
     fn reserve(self) -> usize {
         match self {
             Self::Holder | Self::Reason | Self::LastHolder | Self::LastReason => 20,
@@ -41,7 +41,7 @@ impl Column {
     }
 }
 
-/// A table of nodes, which may be printed piece by piece.
+/// A table of nodes that can be printed in parts.
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<Column>,
@@ -49,8 +49,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// With `wide`, more columns; with `nodes`, also what is known of the nodes themselves; cut to
-    /// `fit`, where somebody looks at it on a terminal.
+    /// With `wide`, more columns; with `nodes`, also what is known about the nodes themselves. It is cut to
+    /// `fit` if the output is a terminal.
     pub(crate) fn new(wide: bool, nodes: bool, headers: bool, fit: Option<usize>) -> Self {
         let mut columns = vec![
             Column::Node,
@@ -92,14 +92,14 @@ impl Table {
         }
     }
 
-    /// Leaves room for rows that come later, whatever the first are like.
+    /// Reserves room for later rows.
     pub(crate) fn for_rows_to_come(mut self) -> Self {
         let widths = self.columns.iter().map(|column| column.reserve());
         self.grid.reserve(widths);
         self
     }
 
-    /// The text of some rows, after the headers where they are the first.
+    /// The text of some rows, after the headers if these are the first rows.
     pub(crate) fn rows(&mut self, views: &[View<'_>], now: Now) -> String {
         let cells = |view| {
             let cells = self.columns.iter().map(|column| {

@@ -172,7 +172,7 @@ async fn wide_tells_more() {
     let mut views = views(&leases, &missing);
     views[0].heartbeat = Heartbeat::Unknown;
     views[1].heartbeat = Heartbeat::Missing;
-    // Its row alone said that it is well: nobody looked for a record.
+    // Its row alone shows that it is healthy, so its whole Node was not read.
     views[1].health = Some(&Health::Ready);
     let marks = Marks {
         record: Record::parse(
@@ -200,7 +200,7 @@ async fn without_the_nodes_their_columns_are_left_away() {
     assert_snapshot!(table.rows(&views[1..2], noon()), @"b-held   Locked   alice@bastion   new kernel   30m   15m   2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7   <none>   <none>");
 }
 
-/// `holder` has `worker-1`, for a minute from noon on, because of `reason`.
+/// `holder` holds `worker-1`, for a minute from noon on, because of `reason`.
 async fn held_by(holder: &str, reason: &str) -> HashMap<String, NodeLease> {
     let spec = json!({
         "holderIdentity": holder,
@@ -332,7 +332,7 @@ async fn rows_that_come_later_stand_under_the_same_headers() {
     }
 }
 
-/// Tables as on a terminal of 80 columns, all at once or piece by piece.
+/// Tables as on a terminal of 80 columns, all at once or in parts.
 async fn at_80(held: bool) -> [String; 2] {
     let leases = match held {
         true => held_by("alice@bastion", "new kernel").await,

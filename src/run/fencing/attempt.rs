@@ -1,5 +1,5 @@
-//! The one hook of a run: announced on the Node before it begins, so that no other runs beside it, and
-//! taken back when it fails.
+//! The hook of a run: recorded on the Node before it starts, to keep other runs from starting one too, and
+//! removed from there if it fails.
 
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now, SKEW_BUDGET, Span};
@@ -11,8 +11,8 @@ use crate::error::Failure;
 use crate::text::escape;
 use crate::words::fencing::{hook_at_work, hook_failed, hook_interrupted};
 
-/// What the announced end is behind the last moment of the hook: clocks may differ, and times on the
-/// Node are cut to seconds.
+/// How long after the hook's time limit the recorded end is, because clocks may differ and times on the
+/// Node have no fractions of a second.
 const MARGIN: Span = Span::micros(SKEW_BUDGET.as_micros() + 1_000_000);
 
 /// The hook of a run.
@@ -20,15 +20,15 @@ pub(crate) struct Hook<'a> {
     site: &'a Site<'a>,
     args: &'a HookArgs,
     id: String,
-    /// Before its announcement was first sent: there its time begins.
+    /// When the record was first sent, which is when the hook's time starts.
     begun: Option<(BootInstant, Now)>,
 }
 
 impl<'a> Hook<'a> {
-    /// The one that was typed, if any.
+    /// The hook that was typed, if any.
     ///
     /// # Errors
-    /// Where there is no such program, it can't be executed, or this system runs none.
+    /// If the program does not exist or can't be executed, or if this system does not support hooks.
     pub(crate) fn new(site: &'a Site<'a>, args: &'a HookArgs) -> Result<Self, Failure> {
         if let Some(program) = args.hook.first() {
             supervisor::supports("a hook").map_err(|error| Failure::input(error.to_string()))?;
@@ -44,12 +44,12 @@ impl<'a> Hook<'a> {
         })
     }
 
-    /// None was typed.
+    /// Whether no hook was typed.
     pub(crate) fn is_none(&self) -> bool {
         self.args.hook.is_empty()
     }
 
-    /// Its program, without arguments.
+    /// The program, without arguments.
     pub(crate) fn program(&self) -> String {
         let program = self.args.hook.first();
         program.map_or_else(String::new, |program| {
@@ -57,17 +57,17 @@ impl<'a> Hook<'a> {
         })
     }
 
-    /// The hook of another run that may be at work on the node.
+    /// The hook of another run that may still be running for the node.
     pub(crate) fn other(&self, look: &Look) -> Option<Attempt> {
         let attempt = look.evidence.attempt()?;
         let bars = attempt.id != self.id && !self.args.resume && attempt.may_run(self.site.now());
         bars.then_some(attempt)
     }
 
-    /// Makes sure that no other is at work on the node.
+    /// Checks that no other hook is running for the node.
     ///
     /// # Errors
-    /// That one may be.
+    /// If one may be running.
     pub(crate) fn check_alone(&self, look: &Look) -> Result<(), Failure> {
         match self.other(look) {
             Some(other) => Err(hook_at_work(
@@ -80,12 +80,13 @@ impl<'a> Hook<'a> {
         }
     }
 
-    /// Announces and runs it, told of the node and its lock, and returns the end of what it printed.
-    /// `fencing` is the number of an acquisition that is this command's own. `None` where it was not run,
-    /// since the Node changed meanwhile: look again.
+    /// Records the hook on the Node, runs it with node and lock in its environment, and returns the end of
+    /// its output. `fencing` is the number of an acquisition by this command. `None` if it was not run
+    /// because the Node changed: read it again.
     ///
     /// # Errors
-    /// Where another may be at work, the lock may end before it does, it can't be run, or it fails.
+    /// If another hook may be running, if the lock may end before the hook does, or if the hook can't be
+    /// run or fails.
     pub(crate) async fn run(
         &mut self,
         look: &Look,
@@ -134,8 +135,8 @@ impl<'a> Hook<'a> {
         }
     }
 
-    /// Takes the announcement back, if there is one: the hook has ended. Where that fails, it counts as
-    /// running until its time is over.
+    /// Removes the record of the hook, if there is one, because the hook has ended. If that fails, the hook
+    /// counts as running until its recorded end.
     pub(crate) async fn withdraw(&self) {
         if self.begun.is_none() {
             return;
@@ -151,10 +152,10 @@ impl<'a> Hook<'a> {
         }
     }
 
-    /// Takes back what is left of a hook that is known to have ended.
+    /// Removes the record of a hook that is known to have ended.
     ///
     /// # Errors
-    /// Where it may still run, the Node can't be read or written, or it was interrupted.
+    /// If it may still be running, if the Node can't be read or written, or if it was interrupted.
     pub(crate) async fn clear_other(&self, look: &Look) -> Result<(), Failure> {
         self.check_alone(look)?;
         match look.evidence.attempt() {
@@ -163,7 +164,7 @@ impl<'a> Hook<'a> {
         }
     }
 
-    /// Takes the announcement of this id back, also where it was interrupted: nobody else would.
+    /// Removes the record with this id, even after an interruption, because nobody else would.
     async fn clear(&self, id: &str) -> Result<(), Failure> {
         let site = self.site;
         let mut tries = Tries::default();

@@ -1,4 +1,4 @@
-//! Following a fenced node until Kubernetes has taken everything away from it.
+//! Watches a fenced node until Kubernetes has removed everything from it.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::text::escape;
 use crate::words::fencing;
 
 impl Site<'_> {
-    /// Waits up to `limit` until nothing is left of the node that will go, telling what is left
-    /// whenever that changes. Returns what is left then.
+    /// Waits up to `limit` until everything that can be removed from the node is gone. Prints what is left
+    /// whenever that changes, and returns what is left at the end.
     ///
     /// # Errors
-    /// Where it can't be read to the end, the node is alive again, or it was interrupted.
+    /// If it can't be read to the end, if the node is alive again, or if it was interrupted.
     pub(crate) async fn follow(
         &self,
         taint: &OutOfService,
@@ -63,7 +63,7 @@ impl Site<'_> {
         }
     }
 
-    /// What is left, and why the heartbeat could not be read, if so.
+    /// What is left, and why the heartbeat could not be read, if that failed.
     async fn remains(&self, taint: &OutOfService) -> Result<(Remains, Option<String>), Failure> {
         let begun = Machine.boot();
         let (remains, heartbeat) = futures::join!(

@@ -1,4 +1,4 @@
-//! Runs a hook under the supervisor, so that nothing of it is left, whatever becomes of it or of us.
+//! Runs a hook under the supervisor, to end all of its processes whatever happens to it or to us.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use crate::platform::PipeReader;
 use crate::ui::Terminal;
 use crate::words::time::length;
 
-/// How long a hook and what it started have between TERM and KILL.
+/// The time between TERM and KILL for a hook and its processes.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
 
-/// How much of the end of its output is kept, in bytes.
+/// How many bytes of the end of its output are kept.
 const KEPT: usize = 1024;
 
-/// How long its output may take to come to an end once all its processes have.
+/// How long to read on after all of its processes have ended.
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// How a hook ended.
 pub(super) struct Ended {
-    /// How it failed, behind "the hook".
+    /// How it failed; the text follows "the hook".
     pub(super) failed: Option<String>,
-    /// Somebody interrupted it: at a terminal, Ctrl-C is its own.
+    /// Somebody interrupted it. At a terminal, Ctrl-C reaches the hook directly.
     pub(super) is_interrupted: bool,
-    /// The end of what it printed.
+    /// The end of its output.
     pub(super) output: String,
 }
 
-/// Runs `command` until `limit` after `begun` at most, and passes on what it prints.
+/// Runs `command` until `limit` after `begun` at most, and prints its output.
 ///
 /// # Errors
-/// Where it can't be run.
+/// If it can't be run.
 pub(super) async fn run(
     terminal: &Terminal,
     command: Command,
@@ -81,7 +81,7 @@ pub(super) async fn run(
     if left > 0 {
         terminal.warn("could not end all processes of the hook; some may still be running");
     }
-    // A shell says so of what it ran.
+    // A shell reports a program that was ended by SIGINT like this.
     let interrupted = Exit::Signal(Signal::INT).code();
     let is_interrupted = !is_late && exit.is_some_and(|exit| exit.code() == interrupted);
     let failed = match exit {
@@ -107,7 +107,7 @@ fn limits(begun: BootInstant, limit: Duration) -> Limits {
     }
 }
 
-/// What a hook prints.
+/// The output of a hook.
 struct Output<'a> {
     pipe: PipeReader,
     terminal: &'a Terminal,
@@ -116,7 +116,7 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// Waits until there is more, and passes it on. Nothing is lost where it is dropped.
+    /// Waits for more output and prints it. Dropping the future loses nothing.
     async fn more(&mut self) {
         let mut buffer = [0; 4096];
         let ready = self.pipe.readable().await;
@@ -139,11 +139,11 @@ impl Output<'_> {
                 self.more().await;
             }
         };
-        // What could not be ended may keep it open.
+        // A process that could not be ended may keep the pipe open.
         let _ = tokio::time::timeout(DRAIN, draining).await;
     }
 
-    /// The end of it, as text.
+    /// The end of the output, as text.
     fn end(self) -> String {
         String::from_utf8_lossy(&self.kept).trim().to_owned()
     }

@@ -1,4 +1,4 @@
-//! Whether a hook can be run, known before anything is written for it.
+//! Checks that a hook can be run, before anything is written for it.
 
 use std::ffi::OsStr;
 
@@ -6,14 +6,13 @@ use crate::error::{Failure, Kind};
 use crate::platform::is_executable;
 use crate::text::escape;
 
-/// Where programs are where nothing is said of it.
+/// Where to look for programs if `PATH` is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Makes sure that `program` is there to be run: a path, or a name that is looked up in `path`, the
-/// value of `PATH`.
+/// Checks that `program` can be run: a path, or a name that is looked up in `path`, the value of `PATH`.
 ///
 /// # Errors
-/// Where there is no such program, or it can't be executed.
+/// If it does not exist, or can't be executed.
 pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), Failure> {
     let is_path = program.as_encoded_bytes().contains(&b'/');
     let directories = match is_path {

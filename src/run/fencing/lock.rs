@@ -1,5 +1,5 @@
-//! The lock under which a node is fenced and unfenced: the caller's own, or a hold for as long as it is
-//! fenced.
+//! The lock during fence and unfence: one that the caller already holds, or a hold that lasts as long as
+//! the node is fenced.
 
 use maintenance_lease::protocol::{Instant, Span, State};
 use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
@@ -13,15 +13,15 @@ use crate::run::variables::is_held_by;
 use crate::text::escape;
 use crate::words::fencing::{not_ended, not_held, too_short};
 
-/// With what the reason of a hold begins that fencing took, for people.
+/// The prefix of the reason of a fencing's hold, for people.
 const MARK: &str = "fencing: ";
 
-/// The longest reason of such a hold, in bytes; what is cut off stands in the record.
+/// The longest reason of such a hold, in bytes. The record has the full reason.
 const LONGEST_REASON: usize = 1000;
 
 impl Site<'_> {
-    /// Whose the node's lock is. It is the caller's by a lease that has not run out, by a hold, or by the
-    /// `with` that this runs under, for as long as that very acquisition stands.
+    /// Whose lock the node has. The caller holds it by a lease that has not expired, by a hold, or by the
+    /// `with` that this runs under. That of `with` only counts if the lock id is the same.
     pub(crate) fn lock(&self, lease: Option<&NodeLease>) -> Lock {
         let now = self.now();
         let standing =
@@ -35,7 +35,7 @@ impl Site<'_> {
         }
     }
 
-    /// When the lease ends by which the caller has the node; `None` where it is a hold, or not theirs.
+    /// When the caller's lease of the node ends; `None` if it is a hold, or not theirs.
     pub(crate) fn lease_end(&self, lease: Option<&NodeLease>) -> Option<LeaseEnd> {
         if self.lock(lease) != Lock::Callers {
             return None;
@@ -54,10 +54,10 @@ impl Site<'_> {
         is_held_by(lease, self.outer) && is_acquired_by(lease, &self.node, self.inherited)
     }
 
-    /// Holds the node for as long as it is fenced. After Ctrl-C the answer is waited for a moment.
+    /// Puts the node on hold for as long as it is fenced. After Ctrl-C it waits a moment for the answer.
     ///
     /// # Errors
-    /// Where somebody else has it, say, and where it is not known whether it was put on hold.
+    /// For example, if somebody else holds the lock, or if the result of the write is unknown.
     pub(crate) async fn hold(&self, why: &str) -> Result<Change, Failure> {
         let options = Hold::new(hold_reason(why)).purpose(PURPOSE);
         let locks = &self.session.locks;
@@ -80,10 +80,10 @@ impl Site<'_> {
         Ok(change)
     }
 
-    /// Ends the hold in `lease`, that very one. After Ctrl-C the answer is waited for a moment.
+    /// Ends the hold in `lease`, and no other. After Ctrl-C it waits a moment for the answer.
     ///
     /// # Errors
-    /// Where another stands there, it can't be written, or it is not known whether it was.
+    /// If it was replaced by another lock, if it can't be written, or if the result is unknown.
     pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
         let locks = &self.session.locks;
         let change = self
@@ -102,10 +102,10 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// Writes to the node's Lease. After Ctrl-C the answer is waited for a moment.
+    /// Writes to the node's Lease. After Ctrl-C it waits a moment for the answer.
     ///
     /// # Errors
-    /// Those of the write, and that it was interrupted, with or without one under way.
+    /// If the write fails, or if it was interrupted, with or without a write under way.
     async fn write_lock<T>(
         &self,
         write: impl Future<Output = Result<T, Error>>,
@@ -121,8 +121,8 @@ impl Site<'_> {
         }
     }
 
-    /// Marks the Lease of a node that is fenced, or takes the mark away, for `status`: that reads no Node
-    /// which looks ready.
+    /// Marks the Lease of a node as fenced, or removes the mark. `status` needs it, because it does not
+    /// read whole Nodes that look ready.
     pub(crate) async fn mark(&self, lease: Option<&NodeLease>, fenced: bool) {
         if lease.is_none_or(|lease| lease.is_fenced() == fenced) || self.is_dry_run() {
             return;
@@ -138,8 +138,8 @@ impl Site<'_> {
         }
     }
 
-    /// Makes sure that a lease that was there lasts as long as a hook may: nobody renews it meanwhile. A
-    /// hold has no end, and an outer `with` renews its own.
+    /// Checks that a lease that the caller already held lasts as long as the hook may take, because nobody
+    /// renews it. A hold has no end, and an outer `with` renews its lease.
     pub(super) fn check_lasts(
         &self,
         lease: Option<&NodeLease>,
@@ -161,16 +161,16 @@ impl Site<'_> {
     }
 }
 
-/// When the lock ends under which a node was fenced, where it is a lease that was there before.
+/// When the lock of a fenced node ends, if it is a lease that the caller already held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaseEnd {
     At(Instant),
-    /// With the `with` that this runs under, which renews it until then.
+    /// At the end of the `with` that this runs under, which renews it until then.
     WithOuter,
 }
 
-/// Whether the lock ids of an outer `with`, of one node or `NODE=ID` of each, name the acquisition that
-/// stands in `lease`.
+/// Whether the lock ids of an outer `with`, a single one or `NODE=ID` for each node, match the acquisition
+/// in `lease`.
 fn is_acquired_by(lease: &NodeLease, node: &str, ids: Option<&str>) -> bool {
     let Some(id) = lease.lock_id() else {
         return false;

@@ -1,4 +1,4 @@
-//! What `fence` and `unfence` share: one node, what is seen of it, its lock and a hook.
+//! What `fence` and `unfence` share: the node, its state, its lock and a hook.
 
 mod attempt;
 mod follow;
@@ -42,43 +42,43 @@ use crate::run::variables::{HOLDER, LOCK_ID};
 use crate::words::change::dry_run_suffix;
 use maintenance_lease::DryRun;
 
-/// How often a write is tried on a Node that keeps changing.
+/// How often a write is tried if the Node keeps changing.
 const MOST_TRIES: u32 = 10;
 
-/// A node to be fenced or unfenced.
+/// A node to fence or unfence.
 pub(crate) struct Site<'a> {
     pub(crate) session: Session<'a>,
     pub(crate) node: String,
     pub(crate) reader: Reader,
     write: &'a WriteArgs,
-    /// Who holds for the `with` that this runs under, and by what acquisitions.
+    /// The holder and the lock ids of the `with` that this runs under.
     outer: Option<&'a str>,
     inherited: Option<&'a str>,
-    /// Where programs are.
+    /// The value of `PATH`.
     path: Option<&'a OsStr>,
     interrupt: Interruption,
-    /// The Node was seen.
+    /// Whether the Node was read successfully.
     is_seen: Cell<bool>,
 }
 
-/// What is seen of it.
+/// The state of a node, as read.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
-    /// The present before anything was read: a heartbeat is at least as young as it seems then, however
-    /// long other reads take.
+    /// The time before the first read. Other reads may take long, and must not make the heartbeat look
+    /// older than it was.
     pub(crate) at: Now,
     pub(crate) evidence: Evidence,
     pub(crate) lease: Option<NodeLease>,
 }
 
-/// What became of a write to the Node.
+/// The result of a write to the Node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     /// It is done.
     Yes,
-    /// The Node has changed meanwhile, or is gone: look again.
+    /// The Node has changed or is gone: read it again.
     No,
-    /// The answer was lost: look again whether it is done. It may also be done later.
+    /// The answer was lost: read the Node again. The write may also take effect later.
     Unknown,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Site<'a> {
     /// Opens a session for the node that was typed. Sends nothing.
     ///
     /// # Errors
-    /// Where it can't be a node's name, or there is no way to the API server.
+    /// If the name is not valid for a node, or if the API server can't be reached.
     pub(crate) async fn open(
         start: &Start<'a>,
         typed: &str,
@@ -101,7 +101,7 @@ impl<'a> Site<'a> {
             ));
         }
         let session = start.writing(write).await?;
-        // From here on Ctrl-C is heard, also between one step and the next.
+        // From here on Ctrl-C is noticed, also between two steps.
         let interrupt = Interruption::listen_once();
         Ok(Self {
             node,
@@ -116,8 +116,8 @@ impl<'a> Site<'a> {
         })
     }
 
-    /// Ends the verb: tells what went wrong, if anything, also where all was done in the moment after
-    /// Ctrl-C. That ends it at once by now.
+    /// Ends the verb and reports its failure, if any. Reports an interruption even if everything finished
+    /// after Ctrl-C. From here on Ctrl-C ends the process at once.
     pub(crate) async fn end(&self, verb: Verb, result: Result<(), Failure>) -> Code {
         let problems = Problems::changing(&self.session, verb);
         let result = match result {
@@ -135,8 +135,8 @@ impl<'a> Site<'a> {
         self.reader.now()
     }
 
-    /// What `now` was at `begun`: told by the answers that came since, since without any the local clock
-    /// is all there is.
+    /// The server's time at `begun`, computed from later answers. Before the first answer only the local
+    /// clock is known.
     pub(crate) fn as_of(&self, begun: BootInstant) -> Now {
         earlier(self.now(), Machine.boot().since(begun))
     }
@@ -145,15 +145,15 @@ impl<'a> Site<'a> {
         self.write.dry_run != DryRun::None
     }
 
-    /// What stands behind a message that is not quite true.
+    /// The suffix of messages in a dry run.
     pub(crate) fn suffix(&self) -> &'static str {
         dry_run_suffix(self.write.dry_run)
     }
 
-    /// Reads the node and its lock, side by side.
+    /// Reads the node and its lock, in parallel.
     ///
     /// # Errors
-    /// Where there is no such Node, or none any more, one can't be read, or it was interrupted.
+    /// If the Node does not exist any more or never did, if one can't be read, or if it was interrupted.
     pub(crate) async fn look(&self) -> Result<Look, Failure> {
         let begun = Machine.boot();
         let looking = async {
@@ -174,7 +174,7 @@ impl<'a> Site<'a> {
         self.or_interrupted(looking).await
     }
 
-    /// That there is no such Node: of one that was there, no other name can be meant.
+    /// The failure for a missing Node. If it existed before, no similar names are suggested.
     fn missing(&self) -> Failure {
         let node = self.node.clone();
         match self.is_seen.get() {
@@ -183,17 +183,17 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// How many nodes of its zone are silent, itself included.
+    /// How many nodes of its zone are unreachable, including itself.
     pub(crate) async fn zone(&self, look: &Look) -> Known<Zone> {
         let locks = &self.session.locks;
         self.reader.zone(locks, &look.evidence.node, look.at).await
     }
 
-    /// Makes sure, before a hook is run, that the server would take a patch of the Node: whoever may
-    /// not record it must not power it off. Where no answer comes, the hook's announcement will tell.
+    /// Checks, before a hook is run, that the server would accept a patch of the Node: without that right,
+    /// the caller must not power it off. If there is no answer, the record of the hook is the next check.
     ///
     /// # Errors
-    /// Where it would not, for another cause than a change meanwhile, and where it was interrupted.
+    /// If the server refuses the patch for another reason than a changed Node, or if it was interrupted.
     pub(crate) async fn may_patch(&self, patch: &Value) -> Result<(), Failure> {
         let manager = &self.write.field_manager;
         let patching = self.reader.patch_node(&self.node, patch, manager, true);
@@ -205,11 +205,11 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Applies a patch to the Node, on the version that it was made for. After Ctrl-C its answer is
-    /// waited for a moment.
+    /// Applies a patch to the Node, at the version that it was made for. After Ctrl-C it waits a moment for
+    /// the answer.
     ///
     /// # Errors
-    /// Where the server refuses it for another cause than a change meanwhile.
+    /// If the server refuses it for another reason than a changed Node.
     pub(crate) async fn patch(&self, patch: &Value) -> Result<Written, Failure> {
         if self.write.dry_run == DryRun::Client {
             return Ok(Written::Yes);
@@ -231,7 +231,7 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Leaves an Event on the Node.
+    /// Writes an Event on the Node.
     pub(crate) async fn post(
         &self,
         evidence: &Evidence,
@@ -254,10 +254,10 @@ impl<'a> Site<'a> {
         self.interrupt.has_come()
     }
 
-    /// Runs what may be left at any time.
+    /// Runs work that can be dropped at any time.
     ///
     /// # Errors
-    /// Its own, and that it was interrupted.
+    /// Those of the work, and an interruption.
     pub(crate) async fn or_interrupted<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
@@ -269,10 +269,10 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Runs a write, after Ctrl-C for a moment longer.
+    /// Runs a write; after Ctrl-C it waits a moment longer.
     ///
     /// # Errors
-    /// Its own, and that it was interrupted: it may take effect still.
+    /// Those of the write, and an interruption: then it may still take effect.
     pub(crate) async fn or_soon<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
@@ -281,15 +281,15 @@ impl<'a> Site<'a> {
     }
 }
 
-/// Counts the tries of a write that others are in the way of.
+/// Counts the attempts of a write that conflicts with other writes.
 #[derive(Debug, Default)]
 pub(crate) struct Tries(u32);
 
 impl Tries {
-    /// One more was in vain.
+    /// Counts a failed attempt.
     ///
     /// # Errors
-    /// Where it is enough.
+    /// After too many attempts.
     pub(crate) async fn again(&mut self, node: &str, written: Written) -> Result<(), Failure> {
         self.0 += 1;
         if self.0 < MOST_TRIES {
@@ -305,17 +305,17 @@ impl Tries {
     }
 }
 
-/// The same, `span` before.
+/// The time `span` before `now`.
 fn earlier(now: Now, span: Span) -> Now {
     Now::between(now.earliest - span, now.latest - span)
 }
 
-/// Whether a patch of the Node was refused since that has changed, or is gone: the next look will tell.
+/// Whether the patch was refused because the Node has changed or is gone. Then the Node is read again.
 fn has_changed(error: &ApiError) -> bool {
     error.is_conflict() || error.is_not_found()
 }
 
-/// Names the right behind a refusal of the server's.
+/// Adds the missing right to a refusal by the server.
 fn explain(source: ApiError, verb: &'static str) -> Error {
     if source.is_forbidden() {
         let right = Right {

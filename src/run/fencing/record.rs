@@ -1,27 +1,27 @@
-//! What is known of a record that a run writes, where an answer may be lost.
+//! What is known about a record that this run writes, if an answer may be lost.
 
 use pod_safety::fencing::Record;
 
 use super::{Look, Written};
 
-/// Whether the record of this run stands on the Node.
+/// Whether the record of this run is on the Node.
 #[derive(Debug, Default)]
 pub(crate) enum Recording {
-    /// It doesn't.
+    /// It is not.
     #[default]
     Absent,
-    /// It was sent, and no answer came: it may be there, or come yet.
+    /// It was sent, and no answer came: it may be there, or still be written.
     Open {
         record: Box<Record>,
-        /// The version of the Node that it was made for.
+        /// The version of the Node that the record was made for.
         version: Option<String>,
     },
-    /// It does.
+    /// It is.
     There,
 }
 
 impl Recording {
-    /// After `record` was sent for the Node that was seen.
+    /// The state after `record` was sent for the Node in `look`.
     pub(crate) fn after(self, written: Written, record: Record, look: &Look) -> Self {
         match written {
             Written::Yes => Self::There,
@@ -33,7 +33,7 @@ impl Recording {
         }
     }
 
-    /// Judges a write without an answer by what was seen since.
+    /// The state of a write without an answer, judged by a later read.
     pub(crate) fn judged(self, look: &Look) -> Self {
         let Self::Open {
             record,
@@ -43,7 +43,7 @@ impl Recording {
             return self;
         };
         let is_there = look.evidence.signs.record.as_ref().is_some_and(|read| {
-            // It may be one that was sent before the last.
+            // It may be from an earlier attempt.
             let when = record.when.clone();
             let read = read.clone();
             Record { when, ..read } == **record
@@ -53,17 +53,17 @@ impl Recording {
         } else if version(look) == *sent_for {
             self
         } else {
-            // The Node has moved on without it, and so it will be refused.
+            // The Node has a newer version without the record, so the server will reject the write.
             Self::Absent
         }
     }
 
-    /// It may come yet.
+    /// Whether it may still be written.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self, Self::Open { .. })
     }
 
-    /// It stands there.
+    /// Whether the record is on the Node.
     pub(crate) fn is_there(&self) -> bool {
         matches!(self, Self::There)
     }

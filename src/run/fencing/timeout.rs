@@ -1,4 +1,4 @@
-//! What is read again and again while something is waited for.
+//! Repeated reads while waiting.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use super::Site;
 use crate::error::Failure;
 use crate::text::escape;
 
-/// How long it is between two looks.
+/// The time between two reads.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The time that is left for waiting, in which a read that fails is made again where the cause may pass.
+/// The remaining time of a wait. Until it is over, reads that fail for a temporary reason are retried.
 pub(crate) struct Patience {
     begun: Instant,
     limit: Duration,
-    /// The failure that was told last.
+    /// The failure that was reported last.
     told: Option<String>,
 }
 
@@ -32,10 +32,10 @@ impl Patience {
         self.limit.saturating_sub(self.begun.elapsed())
     }
 
-    /// Waits until the next look.
+    /// Waits until the next read.
     ///
     /// # Errors
-    /// That it was interrupted.
+    /// If it was interrupted.
     pub(crate) async fn pause(&self, site: &Site<'_>) -> Result<(), Failure> {
         let pause = async {
             tokio::time::sleep(PERIOD.min(self.rest())).await;
@@ -44,10 +44,10 @@ impl Patience {
         site.or_interrupted(pause).await
     }
 
-    /// What `read` brings, as soon as it brings anything. A failure is told once.
+    /// The result of `read`, after retries. Each failure is reported once.
     ///
     /// # Errors
-    /// Its own, where the cause does not pass within the time.
+    /// That of the read, if it is not temporary or the time is over.
     pub(crate) async fn read<T>(
         &mut self,
         site: &Site<'_>,

@@ -1,5 +1,5 @@
-//! What a hook is told: the lock, as a command of `with` is, and what it takes to reach the node from
-//! outside.
+//! The environment of a hook: the lock, as for a command of `with`, and what is needed to reach the node's
+//! machine.
 
 use k8s_openapi::api::core::v1::{Node, NodeAddress};
 use maintenance_lease::NodeLease;
@@ -10,17 +10,17 @@ use crate::run::variables::{Variables, set};
 
 /// All addresses of the node, as `TYPE=ADDRESS`, separated by spaces.
 const ADDRESSES: &str = "MAINT_NODE_ADDRESSES";
-/// The first address of a type:
+/// The variables for the first address of each type.
 const OF_TYPE: [(&str, &str); 3] = [
     ("InternalIP", "MAINT_NODE_INTERNAL_IP"),
     ("ExternalIP", "MAINT_NODE_EXTERNAL_IP"),
     ("Hostname", "MAINT_NODE_HOSTNAME"),
 ];
-/// What the cloud calls the machine.
+/// The cloud provider's id of the machine.
 const PROVIDER_ID: &str = "MAINT_NODE_PROVIDER_ID";
 
-/// Sets the variables, and takes away what may have been inherited of them. `fencing` is the number of
-/// an acquisition of this command's own.
+/// Sets the variables, and removes inherited ones. `fencing` is the number of an acquisition by this
+/// command.
 pub(super) fn tell(command: Command, look: &Look, fencing: Option<u64>) -> Command {
     let node = &look.evidence.node;
     let lease = look.lease.as_ref();

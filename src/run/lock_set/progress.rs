@@ -1,5 +1,5 @@
-//! Tells whom a caller waits for, in a line a change; on a terminal with another below it that counts
-//! down, or counts the nodes.
+//! Prints what a caller waits for, one line per change. On a terminal, another line below it counts down,
+//! or counts nodes.
 
 use std::future::pending;
 use std::time::{Duration, Instant};
@@ -11,19 +11,19 @@ use crate::run::session::Session;
 use crate::words::refusal::Asked;
 use crate::words::waiting::{self, Queue};
 
-/// How often the line that counts down is shown anew.
+/// How often the countdown is updated.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The line that counts nodes changes no more often than somebody can read.
+/// The shortest time between two updates of the node count, to keep it readable.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// What a set told.
+/// A report from a set.
 #[derive(Debug)]
 pub(super) enum Told {
-    /// How many nodes are held, and how many could not be had.
+    /// How many nodes are held, and how many were refused.
     Count(Queue, usize),
     Blocked(Queue, Box<Blocked>),
-    /// Nothing can be watched, for this reason.
+    /// Changes can't be watched, for this reason.
     Unwatched(String),
 }
 
@@ -44,14 +44,14 @@ impl Told {
     }
 }
 
-/// The lines, of which the one that changes goes away with this.
+/// The lines. Dropping this removes the one that is updated in place.
 pub(super) struct Line<'a> {
     session: &'a Session<'a>,
     verb: Verb,
-    /// It is told: somebody who only looks once waits for nobody.
+    /// Whether to report waits. A command that tries only once does not wait.
     is_told: bool,
     blocked: Option<(Queue, Blocked)>,
-    /// When nodes were counted last.
+    /// When the node count was last shown.
     counted: Instant,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Shows how many nodes there are by now; nobody is waited for any more.
+    /// Shows how many nodes are locked by now, after the wait has ended.
     fn count(&mut self, queue: Queue, refused: usize) {
         let terminal = self.session.terminal;
         if self.blocked.take().is_some() {
@@ -110,7 +110,7 @@ impl<'a> Line<'a> {
         terminal.live_count(queue.taken, queue.all, line);
     }
 
-    /// Completes when the line is due to be shown anew; never where there is none.
+    /// Completes when the line needs an update; never if there is none.
     pub(super) async fn due(&self) {
         if self.blocked.is_some() && self.session.terminal.shows_live() {
             tokio::time::sleep(TICK).await;
@@ -119,7 +119,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Shows the one that counts down, where it can be shown.
+    /// Shows the countdown, if the terminal supports it.
     pub(super) fn show(&self) {
         let terminal = self.session.terminal;
         let blocked = self.blocked.as_ref().filter(|_| self.is_told);

@@ -1,4 +1,4 @@
-//! What goes wrong on the way of a fencing, and what is not known then.
+//! Failures during a fencing, and what is unknown after them.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::text::escape;
 use crate::words::program::Program;
 use crate::words::time::length;
 
-/// A hook for `node` did not succeed: `how`, behind "the hook".
+/// The hook for `node` failed; `how` follows "the hook".
 pub(crate) fn hook_failed(node: &str, how: &str, output: &str) -> Failure {
     no_proof(node, &format!("the hook {how}"), output, Kind::Other)
 }
 
-/// A hook for `node` was interrupted.
+/// The hook for `node` was interrupted.
 pub(crate) fn hook_interrupted(node: &str, output: &str) -> Failure {
     no_proof(node, "interrupted", output, Kind::Interrupted)
 }
@@ -31,7 +31,7 @@ fn no_proof(node: &str, what: &str, output: &str, kind: Kind) -> Failure {
     }
 }
 
-/// A hook for `node` succeeded, and nobody heard of the node for as long as it was `waited` for.
+/// The hook for `node` succeeded, but the node stayed unreachable for as long as it was `waited` for.
 pub(crate) fn silent_after_hook(node: &str, waited: Duration, program: &Program) -> Failure {
     let waited = length(Span::from(waited));
     Failure::Hook {
@@ -43,7 +43,7 @@ pub(crate) fn silent_after_hook(node: &str, waited: Duration, program: &Program)
     }
 }
 
-/// A hook for `node` succeeded that was to bring it back, and there is no such Node any more.
+/// The hook that should have brought `node` back succeeded, but the Node does not exist any more.
 pub(crate) fn gone_after_hook(node: &str) -> Failure {
     Failure::Hook {
         message: format!("the hook succeeded, but node/{node} was deleted: it is not in service"),
@@ -54,8 +54,8 @@ pub(crate) fn gone_after_hook(node: &str) -> Failure {
     }
 }
 
-/// The record of `node` was sent, and it is not known what became of it when the run ended. Where it rests on
-/// a hook, the announcement of that stays until the record takes it away.
+/// The record of `node` was sent, but its result is unknown at the end of the run. If the proof is a hook,
+/// the hook stays recorded on the Node until the fencing record replaces it.
 pub(crate) fn record_open(node: &str, why: &Failure, by_hook: bool, program: &Program) -> Failure {
     let flag = if by_hook { "--resume" } else { "" };
     Failure::OpenWrite {
@@ -72,7 +72,7 @@ pub(crate) fn record_open(node: &str, why: &Failure, by_hook: bool, program: &Pr
     }
 }
 
-/// `node` was to be taken back into service, and it is not known what became of it when the run ended.
+/// The write that returns `node` to service was sent, but its result is unknown at the end of the run.
 pub(crate) fn return_open(node: &str, why: &Failure, program: &Program) -> Failure {
     Failure::OpenWrite {
         message: format!(

@@ -1,4 +1,4 @@
-//! What becomes of the hold of a fencing.
+//! Messages about the hold of a fencing.
 
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Error, NodeLease};
@@ -8,7 +8,7 @@ use crate::text::escape;
 use crate::words::holder::person;
 use crate::words::program::Program;
 
-/// `node` could not be put on hold. Where that may still be written, it says how to see and to end it.
+/// `node` could not be put on hold. If the result is unknown, it says how to check and end the hold.
 pub(crate) fn not_held(node: &str, failure: Failure, program: &Program) -> Failure {
     let what =
         format!("unknown whether node/{node} was put on hold: the write may still take effect");
@@ -19,8 +19,8 @@ pub(crate) fn not_held(node: &str, failure: Failure, program: &Program) -> Failu
     open_or_as_it_is(failure, &what, hint)
 }
 
-/// The hold on `node` could not be ended. Where that may still be written, it says how to see and what
-/// ends it for certain.
+/// The hold on `node` could not be ended. If the result is unknown, it says how to check, and how to end
+/// the hold.
 pub(crate) fn not_ended(node: &str, failure: Failure, program: &Program) -> Failure {
     let what = format!(
         "unknown whether the hold on node/{node} was ended: the write may still take effect"
@@ -29,7 +29,7 @@ pub(crate) fn not_ended(node: &str, failure: Failure, program: &Program) -> Fail
     open_or_as_it_is(failure, &what, hint)
 }
 
-/// `what` in place of a `failure` that leaves a write open, else that itself.
+/// `what` instead of `failure` if a write has an unknown result, else `failure` itself.
 fn open_or_as_it_is(failure: Failure, what: &str, hint: String) -> Failure {
     if failure.fate() != Fate::Open {
         return failure;
@@ -46,7 +46,7 @@ fn open_or_as_it_is(failure: Failure, what: &str, hint: String) -> Failure {
     }
 }
 
-/// A hold of an earlier run's stays on `node`.
+/// The hold of an earlier run stays on `node`.
 pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
     format!(
         "node/{node} stays on hold: an earlier fence was interrupted, and the result of its hook is \
@@ -54,12 +54,12 @@ pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
     )
 }
 
-/// The hold of the fencing of `node` was ended, and `person` has it now.
+/// The hold of the fencing of `node` was ended, and `person` holds the lock now.
 pub(crate) fn hold_lost(node: &str, person: &str) -> String {
     format!("the fencing hold on node/{node} was lost: {person} has the node now")
 }
 
-/// The hold that a run took on `node` could not be given back.
+/// The hold that this run took on `node` could not be released.
 pub(crate) fn hold_not_ended(node: &str, failure: &Failure, program: &Program) -> String {
     if let Some(lease) = taken_by(failure) {
         return hold_lost(node, &person(lease));
@@ -73,12 +73,12 @@ pub(crate) fn hold_not_ended(node: &str, failure: &Failure, program: &Program) -
     )
 }
 
-/// The hold on `node`, which is not fenced any more, could not be ended.
+/// The hold on `node`, which is no longer fenced, could not be ended.
 pub(crate) fn hold_left(node: &str, program: &Program) -> String {
     format!("node/{node} is still on hold; to end the hold: {program} unfence {node}")
 }
 
-/// What stands in place of a hold that was to be ended, where that is why it was not.
+/// The lock that replaced a hold, if that is why the hold could not be ended.
 pub(crate) fn taken_by(failure: &Failure) -> Option<&NodeLease> {
     match failure {
         Failure::Lock(Error::Refused(refused)) if refused.refusal == Refusal::ChangedHands => {

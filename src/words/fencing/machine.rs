@@ -1,4 +1,4 @@
-//! What was made sure of on another machine than the one that is there by now.
+//! The failure if the machine behind a node is not the one that was proven to be off.
 
 use pod_safety::fencing::{How, Machine, Proof};
 
@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::text::escape;
 use crate::words::program::Program;
 
-/// `node` is another machine than the one of `proof`, or was started since: the one of `now`.
+/// `node` is another machine than in `proof`, or was restarted; `now` is the current one.
 pub(super) fn another(node: &str, proof: &Proof, now: &Machine, program: &Program) -> Failure {
     let then = &proof.of;
     let since = match proof.how {
@@ -44,7 +44,7 @@ pub(super) fn another(node: &str, proof: &Proof, now: &Machine, program: &Progra
     Failure::Unsafe { message, hint }
 }
 
-/// What a hook makes of a node.
+/// The node's state after a hook.
 pub(super) fn state(isolated: bool) -> &'static str {
     if isolated { "cut off" } else { "off" }
 }

@@ -1,4 +1,4 @@
-//! Fencing in words and as data: what stands against it, what is left, what was done.
+//! Fencing in words and as data: refusals, what is left, results.
 
 mod failure;
 mod hold;

@@ -1,4 +1,4 @@
-//! A fencing on its way: what was done, and what it rests on.
+//! Messages during a fencing: what was done, and on which proof.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::text::escape;
 use crate::words::program::Program;
 use crate::words::time::{clock, length};
 
-/// A node that was fenced, and how, in a line.
+/// A fenced node and its proof, in one line.
 pub(crate) fn fenced(node: &str, record: &Record, already: bool) -> String {
     let (who, how) = (escape(&record.who), escape(&record.how.to_string()));
     match already {
@@ -22,12 +22,12 @@ pub(crate) fn fenced(node: &str, record: &Record, already: bool) -> String {
     }
 }
 
-/// How a node was fenced, for who is to undo it.
+/// How a node was fenced, for the operator who undoes it.
 pub(crate) fn was_fenced(node: &str, record: &Record) -> String {
     format!("node/{node} was fenced {}", story(record))
 }
 
-/// By whom a node was fenced, when, how and why.
+/// Who fenced a node, when, how and why.
 pub(crate) fn story(record: &Record) -> String {
     let (who, how) = (escape(&record.who), escape(&record.how.to_string()));
     let when = escape(&record.when);
@@ -36,7 +36,7 @@ pub(crate) fn story(record: &Record) -> String {
     format!("by {who} at {when}, {how}{why}")
 }
 
-/// The lease under which `node` is fenced ends by itself.
+/// The lease under which `node` is fenced expires by itself.
 pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Program) -> String {
     format!(
         "your lock on node/{node} expires at {}, and the fenced node is unlocked then; to keep it \
@@ -45,7 +45,7 @@ pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Pro
     )
 }
 
-/// The lease under which `node` is fenced ends with the `with` that took it.
+/// The lease under which `node` is fenced ends with the `with` that acquired it.
 pub(crate) fn lease_ends_with_outer(node: &str, program: &Program) -> String {
     format!(
         "the lock on node/{node} ends when this `with` command ends, and the fenced node is unlocked \
@@ -53,13 +53,13 @@ pub(crate) fn lease_ends_with_outer(node: &str, program: &Program) -> String {
     )
 }
 
-/// After a hook, `node` is waited for, for so long.
+/// After a hook, waits for `node`, for at most `limit`.
 pub(crate) fn awaited(node: &str, limit: Duration) -> String {
     let limit = length(Span::from(limit));
     format!("node/{node}: waiting up to {limit} for it to come back")
 }
 
-/// A hook for `node` succeeded, and the run ended before that was recorded.
+/// The hook for `node` succeeded, but the run ended before that was recorded.
 pub(crate) fn unrecorded(node: &str, isolated: bool) -> String {
     let state = state(isolated);
     format!("the hook succeeded, but this was not recorded: node/{node} should be {state} now")

@@ -1,4 +1,4 @@
-//! Why a node is not fenced, or stays so.
+//! Why a node is not fenced, or stays fenced.
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
     }
 }
 
-/// A node that was fenced gives signs of life.
+/// A fenced node shows signs of life.
 pub(crate) fn back_alive(node: &str, age: Span, program: &Program) -> Failure {
     unsafe_(
         format!(
@@ -106,7 +106,7 @@ pub(crate) fn back_alive(node: &str, age: Span, program: &Program) -> Failure {
     )
 }
 
-/// The control plane does not call `node` unreachable yet; `None`: it says nothing.
+/// The control plane has not marked `node` as unreachable; `None`: it reports nothing.
 fn not_called_unreachable(node: &str, status: Option<Status>, program: &Program) -> Failure {
     let said = match status {
         Some(Status::False) => "is still False, as its kubelet set it",
@@ -126,7 +126,7 @@ fn not_called_unreachable(node: &str, status: Option<Status>, program: &Program)
     )
 }
 
-/// What to do if it is unknown whether `node` is alive, and `why`.
+/// What to do if it is unknown whether `node` is alive, because of `why`.
 fn to_judge(node: &str, why: &Why) -> String {
     match why {
         Why::Untold(_) => format!("set the clock of node/{node}, and check that its kubelet runs"),
@@ -197,10 +197,9 @@ pub(crate) fn fenced_anew(node: &str, program: &Program) -> Failure {
     )
 }
 
-/// The lease that `node` is locked by may end before its hook does, which with all that it started
-/// ends within `needed`.
+/// The lock of `node` may end before its hook does. The hook and its processes end within `needed`.
 pub(crate) fn too_short(node: &str, rest: Span, needed: Duration, program: &Program) -> Failure {
-    // What the writes before and behind the hook may take.
+    // The time for the writes before and after the hook.
     const MORE: Duration = Duration::from_secs(60);
     let minutes = (needed + MORE).as_secs().div_ceil(60);
     let lasting = match minutes {
@@ -217,7 +216,7 @@ pub(crate) fn too_short(node: &str, rest: Span, needed: Duration, program: &Prog
     )
 }
 
-/// The hook of another run may be at work on `node`.
+/// The hook of another run may still be running for `node`.
 pub(crate) fn hook_at_work(
     node: &str,
     other: &Attempt,
@@ -241,7 +240,7 @@ pub(crate) fn hook_at_work(
     }
 }
 
-/// The hold that a fencing took is not to be ended by itself: `lease`.
+/// The hold of a fencing, `lease`, must not be ended on its own.
 pub(crate) fn hold_of_fencing(lease: &NodeLease, now: Now, program: &Program) -> Failure {
     unsafe_(
         fenced::message(lease, now),

@@ -1,4 +1,4 @@
-//! What is left of a fenced node: what has to go yet, and what stays.
+//! What is left of a fenced node: what still has to be removed, and what stays.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) fn left(node: &str, remains: &Remains) -> String {
     format!("node/{node}: waiting for {} to be removed", what(remains))
 }
 
-/// Something is left of a node when the time is over for which it was `waited`.
+/// Something is left of a node after the wait of `waited` timed out.
 pub(crate) fn stuck(node: &str, remains: &Remains, waited: Duration, program: &Program) -> Failure {
     Failure::TimedOut {
         node: node.to_owned(),
@@ -45,7 +45,7 @@ fn still_there(node: &str, remains: &Remains) -> String {
     )
 }
 
-/// Which pods stay where they are.
+/// Which pods stay on the node.
 pub(crate) fn tolerating(remains: &Remains) -> String {
     let volumes = match &remains.staying[..] {
         [] => String::new(),
@@ -57,7 +57,7 @@ pub(crate) fn tolerating(remains: &Remains) -> String {
     )
 }
 
-/// Why it is not known which volumes stay with the pods that do.
+/// Why it is unknown which volumes stay with those pods.
 pub(crate) fn unsure(node: &str, why: &Why) -> String {
     format!(
         "unknown which volumes stay attached to node/{node} for pods that stay there: {}",

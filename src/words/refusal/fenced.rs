@@ -1,4 +1,4 @@
-//! A refusal where fencing has the node: what its hold is there for, and what ends it.
+//! A refusal because of a fencing's hold: what the hold protects, and how to end it.
 
 use maintenance_lease::protocol::{Now, Refusal, State};
 use maintenance_lease::{NodeLease, Refused};
@@ -9,7 +9,7 @@ use crate::error::Verb;
 use crate::words::holder::person;
 use crate::words::program::Program;
 
-/// The hold of a fencing that keeps somebody off.
+/// The hold of a fencing that caused the refusal.
 pub(super) fn hold<'r>(refused: &'r Refused, asked: Asked<'_>) -> Option<&'r NodeLease> {
     let lease = refused.lease.as_ref()?;
     let keeps_off = matches!(
@@ -22,7 +22,7 @@ pub(super) fn hold<'r>(refused: &'r Refused, asked: Asked<'_>) -> Option<&'r Nod
 /// Until when such a hold lasts.
 pub(crate) const UNTIL: &str = "until it is unfenced";
 
-/// How the node of such a hold stands, before who fences it.
+/// The state of a node with such a hold; the text precedes who fences it.
 pub(crate) fn stands(lease: &NodeLease) -> &'static str {
     match lease.is_fenced() {
         true => "is fenced, on hold by",
@@ -30,7 +30,7 @@ pub(crate) fn stands(lease: &NodeLease) -> &'static str {
     }
 }
 
-/// How the node of such a hold stands, who fences it, since when and why.
+/// The state of a node with such a hold: who fences it, since when and why.
 pub(crate) fn message(lease: &NodeLease, now: Now) -> String {
     format!("node/{} is {}", lease.node(), cause(lease, now))
 }
@@ -46,12 +46,12 @@ pub(super) fn cause(lease: &NodeLease, now: Now) -> String {
     )
 }
 
-/// What ends the hold of the fencing of `node`.
+/// How to end the hold of the fencing of `node`.
 pub(crate) fn to_end(node: &str, program: &Program) -> String {
     format!("return the node to service and end the hold with `{program} unfence {node}`")
 }
 
-/// What to do about it; `None` where it is to be worked under, or taken over.
+/// The hint; `None` if the caller may work under the hold, or take it over.
 pub(super) fn hint(refused: &Refused, lease: &NodeLease, asked: Asked<'_>) -> Option<String> {
     let Asked { verb, program, .. } = asked;
     let is_under = lease

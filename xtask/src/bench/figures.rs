@@ -1,9 +1,9 @@
-//! Times, in order.
+//! Measured times, sorted.
 
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Times that were measured, shortest first.
+/// The measured times, shortest first.
 pub(super) struct Figures(Vec<Duration>);
 
 impl Figures {
@@ -12,7 +12,7 @@ impl Figures {
         Self(times)
     }
 
-    /// The shortest time that is no shorter than this share of them; nothing took no time.
+    /// The quantile `share` of the times; zero if there are none.
     pub(super) fn quantile(&self, share: f64) -> Duration {
         let place = (self.0.len() as f64 * share).ceil() as usize;
         self.0

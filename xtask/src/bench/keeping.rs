@@ -1,4 +1,4 @@
-//! What it costs to keep locks: requests, processor and memory.
+//! The cost of keeping locks: requests, processor time and memory.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
@@ -16,13 +16,13 @@ use super::nodes::make_nodes;
 use super::process::Process;
 use crate::say::say;
 
-/// How long each lease is: what `with` asks for where nothing is said.
+/// The duration of each lease, which is the default of `with`.
 const LENGTH: Duration = Duration::from_secs(60);
 
-/// How long it is looked on: so many renewals of each.
+/// How long to measure. Each lock is renewed several times.
 const TIME: Duration = LENGTH;
 
-/// After all are held, this much passes before anything is counted: watches are opened.
+/// How long to wait before counting, until all watches are open.
 const SETTLED: Duration = Duration::from_secs(3);
 
 /// One lock, and `many` in one process.
@@ -36,7 +36,7 @@ pub(super) fn keepers(plane: &ControlPlane, many: usize) -> Result<()> {
     observe(plane, many, "(target: none lost)")
 }
 
-/// One lock, under which a command of the plugin's runs.
+/// One lock with a command of the plugin under it.
 pub(super) fn with(plane: &ControlPlane, tools: &Tools) -> Result<()> {
     make_nodes(plane, "with", 1)?;
     let length = format!("--lease-duration={}s", LENGTH.as_secs());

@@ -1,4 +1,4 @@
-//! What one run of a command costs.
+//! The cost of one run of a command.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -18,7 +18,7 @@ pub(super) struct Tools {
     home: PathBuf,
 }
 
-/// What a command took, with all of its children.
+/// The resources that a command used, with all of its children.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
     pub(super) wall: Duration,
@@ -43,7 +43,7 @@ impl Tools {
         command
     }
 
-    /// The plugin, where it does nothing but say what is in the way: exit code 6.
+    /// The plugin, for a command that only reports a refusal with exit code 6.
     pub(super) fn refused(&self, arguments: &[&str]) -> Command {
         let mut command = self.command("/bin/sh");
         command
@@ -59,7 +59,7 @@ impl Tools {
         command
     }
 
-    /// A shell command that may say `kubectl`.
+    /// A shell command that may run `kubectl`.
     pub(super) fn shell(&self, script: &str) -> Command {
         let mut command = self.command("sh");
         let directory = self.kubectl.parent().map(|path| path.display().to_string());
@@ -116,7 +116,7 @@ impl Arguments {
     }
 }
 
-/// Runs `command` to a successful end.
+/// Runs `command`, which must succeed.
 pub(super) fn cost(command: &Command) -> Result<Cost> {
     let mut measured = Command::new(env::current_exe()?);
     measured

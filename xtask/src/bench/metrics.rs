@@ -8,7 +8,7 @@ use control_plane::{ControlPlane, NodeSpec};
 use super::measure::{Tools, cost};
 use crate::say::say;
 
-/// Each verb, in an order in which each can do what it is for, and what is told of it.
+/// Each verb, in an order in which each can succeed, and its label.
 const STEPS: [(&str, &[&str]); 25] = [
     ("acquire, a new Lease", &["acquire", "count-0"]),
     ("renew", &["renew", "count-0"]),
@@ -91,7 +91,7 @@ pub(super) fn requests(plane: &ControlPlane, tools: &Tools) -> Result<()> {
     count("verify", &["verify", "count-0", "--lock-id", token])
 }
 
-/// What the verbs that are counted ask for.
+/// The requests that are counted.
 const OURS: [&str; 8] = [
     "events",
     "leasecandidates",
@@ -103,13 +103,13 @@ const OURS: [&str; 8] = [
     "volumeattachments",
 ];
 
-/// Requests about our objects that were answered. Kubernetes' own clients ask for others, or
-/// replace what they hold, as nobody here does.
+/// Successful requests for our kinds of objects. Kubernetes' own clients use other kinds, or replace
+/// objects, which the plugin never does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Requests {
-    /// All, but for watches, which the server counts when they end.
+    /// All requests except watches, which the server counts only when they end.
     pub(super) all: u64,
-    /// Patches that were carried out.
+    /// Patches that were applied.
     pub(super) patched: u64,
 }
 

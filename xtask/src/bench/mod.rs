@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: the plugin beside kubectl, waiting for and keeping locks by the library, and the
-//! reports of force-delete, on a real control plane that writes to disk.
+//! `cargo xtask bench`: compares the plugin with kubectl, and measures waiting for locks, keeping them, and
+//! the reports of force-delete. It runs on a real control plane that writes to disk.
 
 mod figures;
 mod keeping;

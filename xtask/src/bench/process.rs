@@ -1,4 +1,4 @@
-//! What a running process takes of the machine, as Linux counts it.
+//! The resources that a running process uses, as Linux reports them.
 
 use std::fs;
 use std::io;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-/// `ESRCH`, which has no kind of its own.
+/// `ESRCH`, which has no `ErrorKind`.
 const NO_SUCH_PROCESS: i32 = 3;
 
-/// A process that runs.
+/// A running process.
 pub(super) struct Process(PathBuf);
 
 impl Process {
@@ -18,7 +18,7 @@ impl Process {
         Self(PathBuf::from(format!("/proc/{pid}")))
     }
 
-    /// The time that its threads ran on a processor; not that of threads which have ended.
+    /// The processor time of its running threads. Threads that have ended are not included.
     pub(super) fn cpu_time(&self) -> Result<Duration> {
         let mut whole = Duration::ZERO;
         for statistics in self.of_threads("schedstat")? {
@@ -31,7 +31,7 @@ impl Process {
         Ok(whole)
     }
 
-    /// The largest that its resident set ever was, in KiB.
+    /// The largest size of its resident set, in KiB.
     pub(super) fn peak_memory(&self) -> Result<u64> {
         let status = fs::read_to_string(self.0.join("status"))?;
         let peak = status
@@ -42,7 +42,7 @@ impl Process {
         Ok(peak.parse()?)
     }
 
-    /// The processes that it started and that run still.
+    /// Its child processes that are still running.
     pub(super) fn children(&self) -> Result<Vec<u32>> {
         let mut children = Vec::new();
         for started in self.of_threads("children")? {
@@ -58,7 +58,7 @@ impl Process {
         Ok(fs::read_dir(self.0.join("fd"))?.count())
     }
 
-    /// The file `name` of each of its threads, but for those that end meanwhile.
+    /// The file `name` of each of its threads. Skips threads that end during the read.
     fn of_threads(&self, name: &str) -> Result<Vec<String>> {
         let mut texts = Vec::new();
         for thread in fs::read_dir(self.0.join("task"))? {
@@ -72,7 +72,7 @@ impl Process {
     }
 }
 
-/// Whether what was to be read ended before it was opened, or before it was read.
+/// Whether the process or thread ended before its file was opened or read.
 fn has_ended(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(NO_SUCH_PROCESS)
 }
@@ -115,7 +115,7 @@ mod tests {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let children = Process::of(std::process::id()).children().unwrap();
         assert!(children.contains(&child.id()), "{children:?}");
-        // Without its stdin it ends.
+        // It ends when its stdin is closed.
         drop(child.stdin.take());
         child.wait().unwrap();
     }

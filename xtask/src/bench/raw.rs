@@ -1,4 +1,4 @@
-//! The writes of an acquisition or a release of many nodes, with nothing around them.
+//! The bare patches that an acquisition or a release of many nodes sends.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use serde_json::{Value, json};
 
 use super::scenarios::NAMESPACE;
 
-/// As many at a time as the plugin sends.
+/// The number of concurrent requests, as in the plugin.
 const PARALLEL: usize = 32;
 
-/// What is written on each of many Leases.
+/// The write for each of many Leases.
 pub(super) enum Write {
-    /// They are free, and are acquired.
+    /// Acquire free Leases.
     Acquire,
-    /// They are held, and are released.
+    /// Release held Leases.
     Release,
 }
 
 /// Patches of Leases.
 pub(super) struct Patches<'a> {
     plane: &'a ControlPlane,
-    /// The Lease, and the patch on the version that it has.
+    /// The Lease, and the patch at its current version.
     patches: Vec<(String, Value)>,
 }
 
 impl<'a> Patches<'a> {
-    /// Of the nodes whose names begin with `prefix`: their Leases are read beforehand.
+    /// The patches for the nodes whose names begin with `prefix`. Their Leases are read in advance.
     pub(super) async fn of(plane: &'a ControlPlane, prefix: &str, write: Write) -> Result<Self> {
         let leases = leases(plane).await?.list(&ListParams::default()).await?;
         let patch = match write {
@@ -50,7 +50,7 @@ impl<'a> Patches<'a> {
         })
     }
 
-    /// How long they take on a new connection, which is the plugin's kind: HTTP/2, and nothing retried.
+    /// How long they take on a new connection of the plugin's kind: HTTP/2, without retries.
     pub(super) async fn send(&self) -> Result<Duration> {
         let begun = Instant::now();
         let leases = leases(self.plane).await?;
@@ -82,7 +82,7 @@ async fn leases(plane: &ControlPlane) -> Result<Api<Lease>> {
     Ok(Api::namespaced(connection.client, NAMESPACE))
 }
 
-/// What an acquisition writes on a Lease that is free.
+/// The patch that acquires a free Lease.
 fn acquisition(lease: &Lease) -> Value {
     let transitions = lease.spec.as_ref().and_then(|spec| spec.lease_transitions);
     let transitions = transitions.unwrap_or(0) + 1;
@@ -105,7 +105,7 @@ fn acquisition(lease: &Lease) -> Value {
     })
 }
 
-/// What a release writes.
+/// The patch of a release.
 fn release(lease: &Lease) -> Value {
     let transitions = lease.spec.as_ref().and_then(|spec| spec.lease_transitions);
     let mark = format!("{}-benchbenchbenchbench", transitions.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! What the report on a silent node costs.
+//! The cost of the report on an unreachable node.
 
 use std::fs;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::say::say;
 const NODE: &str = "bench-silent";
 const NAMESPACES: [&str; 2] = ["bench-shop", "bench-bank"];
 
-/// What the pods of a real cluster take beside what is set here, in bytes.
+/// The size of the other fields of a typical pod, in bytes.
 const WEIGHT: usize = 5_000;
 
-/// `force-delete` of a silent node with `count` pods, up to its report.
+/// Runs `force-delete` on an unreachable node with `count` pods, up to its report.
 pub(super) fn of_a_node(
     plane: &ControlPlane,
     tools: &Tools,
@@ -33,7 +33,7 @@ pub(super) fn of_a_node(
         NodeSpec::ready("bench-well-2"),
     ])?;
     for (index, namespace) in NAMESPACES.iter().enumerate() {
-        // The first has the odd one.
+        // The first namespace gets the extra pod if the number is odd.
         let share = (count + NAMESPACES.len() - 1 - index) / NAMESPACES.len();
         make_pods(plane, namespace, share)?;
     }
@@ -54,7 +54,7 @@ pub(super) fn of_a_node(
     Ok(())
 }
 
-/// Makes a namespace with so many pods on the node, members of a set with a claim each.
+/// Makes a namespace with this many pods on the node, each with a claim, in one StatefulSet.
 fn make_pods(plane: &ControlPlane, namespace: &str, count: usize) -> Result<()> {
     plane.kubectl(&["create", "namespace", namespace])?;
     let container = json!({"name": "main", "image": "registry.example/web:1"});

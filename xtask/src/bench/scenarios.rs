@@ -1,4 +1,4 @@
-//! What is compared.
+//! The compared commands.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::say::say;
 
 pub(super) const NAMESPACE: &str = "kube-node-maintenance";
 
-/// What both do to a Lease: five fields and an annotation.
+/// The patch of a Lease for both programs: five fields and an annotation.
 const PATCH: &str = r#"{"metadata":{"annotations":{"kubectl-maint.dev/reason":"bench"}},"spec":{"holderIdentity":"bench@here","acquireTime":"2026-01-01T00:00:00.000000Z","renewTime":"2026-01-01T00:00:00.000000Z","leaseDurationSeconds":1800,"leaseTransitions":1}}"#;
 
-/// `status` and `acquire` of one node beside `kubectl get lease` and `kubectl patch lease`.
+/// Compares `status` and `acquire` of one node with `kubectl get lease` and `kubectl patch lease`.
 pub(super) fn one_node(plane: &ControlPlane, tools: &Tools, rounds: usize) -> Result<()> {
     plane.create_nodes(&[NodeSpec::ready("bench-one")])?;
     cost(&tools.plugin(&["acquire", "bench-one", "-q"]))?;
@@ -68,8 +68,8 @@ pub(super) fn one_node(plane: &ControlPlane, tools: &Tools, rounds: usize) -> Re
     Ok(())
 }
 
-/// `acquire -l` beside as many patches by kubectl, and its rate and that of `release -l` beside the raw
-/// rates.
+/// Compares `acquire -l` with as many patches by kubectl, and the rates of `acquire -l` and `release -l`
+/// with those of bare patches.
 pub(super) fn by_label(
     plane: &ControlPlane,
     tools: &Tools,
@@ -90,8 +90,8 @@ pub(super) fn by_label(
     Ok(())
 }
 
-/// The rates of `acquire -l` and `release -l` beside those of the same patches alone. Returns what an
-/// acquisition costs.
+/// Compares the rates of `acquire -l` and `release -l` with those of the same patches alone. Returns the
+/// cost of an acquisition.
 pub(super) fn rates(
     plane: &ControlPlane,
     tools: &Tools,
@@ -114,7 +114,7 @@ pub(super) fn rates(
             patches.send().await
         })
     };
-    // The first creates the Leases.
+    // The first run creates the Leases.
     acquire()?;
     release()?;
     let mut acquisitions = (Vec::new(), Vec::new());
@@ -142,7 +142,7 @@ pub(super) fn rates(
     Ok(median(&acquisitions.0))
 }
 
-/// `status -o wide` of many nodes beside kubectl listing the same three kinds.
+/// Compares `status -o wide` of many nodes with kubectl listing the same three kinds.
 pub(super) fn wide(plane: &ControlPlane, tools: &Tools, count: usize) -> Result<()> {
     say(format_args!(
         "making {count} nodes of 17 KB, and their Leases"
@@ -155,7 +155,7 @@ pub(super) fn wide(plane: &ControlPlane, tools: &Tools, count: usize) -> Result<
         .collect();
     plane.create_nodes(&nodes)?;
     cost(&tools.plugin(&["acquire", "-l", "bench=wide", "-q", "-m", "bench"]))?;
-    // Whose heartbeat is old is looked at more closely, which is not what is measured here.
+    // Without fresh heartbeats, `status` would read whole Nodes, which is not measured here.
     let names: Vec<&str> = nodes.iter().map(|node| &node.name[..]).collect();
     plane.heartbeat(&names)?;
     let mut ours = Vec::new();

@@ -1,4 +1,4 @@
-//! Waiting for a lock: hand-overs, crashes, and a crowd.
+//! Waiting for a lock: handovers, crashes, and many waiters.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -15,13 +15,13 @@ use super::nodes::make_nodes;
 use crate::cargo::run;
 use crate::say::say;
 
-/// How many holders vanish.
+/// How many holders crash.
 const CRASHES: usize = 10;
 
-/// A watch is open this long after its waiter said that it waits.
+/// How long after the waiter's first message its watch is open.
 const SETTLED: Duration = Duration::from_millis(50);
 
-/// By the library: two holders who hand a lock over, holders who vanish, a crowd.
+/// With the library: two holders in turn, holders that crash, and many waiters.
 pub(super) fn library(plane: &ControlPlane, hand_overs: usize, crowd: usize) -> Result<()> {
     make_nodes(plane, "hand-over", 1)?;
     make_nodes(plane, "crash", CRASHES)?;
@@ -36,7 +36,7 @@ pub(super) fn library(plane: &ControlPlane, hand_overs: usize, crowd: usize) -> 
     Ok(())
 }
 
-/// By the plugin: `release` of one holder, and `acquire --wait` of the other.
+/// With the plugin: `release` by one holder, and `acquire --wait` by the other.
 pub(super) fn commands(plane: &ControlPlane, tools: &Tools, hand_overs: usize) -> Result<()> {
     const NODE: &str = "command-0";
     make_nodes(plane, "command", 1)?;
@@ -65,7 +65,7 @@ pub(super) fn commands(plane: &ControlPlane, tools: &Tools, hand_overs: usize) -
     Ok(())
 }
 
-/// Releases what `wait` waits for, and returns how long it took to end then.
+/// Releases the lock that `wait` waits for, and returns how long `wait` then takes to end.
 fn hand_over(mut wait: Command, mut release: Command) -> Result<Duration> {
     let mut waiter = wait.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     let stderr = waiter.stderr.take().context("it has a stderr")?;

@@ -1,4 +1,4 @@
-//! Archives that are the same, byte by byte, wherever and whenever they are made.
+//! Reproducible archives: the same bytes on every machine, at any time.
 
 use std::io::Read;
 
@@ -7,14 +7,14 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-/// A file to be packed.
+/// A file to pack.
 pub(super) struct File<'a> {
     pub(super) name: &'a str,
     pub(super) executable: bool,
     pub(super) content: Vec<u8>,
 }
 
-/// A `.tar.gz` of `files`, in their order, owned by nobody in particular and as old as time itself.
+/// A `.tar.gz` of `files`, in their order, with owner and time set to zero.
 pub(super) fn pack(files: &[File<'_>]) -> Result<Vec<u8>> {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
     for file in files {

@@ -1,11 +1,11 @@
-//! krew's manifest of the plugin: what is filled in, and the rules that it must keep.
+//! krew's manifest of the plugin: how to fill it in, and its rules.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-/// What the manifest says of a release.
+/// The values of a release.
 pub(super) struct Release<'a> {
     pub(super) version: &'a str,
     pub(super) processor: &'a str,
@@ -15,7 +15,7 @@ pub(super) struct Release<'a> {
 }
 
 impl Release<'_> {
-    /// The manifest with this release in it; the rest of the text stays as it is.
+    /// The manifest with the values of this release. Other text is unchanged.
     pub(super) fn fill(&self, template: &str) -> String {
         let (version, archive) = (self.version, self.archive);
         template
@@ -82,8 +82,8 @@ struct Selector {
 const LONGEST_SHORT_DESCRIPTION: usize = 50;
 const LONGEST_LINE: usize = 80;
 
-/// Checks what krew checks, and what the reviewers of its index ask for, on a manifest whose archive
-/// holds files of these names.
+/// Checks what krew and the reviewers of its index require, for a manifest whose archive has files of these
+/// names.
 pub(super) fn validate(manifest: &str, archived: &[String]) -> Result<()> {
     let manifest: Manifest = serde_saphyr::from_str(manifest).context("not a manifest")?;
     let Spec {
@@ -172,7 +172,7 @@ impl Platform {
     }
 }
 
-/// `v`, and a semantic version.
+/// Whether it is `v` and a semantic version.
 fn is_version(version: &str) -> bool {
     let Some(version) = version.strip_prefix('v') else {
         return false;
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// krew links the plugin into its own directory, and nothing else.
+    /// krew only links the plugin into its own directory.
     #[test]
     fn the_command_of_the_caveats_links_the_completer() {
         let manifest: Manifest = serde_saphyr::from_str(TEMPLATE).unwrap();
@@ -271,7 +271,7 @@ mod tests {
             let bin = home.path().join(below).join("bin");
             fs::create_dir_all(&bin).unwrap();
             fs::write(bin.join("kubectl-maint"), "the plugin").unwrap();
-            // Again after an upgrade.
+            // The second time as after an upgrade.
             for _ in 0..2 {
                 let linked = Command::new("/bin/sh")
                     .args(["-ec", command])

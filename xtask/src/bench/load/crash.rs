@@ -1,4 +1,4 @@
-//! How long after its holder's time is over a lock goes to who waits for it.
+//! How long it takes until a waiter acquires an expired lock.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,10 +11,10 @@ use super::Server;
 use crate::bench::figures::{Figures, millis};
 use crate::say::say;
 
-/// How long each lease is.
+/// The duration of each lease.
 const LENGTH: Duration = Duration::from_secs(2);
 
-/// Holders begin this much apart, so that each take-over is one by itself.
+/// The delay between two holders, to make each takeover separate.
 const APART: Duration = Duration::from_millis(100);
 
 pub(super) async fn measure(server: &Server, prefix: &str, count: usize) -> Result<()> {
@@ -37,8 +37,8 @@ pub(super) async fn measure(server: &Server, prefix: &str, count: usize) -> Resu
     Ok(())
 }
 
-/// How much later than it could be the lock was taken over. Holder and server are on this machine,
-/// so that their clocks are one.
+/// The time between the earliest possible takeover and the actual one. Holder and server run on this
+/// machine, so they share a clock.
 async fn takeover(server: &Server, node: &str) -> Result<Duration> {
     let options = Acquire::new().duration(LENGTH);
     let (holder, waiter) = (
@@ -47,7 +47,7 @@ async fn takeover(server: &Server, node: &str) -> Result<Duration> {
     );
     holder.try_acquire(node, &options).await?;
     let renew = async {
-        // Seen by the waiter's own eyes, so that both of its rules have a say.
+        // The waiter must observe the lease for a while, because the takeover depends on that too.
         tokio::time::sleep(LENGTH / 2).await;
         holder.renew(node, &Renew::new()).await
     };

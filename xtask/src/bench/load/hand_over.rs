@@ -1,4 +1,4 @@
-//! How long a lock lies idle between its release and the confirmed acquisition of who waits for it.
+//! How long a lock is idle between its release and the confirmed acquisition by a waiter.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::Server;
 use crate::bench::figures::{Figures, millis};
 use crate::say::say;
 
-/// A watch is open this long after its waiter was told of an obstacle.
+/// How long after the first report of an obstacle the waiter's watch is open.
 const SETTLED: Duration = Duration::from_millis(30);
 
 pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result<()> {
@@ -46,12 +46,12 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
     Ok(())
 }
 
-/// How long client-go's leader election takes after a release.
+/// The same time for client-go's leader election.
 const CLIENT_GO: Duration = Duration::from_millis(1900);
 
 type Acquired = JoinHandle<Result<(HeldLease, Instant), maintenance_lease::Error>>;
 
-/// Waits for the lock beside its caller, who is told when it is waited for.
+/// Waits for the lock in a task, and notifies the caller once the wait has begun.
 fn wait(waiter: Maintenance, node: &str, options: &Acquire) -> (oneshot::Receiver<()>, Acquired) {
     let (tell, told) = oneshot::channel();
     let mut tell = Some(tell);
@@ -60,7 +60,7 @@ fn wait(waiter: Maintenance, node: &str, options: &Acquire) -> (oneshot::Receive
         let change = waiter
             .acquire_when_free(&node, &options, |_| {
                 if let Some(tell) = tell.take() {
-                    // Whoever asked waits for it.
+                    // The receiver is awaited, so this can't fail.
                     let _ = tell.send(());
                 }
             })

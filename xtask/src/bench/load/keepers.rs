@@ -1,4 +1,4 @@
-//! Locks that are kept until the parent process has seen enough.
+//! Keeps locks until the parent process has measured enough.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use maintenance_lease::{Acquire, HeldLease};
 
 use super::Server;
 
-/// Acquires the nodes `PREFIX-0` and so on, says so on stdout, and keeps them until stdin ends. Fails
-/// where one was lost.
+/// Acquires the nodes `PREFIX-0` and so on, reports that on stdout, and keeps them until stdin ends. Fails
+/// if one was lost.
 #[expect(clippy::print_stdout, reason = "the parent reads it")]
 pub(super) async fn keep(
     server: &Server,

@@ -1,5 +1,5 @@
-//! Holders and waiters of the library's, in a process of their own: what is measured is neither a
-//! development build nor the program that drives the benchmark.
+//! Holders and waiters of the library, in a process of their own: a release build, and separate from the
+//! program that runs the benchmark.
 
 mod crash;
 mod hand_over;
@@ -74,7 +74,7 @@ impl Arguments {
     }
 }
 
-/// The API server, as a program that knows nothing but a kubeconfig meets it.
+/// The API server, for a program that only has a kubeconfig.
 struct Server {
     config: Config,
 }
@@ -89,9 +89,9 @@ impl Server {
         Ok(Self { config })
     }
 
-    /// A client with connections of its own. The plugin's are like this; kube's plain client lacks
-    /// `TCP_NODELAY`, so that the first request of each connection waits 40 ms for the server to
-    /// acknowledge the end of the TLS handshake.
+    /// A client with its own connections, like the plugin's. kube's default client lacks `TCP_NODELAY`: the
+    /// first request of each connection waits 40 ms until the server acknowledges the end of the TLS
+    /// handshake.
     fn client(&self) -> Result<Client> {
         let mut connector = HttpConnector::new();
         connector.enforce_http(false);
@@ -107,19 +107,19 @@ impl Server {
         Ok(Client::new(service, self.config.default_namespace.clone()))
     }
 
-    /// A holder with connections of its own, as every process has them.
+    /// A holder with its own connections, as every process has.
     fn holder(&self, identity: &str) -> Result<Maintenance> {
         Ok(Maintenance::new(self.client()?, identity)?)
     }
 
-    /// The requests that it counted so far.
+    /// The requests that the server has counted so far.
     async fn requests(&self) -> Result<Requests> {
         let request = http::Request::get("/metrics").body(Vec::new())?;
         Ok(Requests::read(&self.client()?.request_text(request).await?))
     }
 }
 
-/// A load by the program's release build, with an empty environment.
+/// A load, run by this program's release build with an empty environment.
 pub(super) fn command(plane: &ControlPlane, arguments: &[&str]) -> Command {
     let mut command = Command::new(target_dir().join("release/xtask"));
     command

@@ -1,4 +1,4 @@
-//! What a crowd that waits for one lock asks of the server.
+//! The requests that many waiters for one lock send.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
         turns.push(tokio::spawn(async move {
             let change = waiter
                 .acquire_when_free(&node, &options, |_| {
-                    // Counted once; who waits goes on all the same.
+                    // It counts only the first report; the waiter continues.
                     let _ = told.send(number);
                 })
                 .await?;
@@ -35,7 +35,7 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
     for _ in 0..count {
         waiting.recv().await;
     }
-    // Everybody's watch is open.
+    // Until all watches are open.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = server.requests().await?;
     let begun = Instant::now();
