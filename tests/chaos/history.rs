@@ -115,7 +115,7 @@ pub(crate) struct History {
     pub(crate) events: Vec<Event>,
 }
 
-/// A line a run and an event, for whoever has to find out what went wrong.
+/// One line per run and event, to debug a failure.
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for run in &self.runs {

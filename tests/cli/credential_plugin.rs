@@ -1,4 +1,4 @@
-//! A credential plugin that hangs: it is named, and ended by whoever interrupts the command.
+//! A credential plugin that hangs: the message names it, and it ends if the command is interrupted.
 
 use std::os::unix::process::CommandExt as _;
 use std::time::Duration;

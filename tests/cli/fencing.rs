@@ -1,5 +1,5 @@
-//! `fence` and `unfence`, where the answers to their writes are lost, and where something happens while
-//! one is under way. All else is in tests/fencing.
+//! `fence` and `unfence`, if the answers to their writes are lost, or if something happens during a
+//! write. All else is in tests/fencing.
 
 mod machine;
 
@@ -170,8 +170,8 @@ fn after_a_crash_behind_the_hold_it_goes_on() {
     });
 }
 
-/// A heartbeat alone is no change of the Node: where it comes between the last look and the write, the
-/// node is fenced, and that is said at once.
+/// A heartbeat alone does not change the Node. If one comes between the last read and the write, the node
+/// is fenced, and the output says so at once.
 #[test]
 fn a_heartbeat_while_the_record_is_under_way_is_told_of_at_once() {
     on_real("fence-beats", |cluster| {

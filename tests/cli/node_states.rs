@@ -150,8 +150,8 @@ fn a_fence_on_a_node_that_looks_ready_is_found_when_asked_for() {
         let misfenced = "OutOfService, kubelet alive";
         assert_eq!(word(&all.stdout).as_deref(), Some(misfenced), "{all}");
         assert_eq!(requests(&all), ["GET"; 4], "both Nodes");
-        // Whoever fences holds: a hold is reason enough to look, and so is the mark that a fence leaves
-        // on a Lease of any other kind.
+        // A fence has a hold. So a hold is reason enough to read the Node, and so is the note that a
+        // fence leaves on a Lease of any other kind.
         cluster.lease(&alive, &json!({"holderIdentity": "kubeadm:carol@desk"}));
         let looked = || {
             let rows = status(&[]);

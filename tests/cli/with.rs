@@ -36,7 +36,7 @@ fn at_work(with: Maint) -> Running {
     running
 }
 
-/// The same, where a loss comes soon.
+/// The same, with a lease so short that a loss comes soon.
 fn briefly(cluster: &Cluster, node: &str, script: &str) -> Maint {
     let line = ["with", node].into_iter().chain(SHORT);
     cluster.maint(line).args(["--", "/bin/sh", "-c", script])

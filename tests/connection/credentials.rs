@@ -200,7 +200,7 @@ fn missing_plugin_is_named_with_its_hint() {
     assert!(run.stderr.contains("get it from the wiki"), "{run:?}");
 }
 
-/// A plugin that has to ask can't, where nobody is at the terminal.
+/// A plugin that has to prompt fails if nobody is at the terminal.
 #[test]
 fn plugin_that_must_ask_needs_a_terminal() {
     let config = Kubeconfig::new(&real_cluster(""), &exec("interactiveMode: Always"));

@@ -12,7 +12,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const UNTRUSTED: &str = "Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed \
                          by unknown authority";
 
-/// A server of our own under TLS, and a kubeconfig that trusts whoever signed its certificate.
+/// A server of our own under TLS, and a kubeconfig that trusts the authority of its certificate.
 struct Case {
     server: Server,
     config: Kubeconfig,
@@ -75,7 +75,7 @@ fn wrong_authority_is_refused() {
         .succeeds();
 }
 
-/// Where the kubeconfig names no authority, the system's count, and ours is none of them.
+/// If the kubeconfig names no authority, the system's authorities are used, and ours is not one of them.
 #[test]
 fn systems_authorities_count_where_none_is_named() {
     let config = Kubeconfig::new(&format!("{{server: {:?}}}", shared().url()), "{}");
@@ -175,7 +175,7 @@ fn server_without_tls_is_recognised() {
     assert_eq!(server.unseen(), 0);
 }
 
-/// Asks a server that answers with nothing of use, whoever it says it is.
+/// Sends a request to a server that gives no useful answer, whatever its certificate says.
 fn asks_unchecked(server: &Server) {
     let url = format!("https://{}", server.address);
     let run = Maint::version()

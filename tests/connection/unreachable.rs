@@ -80,7 +80,7 @@ fn unknown_hosts_are_named() {
     let lookup = ("nowhere.invalid", 443)
         .to_socket_addrs()
         .expect_err("the name is reserved for nobody");
-    // Where no name server can be reached, nobody knows whether there is such a host.
+    // If no name server can be reached, it is unknown whether the host exists.
     let expected = if lookup.to_string().contains("Temporary failure") {
         "Unable to connect to the server: dial tcp nowhere.invalid: lookup: temporary failure in name resolution"
     } else {

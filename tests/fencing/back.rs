@@ -132,7 +132,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     stage.is_untouched(&node);
 }
 
-/// A Node that was deleted and made anew is another, also where it was made from a copy, with the record
+/// A Node that was deleted and made anew is another, also if it was made from a copy, with the record
 /// and the taint of the first. Its boot ID doesn't matter.
 #[test]
 fn a_new_node_of_that_name_goes_back() {
@@ -192,7 +192,7 @@ fn somebody_else_may_bring_it_back_after_a_confirmation() {
     ");
 }
 
-/// A taint without a record was made by somebody who knew what they did: whoever takes it away has to.
+/// A taint without a record was set by a person on purpose, so a person has to remove it.
 #[test]
 fn a_taint_without_a_record_takes_somebody_who_knows() {
     let (stage, node) = Stage::with_silent_node("bare");

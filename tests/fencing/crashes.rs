@@ -63,7 +63,8 @@ fn after_a_crash_in_the_hook_it_goes_on_where_that_is_said_and_knows_the_hold_as
     stage.is_untouched(&node);
 }
 
-/// Whoever gives a node up that was not fenced says that the hook has ended, and that the hold may go.
+/// To unfence a node that was not fenced yet, you confirm that the hook has ended and that the hold may
+/// end.
 #[test]
 fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() {
     let (stage, node) = Stage::with_silent_node("given-up");

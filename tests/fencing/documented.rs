@@ -84,7 +84,7 @@ echo "{name} $*" >> "{here}/log"
         Self { stage, hooks }
     }
 
-    /// Runs `verb` for the node with a documented hook, or a line of words, where it works or is broken.
+    /// Runs `verb` for the node with a documented hook, or a command line, that works or is broken.
     fn run(&self, verb: &[&str], hook: &[&str], broken: bool) -> i32 {
         let bin = self.stage.directory().join("bin");
         let path = self.hooks.get(hook[0]);

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::{Run, Stage};
 
-/// Somebody takes the node from whoever has it.
+/// Somebody takes the node over from its holder.
 fn takes_over(stage: &Stage, node: &str) {
     let hold = stage.maint(["hold", node, "-m", "mine", "--take-over", "--yes"]);
     hold.holder("mallory@laptop").succeeds();

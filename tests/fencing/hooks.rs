@@ -54,7 +54,7 @@ fn a_hook_is_told_what_it_takes_and_its_output_is_kept() {
     assert_eq!(record["bootID"], "boot-1");
 }
 
-/// Whoever fails has changed nothing, and has left nothing.
+/// A hook that fails has changed nothing and leaves nothing behind.
 #[test]
 fn a_hook_that_fails_changes_nothing() {
     let (stage, node) = Stage::with_silent_node("fails");

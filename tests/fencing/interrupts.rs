@@ -146,7 +146,8 @@ fn who_interrupts_the_end_of_the_hold_is_told_that_it_may_land() {
     assert_eq!(kept.passes(), 409);
 }
 
-/// All of it is done in the moment after Ctrl-C: whoever wanted an end is told that it came, as by other verbs.
+/// The write was already complete when Ctrl-C was handled. The output still says that it was interrupted,
+/// as with other verbs.
 #[test]
 fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
     let (stage, node) = Stage::with_silent_node("done-late");

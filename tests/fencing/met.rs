@@ -140,7 +140,7 @@ fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
     assert!(run.stderr.contains(&hint), "{run}");
 }
 
-/// Nothing tells of a record yet: whoever reads that it is fenced already would be wrong.
+/// There is no record yet, so a message that the node is already fenced would be wrong.
 #[test]
 fn before_the_hook_has_ended_the_node_is_being_fenced() {
     let (stage, node) = Stage::with_silent_node("being");

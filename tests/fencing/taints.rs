@@ -26,7 +26,7 @@ fn a_taint_that_evicts_nothing_is_not_enough() {
     ];
     stage.fence(&node);
     assert_eq!(taints(&stage, &node), both);
-    // Where it is taken away, the next run sets it anew.
+    // If it is removed, the next run sets it again.
     stage.kubectl(&["taint", "node", &node, &format!("{KEY}:NoExecute-")]);
     assert_eq!(taints(&stage, &node), both[..1]);
     stage.fence(&node);

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::support::{Installed, run};
 
-/// Where `shell` is; `None` where it is missing and a variable says that this is known.
+/// Where `shell` is; `None` if it is missing and a variable says that this is known.
 fn path(shell: &str) -> Option<PathBuf> {
     let places = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&places).map(|place| place.join(shell));
@@ -75,7 +75,7 @@ impl Shell {
         answer.stdout.trim_end().to_owned()
     }
 
-    /// What a shell of this name prints that runs `asks`, beside the script; `None` where there is none.
+    /// What a shell of this name prints that runs `asks`, beside the script; `None` if there is none.
     fn offers(&self, arguments: &[&str], asks: &str) -> Option<String> {
         let shell = path(self.name)?;
         // Hidden files are not offered.

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::inherited;
 
-/// Where the runbooks are.
+/// The directory of the runbooks.
 pub(crate) const RUNBOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/runbooks");
 const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/runbooks/stand-in.sh");
 const PLAYED: [&str; 5] = ["kubectl", "ssh", "systemctl", "apt-get", "logger"];
@@ -52,7 +52,7 @@ pub(crate) struct Stopped {
 pub(crate) struct Run {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// `None` where it was killed.
+    /// `None` if it was killed.
     pub(crate) code: Option<i32>,
 }
 

@@ -174,7 +174,7 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
         );
         assert!(is_there());
 
-        // Whoever says that it may live has it deleted as it moves.
+        // If you accept the risk that it is alive, it is deleted even if it moves.
         let (run, kept) = deleting(&["--accept-risk=node-alive"]);
         touch("alive");
         assert_eq!(kept.passes(), 200);

@@ -1,5 +1,5 @@
-//! deploy/rbac.yaml: whoever owns an application can delete its pods by force, and whoever operates the cluster
-//! knows all that there is to know before; neither can do more.
+//! deploy/rbac.yaml: an owner of an application can force-delete its pods, and an operator of the cluster
+//! can read everything that the checks need. Neither can do more.
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;

@@ -66,7 +66,7 @@ fn lease_path(node: &str) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}")
 }
 
-/// Where it is not ready, its kubelet may yet be heard of: `fence` waits for the control plane.
+/// If the node is not ready, its kubelet may still send heartbeats: `fence` waits for the control plane.
 #[test]
 fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
     scene("silence", |scene| {

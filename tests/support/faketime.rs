@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where Linux distributions have it; `None` where it is not installed.
+/// Where Linux distributions have it; `None` if it is not installed.
 pub(crate) fn library() -> Option<PathBuf> {
     [
         "lib/x86_64-linux-gnu",

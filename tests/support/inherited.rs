@@ -1,5 +1,5 @@
-//! Signals that whoever started the tests ignores, such as `nohup` or a shell for what it runs in
-//! the background, are not to be ignored by what the tests start.
+//! Signals that the parent of the tests ignores, such as `nohup` or a shell that runs a background job,
+//! must not be ignored by the processes that the tests start.
 
 use std::sync::Once;
 

@@ -34,9 +34,10 @@ const MOST_FAILED_FOR_OTHERS: u8 = 8;
 
 type HttpClient<C> = legacy::Client<C, Body>;
 
-/// The connections to the API server. HTTP/2 carries all requests over one, whose handshake those that come together
-/// wait for; HTTP/1.1 needs one for each. A new client certificate needs new ones, and so does whoever gave up waiting
-/// for an answer: on a connection that fell silent the next request would wait in vain, too.
+/// The connections to the API server. HTTP/2 sends all requests over one connection; concurrent requests
+/// wait for the same handshake. HTTP/1.1 needs one connection for each request. A new client certificate
+/// needs new connections. So does a request that timed out, because the next request on the same
+/// connection could time out too.
 #[derive(Clone)]
 pub(super) struct Connections {
     connector: HttpsConnector<Dialer>,
@@ -146,7 +147,7 @@ impl Connections {
             let Some(http2) = clients.http2 else {
                 return Ok(clients.http1.request(request).await?);
             };
-            // Where there is no connection yet, nothing was sent.
+            // Without a connection, nothing was sent.
             let waiting = Waiting {
                 connections: &self,
                 number: clients.number,

@@ -29,7 +29,7 @@ const SLOW: Duration = Duration::from_secs(2);
 /// A token file is read again after this: service account tokens are replaced while a pod runs.
 const TOKEN_FILE_FRESH: Duration = Duration::from_secs(50);
 
-/// Where the header comes from.
+/// The source of the header.
 #[derive(Clone)]
 pub(super) enum Credentials {
     /// None is sent: an anonymous user, or one with a client certificate.
@@ -93,8 +93,8 @@ impl Credentials {
         }
     }
 
-    /// Runs the plugin at once, where there is one: a person may have to log in, which no request's time limit should
-    /// cut short.
+    /// Runs the credential plugin, if there is one, before the first request: a person may have to log
+    /// in, and the time limit of a request must not end that.
     pub(super) async fn obtain(&self) -> Result<(), PluginError> {
         self.header().await.map(drop)
     }
@@ -184,7 +184,7 @@ pub(super) struct PluginCredentials {
     plugin: Plugin,
     identity: Identity,
     notices: Notices,
-    /// The plugin was slow once, and the person was told which one it is.
+    /// The plugin was slow before, and the user has seen which plugin it is.
     is_named: AtomicBool,
     last: Mutex<Option<Login>>,
 }

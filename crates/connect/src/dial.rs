@@ -24,13 +24,14 @@ use super::error::{causes, in_words};
 /// A connection attempt is given up after this, even where requests have no limit.
 const LONGEST_DIAL: Duration = Duration::from_secs(30);
 
-/// A stream over which HTTP or TLS to the API server goes; TLS itself only where the proxy asks for it.
+/// A stream that carries HTTP or TLS to the API server. The stream itself uses TLS only if the proxy
+/// requires it.
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// Why there is no stream.
 #[derive(Clone, Debug, Error)]
 pub(super) enum DialError {
-    /// `host` is as in the server's URL: without a port, where that has none.
+    /// `host` as in the server's URL: without a port, if the URL has none.
     #[error("dial tcp {host}: connect: connection refused")]
     Refused { host: String },
     #[error("dial tcp: lookup {host}: no such host")]
@@ -106,7 +107,8 @@ impl Service<Uri> for Dialer {
 }
 
 impl Proxy {
-    /// Opens a stream through the proxy. Whether the proxy can't be reached or refuses is told apart.
+    /// Opens a stream through the proxy. An unreachable proxy and a refusal by the proxy are different
+    /// errors.
     async fn open(self, server: Uri) -> Result<Stream, DialError> {
         let to_proxy = match self.uri.scheme_str() {
             Some("https") => self.uri.clone(),

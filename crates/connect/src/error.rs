@@ -144,7 +144,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// What to do about it, where that isn't plain from the message.
+    /// What to do about it, if the message does not make that clear.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::UnknownContext { .. } | Self::CurrentContextMissing { .. } => {

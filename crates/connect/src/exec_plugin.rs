@@ -249,8 +249,8 @@ impl Plugin {
 /// A plugin's process. Dropped before it has ended, it is killed with all that it started: nobody waits for its answer.
 struct Process {
     child: Child,
-    /// The terminal's modes before it, where it may ask there: killed while it hides what is typed, it can't set them
-    /// back.
+    /// The terminal's modes before the plugin ran, if it may prompt there. A plugin that is killed while
+    /// it hides the input can't restore them.
     modes: Option<TerminalModes>,
 }
 
@@ -311,7 +311,7 @@ struct Spec {
     cluster: Option<ClusterInfo>,
 }
 
-/// What a plugin is told of the cluster, in the kubeconfig's own field names.
+/// What a plugin learns about the cluster, in the kubeconfig's own field names.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct ClusterInfo {

@@ -54,7 +54,7 @@ fn expand_home(path: &Path, environment: &Environment) -> PathBuf {
     }
 }
 
-/// Reads one file; `None` where it doesn't exist.
+/// Reads one file; `None` if it doesn't exist.
 fn read(path: &Path) -> Result<Option<Kubeconfig>, ConnectError> {
     let unusable = |detail| ConnectError::Kubeconfig {
         path: path.to_owned(),

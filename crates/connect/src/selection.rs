@@ -111,7 +111,7 @@ fn context<'a>(config: &'a Kubeconfig, args: &'a Flags) -> Result<Chosen<'a>, Co
     Ok(Some((name, context)))
 }
 
-/// The cluster's name and what the kubeconfig says of it; none where neither flag nor context names one.
+/// The cluster's name and what the kubeconfig says of it; none if neither flag nor context names one.
 fn cluster<'a>(
     config: &'a Kubeconfig,
     context: Chosen<'a>,
@@ -145,7 +145,7 @@ fn cluster<'a>(
     }
 }
 
-/// The user's name and what the kubeconfig says of them; none where neither flag nor context names one.
+/// The user's name and what the kubeconfig says of them; none if neither flag nor context names one.
 fn user<'a>(
     config: &'a Kubeconfig,
     context: Chosen<'a>,
@@ -306,7 +306,7 @@ fn server_url(server: &str) -> Result<Uri, ConnectError> {
     Uri::from_parts(parts).map_err(|_| invalid())
 }
 
-/// What a pod knows by its service account, where it has one.
+/// What a pod knows by its service account, if it has one.
 fn service_account(environment: &Environment) -> Option<(Cluster, User)> {
     let host = environment.get("KUBERNETES_SERVICE_HOST")?;
     let port = environment.get("KUBERNETES_SERVICE_PORT")?;

@@ -16,7 +16,8 @@ use rustls::{ClientConfig, InconsistentKeys, RootCertStore, SignatureScheme};
 use super::error::{ConnectError, in_words};
 use super::selection::Target;
 
-/// The TLS configuration for a target. The system's authorities are loaded only where the kubeconfig names none.
+/// The TLS configuration for a target. The system's authorities are loaded only if the kubeconfig names
+/// none.
 pub(super) fn client_config(
     target: &Target,
     identity: &Identity,
@@ -45,7 +46,7 @@ pub(super) fn system_trust(server: &Uri) -> Result<ClientConfig, ConnectError> {
     })
 }
 
-/// Trust in nobody, where nothing travels under TLS.
+/// Trusts no authority, for connections without TLS.
 pub(super) fn no_trust() -> ClientConfig {
     ClientConfig::builder()
         .with_root_certificates(RootCertStore::empty())

@@ -96,7 +96,7 @@ impl Args {
     /// How the lead is kept.
     ///
     /// # Errors
-    /// Where there is too little time for so many renewals.
+    /// If there is too little time for so many renewals.
     pub(crate) fn keep(&self) -> Result<Keep, Failure> {
         let stop = under_lease::stop(self.grace);
         let shortest = Terms::shortest_tolerating(self.missed_renewals, Span::from(stop));

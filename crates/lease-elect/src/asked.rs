@@ -28,7 +28,7 @@ impl Asked {
     /// Begins to listen.
     ///
     /// # Errors
-    /// Where the system refuses.
+    /// If the system refuses.
     pub(crate) fn new() -> io::Result<Self> {
         let ignored = Ignored::now()?;
         Ok(Self {

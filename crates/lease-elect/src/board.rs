@@ -1,4 +1,4 @@
-//! How the election stands, for whoever asks over HTTP.
+//! The state of the election, as shown over HTTP.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -45,7 +45,7 @@ pub(crate) struct Facts {
     pub(crate) leaders_seen: u64,
 }
 
-/// Where they are noted.
+/// The shared state that the HTTP server shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Board(Arc<Mutex<Facts>>);
 

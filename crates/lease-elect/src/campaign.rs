@@ -14,15 +14,15 @@ use crate::log;
 /// client-go.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// How long a write that is under way may take to come out once this process was asked to end, and then
-/// again, what it took, to be given back.
+/// How long a write under way may take to finish after this process was asked to end. The release of what
+/// it acquired may then take as long again.
 const LAST_CHANCE: Duration = Duration::from_secs(2);
 
 /// Stands by until this process leads. Dropping the future may leave a write under way: see
 /// [`withdraw`].
 ///
 /// # Errors
-/// Where that can't come by waiting, such as a missing right.
+/// If that can't come by waiting, such as a missing right.
 pub(crate) async fn lead(
     election: &LeaderElection,
     duration: Duration,
@@ -96,8 +96,8 @@ fn shorter(lease: &NodeLease, own: Duration) -> Option<String> {
     })
 }
 
-/// Ends a candidacy, as this process was asked to end: a write that is under way gets a moment to come
-/// out, since it may land whether or not somebody waits for it, and what it took is given back.
+/// Ends a candidacy, because this process was asked to end. A write under way gets a moment to finish,
+/// because it may take effect even if nobody waits for it. A lease that it acquired is released.
 pub(crate) async fn withdraw(
     locks: &Maintenance,
     lease: &str,

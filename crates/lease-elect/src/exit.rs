@@ -9,13 +9,13 @@ use under_lease::Outcome;
 pub(crate) struct Code(u8);
 
 impl Code {
-    /// It was asked to end while it stood by.
+    /// It was asked to end while it waited to lead.
     pub(crate) const DONE: Self = Self(0);
     /// The lead was lost while the daemon ran, whatever the daemon says: start it again, as a standby.
     pub(crate) const LOST: Self = Self(5);
     /// A failure of its own, wrong usage included.
     pub(crate) const FAILED: Self = Self(Exit::OF_WRAPPER);
-    /// Ctrl-C while it stood by.
+    /// Ctrl-C while it waited to lead.
     pub(crate) const INTERRUPTED: Self = Self(130);
 
     /// The daemon's, unless the lead was lost.

@@ -45,7 +45,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// What to do about it, where that isn't plain.
+    /// What to do about it, if the message does not make that clear.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } => Some(hint.clone()),

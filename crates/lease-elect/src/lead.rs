@@ -16,7 +16,7 @@ use crate::exit::Code;
 use crate::failure::{Failure, words};
 use crate::log;
 
-/// A lead, and what is told of it.
+/// A lead, and what is printed about it.
 pub(crate) struct Lead {
     pub(crate) held: HeldLease,
     pub(crate) board: Board,
@@ -26,10 +26,10 @@ pub(crate) struct Lead {
 }
 
 impl Lead {
-    /// Runs `daemon` until it and everything that it started have ended, and lets go of the lead.
+    /// Runs `daemon` until it and everything that it started have ended, then releases the lead.
     ///
     /// # Errors
-    /// Where it can't be started.
+    /// If it can't be started.
     pub(crate) async fn run(
         self,
         daemon: Vec<OsString>,
@@ -94,8 +94,8 @@ impl Lead {
         Code::of_daemon(outcome, self.release().await)
     }
 
-    /// Lets another lead at once, if that comes about before the lease has run out. Returns whether the lead turned out
-    /// to be lost.
+    /// Releases the lead so that another can lead at once, unless the lease expires first. Returns
+    /// whether the lead was found to be lost.
     async fn release(self) -> bool {
         let standing = self.held.standing();
         let left = standing.deadline.since(Machine.boot()).to_duration();
@@ -126,7 +126,7 @@ impl Lead {
         }
     }
 
-    /// What the daemon is told of its lead, whatever it inherits.
+    /// What the daemon learns about its lead, in addition to what it inherits.
     fn environment(&self, command: Command, standing: &Standing) -> Command {
         // A lead is always an acquisition of its own.
         let fencing = self.held.fencing().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! One line a transition, on stderr. Supervisors and containers put the time before it.
 
-// The one file that touches the standard streams. Nobody can be told where they are closed.
+// The only file that writes to the standard streams. If they are closed, errors can't be reported.
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
 

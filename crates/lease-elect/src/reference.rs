@@ -13,7 +13,7 @@ const NAME: &str = "lease-elect";
 /// The hidden first argument.
 const ARGUMENT: &str = "__reference";
 
-/// The text, where the arguments ask for one: `man`, or the completions of a shell.
+/// The text, if the arguments ask for one: `man`, or the completions of a shell.
 pub(crate) fn asked_for(arguments: impl IntoIterator<Item = OsString>) -> Option<Vec<u8>> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != ARGUMENT {

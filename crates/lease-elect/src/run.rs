@@ -22,7 +22,7 @@ const USER_AGENT: &str = concat!("lease-elect/", env!("CARGO_PKG_VERSION"));
 /// Stands by, leads once, and returns the code to end with.
 ///
 /// # Errors
-/// Where it can't go on for a reason of its own, as opposed to the daemon's.
+/// If it can't go on for a reason of its own, as opposed to the daemon's.
 pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
     supervisor::supports("\"lease-elect\"").map_err(StartError::from)?;
     let mut asked = Asked::new().map_err(Failure::System)?;

@@ -31,7 +31,7 @@ const ASK: Duration = Duration::from_secs(10);
 /// One round over the nodes that need a reboot. Returns a line about each.
 ///
 /// # Errors
-/// Where the nodes can't be listed.
+/// If the nodes can't be listed.
 pub(crate) async fn round(
     maintenance: &Maintenance,
     reboot: impl AsyncFn(&str) -> Result<(), Box<dyn Error>>,
@@ -56,7 +56,7 @@ pub(crate) async fn round(
     Ok(report)
 }
 
-/// Reboots a node for as long as it is held, and gives it back.
+/// Reboots a node while holding its lock, then releases the lock.
 async fn work(held: HeldLease, reboot: impl Future<Output = Result<(), Box<dyn Error>>>) -> String {
     match held.guard(reboot).await {
         Guarded::Completed(()) => match held.release().await {
@@ -64,8 +64,7 @@ async fn work(held: HeldLease, reboot: impl Future<Output = Result<(), Box<dyn E
             Err(error) => format!("rebooted, but {error}"),
         },
         Guarded::Failed(error) => {
-            // Not given back, it runs out and then stands as expired: everybody is told that
-            // somebody did not finish here.
+            // Without a release, the lock expires. Everybody then sees that its holder did not finish.
             held.leave();
             format!("failed, {error}")
         }

@@ -1,4 +1,4 @@
-//! Leases of every namespace and use, for those who look at all of them.
+//! Leases of every namespace and purpose, for tools that show all of them.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use crate::lease::NodeLease;
 use crate::protocol::Instant;
 use crate::repository::Repository;
 
-/// Where kubelets renew the heartbeats of their nodes, one Lease a node.
+/// The namespace with the heartbeats of kubelets, one Lease per node.
 pub const HEARTBEATS: &str = "kube-node-lease";
 
 /// The Leases to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Realm<'a> {
-    /// Those of one namespace.
+    /// All Leases of one namespace.
     Namespace(&'a str),
-    /// Those of all namespaces.
+    /// All Leases of all namespaces.
     Everywhere,
-    /// Those of all namespaces but [`HEARTBEATS`], which has one a node.
+    /// All Leases of all namespaces except [`HEARTBEATS`], which has one per node.
     EverywhereButHeartbeats,
 }
 
 impl Realm<'_> {
-    /// The namespace, where it is one.
+    /// The namespace, if it is a single one.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         match self {
@@ -34,34 +34,34 @@ impl Realm<'_> {
     }
 }
 
-/// A Lease of any namespace, whatever it is for.
+/// A Lease of any namespace and for any purpose.
 #[derive(Clone, Debug)]
 pub struct AnyLease {
     /// Its namespace.
     pub namespace: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// When the object was made; `None` also where that can't be read.
+    /// When the object was made; `None` also if that can't be read.
     pub created: Option<Instant>,
-    /// How coordinated leader election chooses who gets it; `None`: it is no such Lease.
+    /// How coordinated leader election chooses its holder; `None`: it is not such a Lease.
     pub strategy: Option<String>,
-    /// What it says, by the rules of its namespace: administrators' holds are in
-    /// [`NAMESPACE`](crate::NAMESPACE) only. What is called a node there is the Lease's name.
+    /// Its content, by the rules of its namespace: administrators' holds exist in
+    /// [`NAMESPACE`](crate::NAMESPACE) only. In other namespaces, `node` means the name of the Lease.
     pub lease: NodeLease,
 }
 
-/// Somebody who would lead in a coordinated leader election.
+/// A candidate in a coordinated leader election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// When the object was made; `None` also where that can't be read.
+    /// When the object was made; `None` also if that can't be read.
     pub created: Option<Instant>,
-    /// When it last said that it is there; `None` also where it never did.
+    /// When it last renewed its candidacy; `None` also if it never did.
     pub renewed: Option<Instant>,
-    /// The Lease that it would have.
+    /// The Lease that it wants to acquire.
     pub lease: String,
     /// The version of its program, such as `1.36.3`.
     pub version: Option<String>,
@@ -119,7 +119,7 @@ impl AnyLease {
     /// Reads a Lease from the server's JSON.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not a Lease.
     pub(crate) fn from_json(json: &[u8]) -> Result<Self, String> {
         let wire: Wire<WireLease> =
             serde_json::from_slice(json).map_err(|error| error.to_string())?;
@@ -145,7 +145,7 @@ impl Candidate {
     /// Reads a candidate from the server's JSON.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not a candidate.
     pub(crate) fn from_json(json: &[u8]) -> Result<Self, String> {
         let wire: Wire<WireCandidate> =
             serde_json::from_slice(json).map_err(|error| error.to_string())?;

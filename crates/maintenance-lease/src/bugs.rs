@@ -1,5 +1,5 @@
-//! Mistakes that are easily made in a protocol such as this, each behind a switch, so that tests can
-//! show that the simulation and the model catch them.
+//! Typical mistakes in a protocol like this one, each behind a switch. Tests use them to show that the
+//! simulation and the model detect them.
 //!
 //! Built only with the feature `seeded-bugs`, which nothing that is shipped turns on. Without it
 //! [`active`] is `false` at compile time and every mistake is gone from the program.
@@ -25,25 +25,25 @@ use crate::env::Env;
 pub enum Bug {
     /// A holder's belief is counted from when the answer came, not from before the write was sent.
     DeadlineAfterAnswer = 1,
-    /// Acquisitions are told apart by their holder alone.
+    /// Acquisitions are distinguished only by their holder.
     NoNonce,
     /// A patch is applied to whatever is there.
     PatchWithoutVersion,
-    /// A release gives back whatever stands there.
+    /// A release ends whatever acquisition is there.
     ReleaseUnchecked,
     /// A Lease counts as expired at its very end, without the clock budget.
     ExpiryWithoutMargin,
-    /// The wall clock stands in for the boot clock.
+    /// The wall clock is used instead of the boot clock.
     WallForBoot,
     /// A Lease that is unchanged after an unanswered write proves that the write failed.
     UnchangedProvesFailure,
-    /// The acquisition's nonce proves that a renewal of it landed.
+    /// The acquisition's nonce is taken as proof that a renewal took effect.
     NonceProvesRenewal,
     /// Belief lasts for the duration that was asked for, whatever the answer says.
     AskedDuration,
     /// What was confirmed for one acquisition is done to the one that took its place.
     ConfirmationCarriedOver,
-    /// A lease that ran out is not declared lost while a request hangs.
+    /// A lease that expired is not declared lost while a request hangs.
     LossWaitsForRequest,
     /// A watch event from before one's own last write counts as the present.
     StaleWatchBelieved,
@@ -53,11 +53,11 @@ pub enum Bug {
     RevivedAfterRelease,
     /// An answer that comes after the loss was declared makes the keeper believe again.
     RevivedAfterLoss,
-    /// After a jump of the clocks the work goes on unchecked.
+    /// After a jump of the clocks, the work continues without a check.
     JumpUnchecked,
-    /// A renewal from before a jump that lands after the check counts by the boot clock.
+    /// A renewal from before a jump that takes effect after the check counts by the boot clock.
     JumpForgotten,
-    /// After a suspected pause the local clock stands in for the server's time.
+    /// After a suspected pause, the local clock is used instead of the server's time.
     LocalClockAfterPause,
     /// An answer that was under way during a pause says how late it is at most.
     StraddlingAnswerBelieved,
@@ -67,11 +67,11 @@ pub enum Bug {
     CheckDelayed,
     /// A lock is handed out although a pause was suspected while it was acquired.
     WorkBegunInDoubt,
-    /// A write that was refused is taken for failed, whatever stands there.
+    /// A refused write counts as failed, whatever the Lease contains.
     OwnNonceNotRecognised,
     /// An acquisition is reported as held however long ago it was sent.
     StaleSuccess,
-    /// An acquisition that landed and was ended by another is made again.
+    /// An acquisition that took effect and was ended by somebody else is repeated.
     BrokenAcquisitionRepeated,
     /// Any answer of 404 proves that an object is not there.
     Any404AsProof,
@@ -79,7 +79,7 @@ pub enum Bug {
     TruncatedListAccepted,
     /// The locks of a set are not taken in the order of their names.
     SetOrderNotKept,
-    /// Where a lock of a set is refused, the others are kept.
+    /// If one lock of a set is refused, the others are kept.
     PartialSetKept,
 }
 
@@ -208,7 +208,7 @@ mod planting {
     /// Makes the whole program make this mistake until the guard is dropped.
     ///
     /// # Panics
-    /// Where one is planted already: they are caught one by one.
+    /// If a mistake is planted already: tests plant one at a time.
     #[allow(clippy::expect_used, reason = "a test that plants two is to fail")]
     #[must_use]
     pub fn plant(bug: Bug) -> Planted {

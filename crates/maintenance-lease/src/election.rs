@@ -1,4 +1,4 @@
-//! Leader election, on the same Leases and by the same rules as client-go's.
+//! Leader election, on the same Leases and by the same rules as in client-go.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::outcome::{Change, Error};
 use crate::protocol::{Candidacy, Names, Verb, Version};
 use crate::waiting::{Goal, Progress};
 
-/// The length of a leader's lease where none is given: 15 s, as Kubernetes' own components have it.
+/// The default length of a leader's lease: 15 s, the same as for Kubernetes' own components.
 pub const DEFAULT_LEASE_DURATION: Duration = Duration::from_secs(15);
 
-/// One leader among processes that agree on a Lease: first come, first served; the others stand by
-/// until the leader lets go, or does not renew in time.
+/// Elects one leader among the processes that agree on a Lease. The first to acquire it leads; the others
+/// wait until the leader releases it or does not renew it in time.
 ///
-/// Processes that elect with client-go, as Kubernetes' own components do, take part in the same
-/// election. Their clocks may show any time, so that the times in a Lease prove nothing: a lease is
-/// taken only after its record was seen unchanged for as long as it says, by one's own clock. So a
-/// leader that crashed is followed a whole duration after the next one first looked.
+/// Processes that use client-go, such as Kubernetes' own components, can take part in the same election.
+/// Their clocks may be wrong, so the times in a Lease prove nothing. A lease is taken only if its record
+/// stayed unchanged for its whole duration, by the contender's own clock. So after a leader crashes, a
+/// new leader needs a whole duration, counted from when it first saw the record.
 ///
-/// The identity must name one process, such as the pod's name and something random: what an earlier
-/// process of the same identity left behind is waited out like any other's.
+/// The identity must name one process, such as the pod's name plus something random. A lease that an
+/// earlier process of the same identity left behind has to expire like any other.
 ///
 /// # Usage
 /// ```
@@ -57,10 +57,10 @@ pub struct LeaderElection {
 }
 
 impl LeaderElection {
-    /// The election on the Lease `lease`, for [`DEFAULT_LEASE_DURATION`] at a time.
+    /// The election on the Lease `lease`, with the duration [`DEFAULT_LEASE_DURATION`].
     ///
     /// # Errors
-    /// Where `maintenance` locks nodes: they are not held by leaders, but by other rules.
+    /// If `maintenance` locks nodes, because node locks follow other rules than leader election.
     pub fn new(maintenance: Maintenance, lease: impl Into<String>) -> Result<Self, InvalidOption> {
         if maintenance.repository().locks_nodes() {
             return Err(InvalidOption::ElectionOnANode);
@@ -72,12 +72,12 @@ impl LeaderElection {
         })
     }
 
-    /// For how long at a time it leads, unless it renews: whole seconds from 1 s to 1 h. As long as
-    /// the others wait for a leader that crashed.
+    /// The duration of the leader's lease without a renewal: whole seconds from 1 s to 1 h. The others
+    /// wait this long for a leader that crashed.
     ///
-    /// Use the same for all candidates. One with client-go v0.26 or older waits for its own duration
-    /// since it last saw a renewal, whatever the Lease says: if that is shorter, it takes the lead of a
-    /// leader that still believes that it leads.
+    /// Use the same duration for all candidates. A candidate with client-go v0.26 or older ignores the
+    /// duration in the Lease and uses its own, counted from the last renewal that it saw. If its own is
+    /// shorter, it takes over from a leader that still believes that it leads.
     #[must_use]
     pub fn lease_duration(mut self, duration: Duration) -> Self {
         self.duration = duration;
@@ -90,21 +90,21 @@ impl LeaderElection {
         &self.lease
     }
 
-    /// Stands by until this process leads.
+    /// Waits until this process leads.
     ///
-    /// `progress` is told whenever another leads, not of its renewals. Between changes nothing is
-    /// sent, but for the one watch.
+    /// `progress` is called whenever the leader changes, but not for renewals. Between changes the only
+    /// request is one watch.
     ///
     /// # Usage
     /// See [`LeaderElection`].
     ///
     /// # Errors
-    /// As [`Maintenance::acquire_when_free`], where the namespace does not exist, and
-    /// [`Error::Refused`] where coordinated leader election owns the Lease, or another application.
+    /// As [`Maintenance::acquire_when_free`], if the namespace does not exist, and [`Error::Refused`] if
+    /// the Lease belongs to coordinated leader election or to another application.
     ///
     /// # Caveats
-    /// It waits for as long as it takes. Dropping this future ends the candidacy; it may leave a
-    /// write under way, which may still land: that lease runs out by itself.
+    /// This waits without a limit. Dropping this future ends the candidacy. A write under way may still
+    /// take effect; that lease then expires by itself.
     pub async fn campaign(
         &self,
         progress: impl FnMut(Progress<'_>) + Send,
@@ -115,8 +115,7 @@ impl LeaderElection {
             .await
     }
 
-    /// Stands by until this process leads, and goes on leading: renews it from then on, in a task of
-    /// its own.
+    /// Waits until this process leads, then renews the lease in a task of its own.
     ///
     /// # Usage
     /// ```
@@ -145,12 +144,12 @@ impl LeaderElection {
     /// ```
     ///
     /// # Errors
-    /// As [`campaign`](Self::campaign), and, before anything is sent, where the duration leaves no
-    /// time for a renewal before the work has to stop.
+    /// As [`campaign`](Self::campaign). Also, before any request is sent, if the duration leaves no time
+    /// for a renewal before the work has to stop.
     ///
     /// # Caveats
-    /// As there, also of dropping this future. Once it leads, work under [`HeldLease::guard`], which
-    /// ends it when the lead is lost.
+    /// As for [`campaign`](Self::campaign), including what happens if this future is dropped. Once it
+    /// leads, run the work under [`HeldLease::guard`], which stops it if the lead is lost.
     pub async fn lead(
         &self,
         keep: &Keep,
@@ -162,7 +161,7 @@ impl LeaderElection {
         self.maintenance.keep(&change, keep).await
     }
 
-    /// What becoming the leader does, of a holder only on the version `unchanged`.
+    /// What becoming the leader does. If there is a holder, only on the version `unchanged`.
     pub(crate) fn plan(&self, unchanged: Option<Version>) -> Result<Plan, InvalidOption> {
         let mut names = Names::default();
         let verb = Verb::Elect(Candidacy {
@@ -177,7 +176,7 @@ impl LeaderElection {
         Ok(Plan::new(verb, names, None, extras))
     }
 
-    /// Whether somebody leads who would have to be waited for.
+    /// Whether there is a leader to wait for.
     pub(crate) fn check(&self, seen: &Seen) -> Result<(), Error> {
         let mut plan = self.plan(None)?;
         let caller = self.maintenance.caller(&mut plan.names);

@@ -32,20 +32,21 @@ pub trait Env: Send + Sync + 'static {
         Handle::try_current().map(drop).map_err(|_| NoRuntime)
     }
 
-    /// Completes after `length` of [`boot`](Self::boot) time, or somewhat later; never, where there
-    /// is no [`runtime`](Self::runtime). Dropping it ends the wait.
+    /// Completes after `length` of [`boot`](Self::boot) time, or somewhat later. Without a
+    /// [`runtime`](Self::runtime) it never completes. Dropping it ends the wait.
     fn sleep(&self, length: Duration) -> BoxFuture<'static, ()>;
 
-    /// Fills `bytes` with what nobody can guess.
+    /// Fills `bytes` with values that nobody can guess.
     ///
     /// # Panics
-    /// Where there is no source of that: a nonce that another has too would break the guarantee.
+    /// If there is no source of randomness. If two clients had the same nonce, the guarantee would not
+    /// hold.
     fn random(&self, bytes: &mut [u8]);
 
-    /// Runs `task` beside its caller, on the machine's own: what stops the machine stops it too.
+    /// Runs `task` beside its caller. It must stop if the machine stops.
     ///
     /// # Panics
-    /// Where there is no [`runtime`](Self::runtime).
+    /// If there is no [`runtime`](Self::runtime).
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         tokio::spawn(task);
     }
@@ -77,10 +78,10 @@ impl Env for Machine {
         }
     }
 
-    /// From the system.
+    /// Fills `bytes` from the system's random source.
     ///
     /// # Panics
-    /// Where the system gives none, as a sandbox may have it that forbids `getrandom` and hides
+    /// If the system has no random source, such as in a sandbox that forbids `getrandom` and hides
     /// `/dev/urandom`.
     #[allow(
         clippy::expect_used,
@@ -119,8 +120,8 @@ pub(crate) fn nonce(env: &dyn Env) -> String {
         .collect()
 }
 
-/// A pause before trying again after `attempt` tries: doubled each time from 20 ms to a second,
-/// of which a random half is left away, so that contenders come apart.
+/// The pause before a retry after `attempt` attempts: doubled each time, from 20 ms to a second. Up to
+/// half of it is subtracted at random, to spread contenders.
 pub(crate) fn backoff(env: &dyn Env, attempt: u32) -> Duration {
     backoff_up_to(Duration::from_secs(1), env, attempt)
 }

@@ -1,4 +1,4 @@
-//! Following Leases: how they are, and every change, also while they can't be watched.
+//! Follows Leases: their current state and every change, even if they can't be watched.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -15,35 +15,35 @@ use crate::maintenance::Maintenance;
 use crate::outcome::Error;
 use crate::protocol::BootInstant;
 
-/// How long Leases that can't be watched go without being read. With a random part of up to a quarter of
-/// it, and the pauses of a watch that is tried anew, that is about 10 s.
+/// How often Leases that can't be watched are read. With up to a quarter added at random, and the pauses
+/// between attempts to watch, that is about 10 s.
 const BLIND: Duration = Duration::from_secs(8);
 
-/// A watch that is tried anew after it failed waits as long as after so many failures: about a second.
+/// A watch that is retried after a failure waits as long as after this many failures: about a second.
 const FAILURES: u32 = 7;
 
-/// So many Leases are read at once, if they can't be listed.
+/// How many Leases are read at once, if they can't be listed.
 const PARALLEL: usize = 16;
 
-/// What a [`Follower`] tells.
+/// What a [`Follower`] reports.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Followed {
-    /// How some Leases are now, by node; `None`: there is none. At first that is every Lease that is
-    /// followed, and later those that changed.
+    /// The state of some Leases now, by node; `None`: it does not exist. The first report has every Lease
+    /// that is followed, later ones have those that changed.
     Changed(BTreeMap<String, Option<NodeLease>>),
-    /// The Leases can't be watched: the server is away, or a right is missing. This is told once, until
-    /// they can. Meanwhile they are read about every 10 s, if that is possible.
+    /// The Leases can't be watched: the server is down, or a permission is missing. This is reported
+    /// once, until they can be watched again. Until then they are read about every 10 s, if possible.
     Unwatched(Error),
-    /// After that, they are watched again.
+    /// The Leases can be watched again.
     Watched,
 }
 
-/// Follows the Leases of some nodes, or all, by one watch.
+/// Follows the Leases of some nodes, or all Leases, with one watch.
 ///
-/// A watch that was cut or has become too old goes on where it was, after another list if needed, so
-/// that the last state of each Lease is told. No Lease goes back to an earlier resource version, unless
-/// the server shows that twice: its store was restored from a backup.
+/// A watch that was cut or has expired continues where it was, after another list if needed. So the last
+/// state of each Lease is always reported. A Lease never goes back to an earlier resource version, unless
+/// the server shows that twice, because its store was restored from a backup.
 ///
 /// # Usage
 /// ```
@@ -76,29 +76,29 @@ pub enum Followed {
 /// ```
 ///
 /// # Caveats
-/// What is told was true once. Act on it only by a write on its resource version.
+/// A report was true at some time in the past. Act on it only with a write on its resource version.
 ///
 /// Nothing is sent before [`next`](Self::next) is polled, and dropping the follower ends the watch.
 pub struct Follower {
     api: Api,
     /// `None`: all.
     nodes: Option<BTreeSet<String>>,
-    /// The resource version of each Lease that was told.
+    /// The resource version of each Lease that was reported.
     told: HashMap<String, u64>,
-    /// The state of every Lease was told once.
+    /// The state of every Lease was reported once.
     is_complete: bool,
     watch: BoxStream<'static, Step<NodeLease>>,
-    /// What was listed last has an earlier version of a Lease than was told.
+    /// The last list had an earlier version of a Lease than was reported.
     went_back: bool,
-    /// The Leases one by one, if they can't be listed.
+    /// Reads the Leases one by one, if they can't be listed.
     reading: Option<BoxFuture<'static, Result<HashMap<String, NodeLease>, Error>>>,
     is_blind: bool,
-    /// While it is blind: when the Leases are read next. `None`: a list is on its way.
+    /// If the Leases can't be watched: when they are read next. `None`: a list is under way.
     look_at: Option<BootInstant>,
 }
 
 impl Maintenance {
-    /// Follows the Leases of `nodes`: those of several by a watch of all.
+    /// Follows the Leases of `nodes`. If there are several, it watches all Leases.
     ///
     /// # Usage
     /// See [`Follower`].
@@ -133,15 +133,15 @@ impl Follower {
         follower
     }
 
-    /// Takes these Leases as told, since they were read just now, and all others as missing: what
-    /// changed since then is told.
+    /// Treats these Leases as reported, because they were just read, and all others as missing. Changes
+    /// since then are reported.
     #[must_use]
     pub fn after<'a>(mut self, leases: impl IntoIterator<Item = &'a NodeLease>) -> Self {
         self.go_on_after(leases);
         self
     }
 
-    /// The same, for one that follows already.
+    /// The same, for a follower that has already started.
     pub(crate) fn go_on_after<'a>(&mut self, leases: impl IntoIterator<Item = &'a NodeLease>) {
         let leases = leases.into_iter();
         self.told = leases
@@ -151,14 +151,14 @@ impl Follower {
         self.watch(self.one().and_then(|node| self.told.get(node).copied()));
     }
 
-    /// What comes next.
+    /// The next report.
     ///
     /// # Errors
-    /// If the Leases can't be read, for a cause that does not pass by itself, such as a missing right.
-    /// It may be called again, and tries again later.
+    /// If the Leases can't be read for a reason that needs action, such as a missing permission. You can
+    /// call it again later; it then retries.
     ///
     /// # Caveats
-    /// This future may be dropped at any time: what it would have told, the next one tells.
+    /// This future may be dropped at any time. The next call returns what this one would have returned.
     pub async fn next(&mut self) -> Result<Followed, Error> {
         loop {
             let env = &self.api.env;
@@ -184,13 +184,13 @@ impl Follower {
         }
     }
 
-    /// The node, if there is but one.
+    /// The node, if there is only one.
     fn one(&self) -> Option<&String> {
         let nodes = self.nodes.as_ref()?;
         nodes.first().filter(|_| nodes.len() == 1)
     }
 
-    /// Begins a watch after the version `from`, or with a list.
+    /// Starts a watch at the version `from`, or with a list.
     fn watch(&mut self, from: Option<u64>) {
         let failures = if self.is_blind { FAILURES } else { 0 };
         let one = self.one().map(String::as_str);
@@ -218,7 +218,7 @@ impl Follower {
                 }
                 None => Err(error),
             },
-            // The watch goes on trying to list them.
+            // The watch retries the list.
             Step::Failed(Request::List, error) => Ok(self.blind(error)),
             Step::Failed(Request::Watch, error) => {
                 self.look_later();
@@ -243,7 +243,7 @@ impl Follower {
         }
     }
 
-    /// Takes in what reads of each node's Lease showed.
+    /// Takes in the results of reading each node's Lease.
     fn read(
         &mut self,
         read: Result<HashMap<String, NodeLease>, Error>,
@@ -263,7 +263,7 @@ impl Follower {
         }
     }
 
-    /// Takes in all that there are.
+    /// Takes in a complete list.
     fn listed(&mut self, mut leases: HashMap<String, NodeLease>) -> Option<Followed> {
         if let Some(nodes) = &self.nodes {
             leases.retain(|node, _| nodes.contains(node));
@@ -272,7 +272,7 @@ impl Follower {
             let told = self.told.get(node);
             told.is_some_and(|&told| lease.version.0 < told)
         });
-        // Once, that may be an answer from before.
+        // A single occurrence may be an old answer.
         if went_back && !std::mem::replace(&mut self.went_back, true) {
             self.watch(None);
             return None;

@@ -17,8 +17,8 @@ use crate::repository::Repository;
 
 /// A node's maintenance Lease, as read at one resource version.
 ///
-/// It reads whatever the server stores, also what other tools wrote: every field but the name may
-/// be missing.
+/// It accepts everything that the server stores, including what other tools wrote. Every field except the
+/// name may be missing.
 #[derive(Clone, Debug)]
 pub struct NodeLease {
     pub(crate) node: String,
@@ -39,7 +39,7 @@ pub struct NodeLease {
     pub(crate) notes: Notes,
 }
 
-/// The wire's shape, of which only what we need is read.
+/// The JSON form, with only the fields that we need.
 #[derive(Deserialize)]
 struct WireLease<'a> {
     #[serde(borrow)]
@@ -84,7 +84,7 @@ impl NodeLease {
     /// Reads a Lease of `repository` from the server's JSON.
     ///
     /// # Errors
-    /// Where it is no Lease, or its resource version is no number.
+    /// If it is not a Lease, or its resource version is not a number.
     pub(crate) fn from_json(json: &[u8], repository: &Repository) -> Result<Self, String> {
         let wire: WireLease<'_> =
             serde_json::from_slice(json).map_err(|error| error.to_string())?;
@@ -163,8 +163,8 @@ impl NodeLease {
         flags(&self.reduced(&mut Names::default()), now)
     }
 
-    /// The first instant after the present at which the passing of time alone changes its state or
-    /// its oddities, or makes a hold overdue; `None`: it never does. Read on the earliest clock.
+    /// The first instant after the present at which its state or its oddities change because of time
+    /// alone, or a hold becomes overdue; `None`: never. Uses the earliest clock.
     #[must_use]
     pub fn next_change(&self, now: Now) -> Option<Instant> {
         let lease = self.reduced(&mut Names::default());
@@ -195,7 +195,7 @@ impl NodeLease {
         self.version.0
     }
 
-    /// The uid of the Node that owns it; `None` where none does.
+    /// The uid of the Node that owns it; `None` if none does.
     #[must_use]
     pub fn node_uid(&self) -> Option<String> {
         #[derive(Deserialize)]
@@ -217,20 +217,20 @@ impl NodeLease {
         self.holder.as_deref()
     }
 
-    /// Something keeps it from going, such as a finalizer, after it was deleted: nobody can acquire the
-    /// node until it is gone.
+    /// The Lease was deleted, but something such as a finalizer keeps it: nobody can acquire the node
+    /// until it is gone.
     #[must_use]
     pub fn is_deleting(&self) -> bool {
         self.deleting
     }
 
-    /// When this acquisition began; `None` also where the time can't be read.
+    /// When this acquisition began; `None` also if the time can't be read.
     #[must_use]
     pub fn acquired(&self) -> Option<DateTime<Utc>> {
         self.acquired.and_then(Instant::to_chrono)
     }
 
-    /// The last acquisition or renewal; `None` also where the time can't be read.
+    /// The last acquisition or renewal; `None` also if the time can't be read.
     #[must_use]
     pub fn renewed(&self) -> Option<DateTime<Utc>> {
         self.renewed.and_then(Instant::to_chrono)
@@ -248,33 +248,34 @@ impl NodeLease {
         self.transitions
     }
 
-    /// Why it is held, in its holder's words; anybody's text, to be escaped before it is shown.
-    /// `None` also where another tool took it over and left the words of the holder before.
+    /// The reason, in the holder's words. Anybody can write it: escape it before you show it. `None` also
+    /// if another tool took the lock over and left the reason of the previous holder.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.notes.reason.as_deref()
     }
 
-    /// What a program holds it for, to know it again.
+    /// The purpose, for a program that has to recognize the lock later.
     #[must_use]
     pub fn purpose(&self) -> Option<&str> {
         self.notes.purpose.as_deref()
     }
 
-    /// A [`LeaderElection`](crate::LeaderElection) was held on it last, and no lock was taken since. What
-    /// client-go elects on carries no such mark.
+    /// A [`LeaderElection`](crate::LeaderElection) was the last to use it, and no lock was acquired
+    /// since. Elections with client-go do not leave this note.
     #[must_use]
     pub fn is_of_election(&self) -> bool {
         self.notes.are_of_election()
     }
 
-    /// Its Node is marked as one that was fenced, whoever has the lock now: look at the Node for more.
+    /// The Lease says that its Node was fenced. This does not depend on the current holder. Read the Node
+    /// for more.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
         self.notes.fenced.is_some()
     }
 
-    /// Until when an administrator means to hold it. Advisory: nothing ends by itself.
+    /// The planned end of an administrator's hold. It is advisory: the hold does not end by itself.
     #[must_use]
     pub fn hold_until(&self) -> Option<DateTime<Utc>> {
         let text = self.notes.hold_until.as_deref()?;
@@ -294,15 +295,15 @@ impl NodeLease {
         Some(DateTime::parse_from_rfc3339(text).ok()?.to_utc())
     }
 
-    /// Who released it, where that was not its holder: by force, or another's hold. `None` also once it
-    /// was acquired again.
+    /// Who released it, if that was not the holder: a take-over, or the end of somebody else's hold.
+    /// `None` once the lease was acquired again.
     #[must_use]
     pub fn released_by(&self) -> Option<&str> {
         self.notes.released_by.as_deref()
     }
 
-    /// The lock id of the acquisition that stands here; `None` where nobody holds it, or where it was
-    /// acquired by a client that writes no nonce, whether or not it left that of somebody before.
+    /// The lock id of the current acquisition. `None` if nobody holds it, or if a client that writes no
+    /// nonce acquired it, even if an earlier client's nonce is still there.
     #[must_use]
     pub fn lock_id(&self) -> Option<LockId> {
         self.holder.as_ref()?;

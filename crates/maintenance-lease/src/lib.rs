@@ -1,45 +1,45 @@
-//! One lock per Kubernetes node that everybody can see, wait for and respect: the Node
-//! Maintenance Lease of KEP-1411, for controllers and for `kubectl maint`.
+//! A lock per Kubernetes node that everybody can see, wait for and respect: the Node Maintenance Lease of
+//! KEP-1411, for controllers and for `kubectl maint`.
 //!
-//! A maintenance lock is a `coordination.k8s.io` Lease in namespace [`NAMESPACE`], named as the
-//! node. [`Maintenance`] acquires, renews and releases such locks; [`protocol`] has the rules.
+//! A maintenance lock is a `coordination.k8s.io` Lease in the namespace [`NAMESPACE`] with the name of
+//! the node. [`Maintenance`] acquires, renews and releases these locks; [`protocol`] has the rules.
 //!
-//! On other Leases ([`Repository`]) it gives the same to applications: named locks, and
-//! [`LeaderElection`] together with processes that use client-go.
+//! With other Leases ([`Repository`]), applications get the same: named locks, and [`LeaderElection`]
+//! that works together with client-go.
 //!
 //! # In a controller
 //!
-//! [`Maintenance::acquire`] waits for a lock, takes it and keeps it renewed. Work runs under
-//! [`HeldLease::guard`], which drops it where the lock is lost, and [`HeldLease::release`] gives the
-//! lock back. [`Maintenance::acquire_all`] does the same for several locks, all or none.
-//! What must not wait is [`Maintenance::try_acquire`] and [`Maintenance::keep`];
-//! [`Maintenance::follow`] tells every change of some locks, and [`Maintenance::follow_all`] of all.
+//! [`Maintenance::acquire`] waits for a lock, acquires it and keeps it renewed. Run the work under
+//! [`HeldLease::guard`], which drops it if the lock is lost, and end with [`HeldLease::release`].
+//! [`Maintenance::acquire_all`] does the same for several locks, all or none. To acquire without waiting,
+//! use [`Maintenance::try_acquire`] and [`Maintenance::keep`]. [`Maintenance::follow`] reports every
+//! change of some locks, [`Maintenance::follow_all`] of all locks.
 //!
 //! # Cancellation
 //!
-//! Every future may be dropped at any time, and says what that leaves behind. None blocks its
-//! thread, and none holds anything that others wait for. A dropped read leaves nothing. A dropped
-//! write may still land, since the server may have it already: [`Maintenance::has_open_write`] says
-//! so, and the next verb on that lock sees what became of it. What was acquired that way runs out by
-//! itself.
+//! You can drop any future at any time; its documentation says what happens then. No future blocks its
+//! thread or holds anything that others wait for. A dropped read has no effect. A dropped write may still
+//! take effect, because the server may have received it: [`Maintenance::has_open_write`] then returns
+//! true, and the next verb on that lock finds out the result. A lock that was acquired this way expires
+//! by itself.
 //!
 //! # Runtime
 //!
-//! Futures and streams are polled within a tokio runtime that has its timers and I/O enabled, as
-//! `#[tokio::main]` makes it; and so is [`Maintenance::keep`] called, which starts a task. Outside
-//! any runtime nothing is sent: that is [`ApiError::NoRuntime`].
+//! Poll futures and streams in a tokio runtime with timers and I/O enabled, such as the one of
+//! `#[tokio::main]`. Call [`Maintenance::keep`] there too, because it starts a task. Outside a runtime
+//! nothing is sent, and the error is [`ApiError::NoRuntime`].
 //!
 //! # Panics
 //!
-//! Where a system has no source of randomness: acquisitions are told apart by what nobody can guess,
-//! and nothing may stand in for it ([`Machine`](env::Machine)). And, in tokio, where a runtime's timers
-//! or I/O are not enabled.
+//! If the system has no source of randomness: every acquisition needs an id that nobody can guess, and
+//! there is no substitute ([`Machine`](env::Machine)). Tokio panics if the timers or the I/O of the
+//! runtime are not enabled.
 //!
 //! # The guarantee
 //!
-//! No two clients that follow these rules believe that they hold a node at the same time, as long as
-//! their estimates of the server's time differ by less than [`protocol::SKEW_BUDGET`], and unless
-//! the lock was broken on purpose or from outside.
+//! No two clients that follow these rules believe that they hold a node at the same time. This requires
+//! that their estimates of the server's time differ by less than [`protocol::SKEW_BUDGET`]. The
+//! exceptions are a lock that was taken over on purpose and a Lease that was changed by other tools.
 
 #![warn(missing_docs)]
 #![cfg_attr(
@@ -96,7 +96,7 @@ pub use repository::{NAMESPACE, Repository, Subject};
 pub use set::{HeldSet, SetError, SetOptions, SetOutcome, SetProgress, Target};
 pub use waiting::{Blocked, Progress};
 
-/// The examples of docs/library.md, which are compiled as they stand there.
+/// The examples of docs/library.md, compiled as they are.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
 struct LibraryPage;

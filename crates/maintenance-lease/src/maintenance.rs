@@ -1,4 +1,4 @@
-//! The handle: everything that a program does with maintenance locks begins here.
+//! The handle through which a program uses maintenance locks.
 
 mod mark;
 mod reads;
@@ -22,10 +22,10 @@ use crate::lease::NodeLease;
 use crate::protocol::identity::InvalidIdentity;
 use crate::repository::Repository;
 
-/// The limit for one request where none is set.
+/// The default limit for one request.
 pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maintenance locks, as one holder sees them.
+/// Gives one holder access to the maintenance locks.
 ///
 /// Cheap to clone; clones share the client and the estimate of the server's time.
 ///
@@ -51,16 +51,16 @@ pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// ```
 ///
 /// # Caveats
-/// A process that does something for longer than a moment keeps what it acquired:
-/// [`acquire`](Self::acquire), or [`try_acquire`](Self::try_acquire) and [`keep`](Self::keep), and
-/// then [`HeldLease::guard`](crate::HeldLease::guard), which drops the work where the lock is lost.
+/// If the work takes longer than a moment, keep the lock renewed: use [`acquire`](Self::acquire), or
+/// [`try_acquire`](Self::try_acquire) and [`keep`](Self::keep). Then run the work under
+/// [`HeldLease::guard`](crate::HeldLease::guard), which drops it if the lock is lost.
 ///
-/// A `kube::Client` made from a plain `Config` repeats failed requests by itself, for minutes. That
-/// breaks nothing here, but it delays every answer: switch it off, as above.
+/// A `kube::Client` made from a plain `Config` retries failed requests by itself, for minutes. The locks
+/// stay correct, but every answer is delayed: switch the retries off, as above.
 ///
-/// Such a client doesn't set `TCP_NODELAY` either, so that the first request of each connection may
-/// wait 40 ms for an acknowledgement. Who waits for locks that change hands quickly makes the client
-/// with a connector that sets it (`kube::client::ConfigExt`).
+/// Such a client doesn't set `TCP_NODELAY` either, so the first request of each connection may wait 40 ms
+/// for an acknowledgement. If you wait for locks that change holders quickly, make the client with a
+/// connector that sets it (`kube::client::ConfigExt`).
 #[derive(Clone)]
 pub struct Maintenance {
     pub(crate) api: Api,
@@ -82,21 +82,21 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The field manager that writes are marked with; `maintenance-lease` where none is set.
+    /// The field manager of the writes; `maintenance-lease` by default.
     #[must_use]
     pub fn field_manager(mut self, field_manager: impl Into<String>) -> Self {
         self.field_manager = field_manager.into();
         self
     }
 
-    /// The limit for each request; `None`: as long as it takes.
+    /// The limit for each request; `None`: no limit.
     #[must_use]
     pub fn request_timeout(mut self, limit: Option<Duration>) -> Self {
         self.request_timeout = limit;
         self
     }
 
-    /// Which Leases it works on; the Node Maintenance Leases where nothing is said.
+    /// Which Leases it works on; the Node Maintenance Leases by default.
     #[must_use]
     pub fn repository(mut self, repository: Repository) -> Self {
         self.repository = repository;
@@ -110,18 +110,18 @@ impl Builder {
         self
     }
 
-    /// The machine that gives clocks and randomness, for simulations.
+    /// The source of clocks and randomness, for simulations.
     #[must_use]
     pub fn env(mut self, env: Arc<dyn Env>) -> Self {
         self.env = env;
         self
     }
 
-    /// Calls `reconnect` when the machine may have been paused, before the locks are checked: a client that
-    /// keeps connections should open new ones, since the old ones may be dead.
+    /// Calls `reconnect` if the machine may have been paused, before the locks are checked. A client that
+    /// keeps connections should open new ones, because the old ones may be dead.
     ///
     /// # Caveats
-    /// It is called while the clocks are compared, so it must not block, nor use this handle.
+    /// It is called while the clocks are compared, so it must not block or use this handle.
     #[must_use]
     pub fn reconnect(mut self, reconnect: impl Fn() + Send + Sync + 'static) -> Self {
         self.on_doubt = Arc::new(reconnect);
@@ -131,7 +131,7 @@ impl Builder {
     /// The handle.
     ///
     /// # Errors
-    /// Where the identity can't be a holder's.
+    /// If the identity is not valid for a holder.
     pub fn build(self) -> Result<Maintenance, InvalidIdentity> {
         self.repository.check_identity(&self.identity)?;
         Ok(Maintenance {
@@ -153,16 +153,16 @@ impl Builder {
 }
 
 impl Maintenance {
-    /// A handle for a holder `identity`, which should name one process or person: what the same
-    /// identity holds counts as one's own.
+    /// Creates a handle for a holder. The `identity` should name one process or person, because all locks
+    /// of the same identity count as your own.
     ///
     /// # Errors
-    /// Where the identity can't be a holder's of Nodes, such as one that begins with `kubeadm`.
+    /// If the identity is not valid for a holder of node locks, such as one that begins with `kubeadm`.
     pub fn new(client: Client, identity: impl Into<String>) -> Result<Self, InvalidIdentity> {
         Self::builder(client, identity).build()
     }
 
-    /// A handle with other settings than usual.
+    /// A builder for a handle with other settings than the defaults.
     pub fn builder(client: Client, identity: impl Into<String>) -> Builder {
         Builder {
             client,
@@ -176,7 +176,7 @@ impl Maintenance {
         }
     }
 
-    /// The same handle for another holder: client and estimate of the server's time are shared.
+    /// The same handle for another holder. Both share the client and the estimate of the server's time.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -189,7 +189,7 @@ impl Maintenance {
         })
     }
 
-    /// The identity that it acquires with.
+    /// The identity of the holder.
     #[must_use]
     pub fn identity(&self) -> &str {
         &self.identity
@@ -200,29 +200,29 @@ impl Maintenance {
         &self.api.repository
     }
 
-    /// The estimate of the server's time, which every answer improves.
+    /// The estimate of the server's time. Every answer improves it.
     #[must_use]
     pub fn server_time(&self) -> &ServerTime {
         &self.api.time
     }
 
-    /// The way that its requests go, for requests about other things.
+    /// Sends requests the same way as this handle, for requests about other objects.
     #[must_use]
     pub fn requests(&self) -> &Requests {
         &self.api.requests
     }
 
-    /// Whether a write to the node's Lease was sent whose fate is not known: it may still take
-    /// effect. Dropping the future of a verb may leave one, and so does
-    /// [`Error::Unknown`](crate::Error::Unknown). A later verb of this handle, or of its clones, that
-    /// sees the Lease changed since settles it, unless the write landed and still stands.
+    /// Whether a write to the node's Lease was sent and its outcome is unknown: it may still take effect.
+    /// Dropping the future of a verb may leave such a write, and so may
+    /// [`Error::Unknown`](crate::Error::Unknown). A later verb of this handle, or of a clone, clears this
+    /// if it sees that the Lease has changed since. It stays set while the write itself is the latest
+    /// change.
     #[must_use]
     pub fn has_open_write(&self, node: &str) -> bool {
         self.api.open_writes.has(node)
     }
 
-    /// A lease is the caller's where its holder is the caller's identity, or the hold of that
-    /// identity.
+    /// A lease is the caller's if its holder is the caller's identity, or the hold of that identity.
     #[must_use]
     pub fn is_own(&self, lease: &NodeLease) -> bool {
         lease.holder().is_some_and(|holder| {
@@ -230,8 +230,8 @@ impl Maintenance {
         })
     }
 
-    /// Leaves events on their Nodes, all at once, for at most `limit`. Returns the first that
-    /// failed, if any; a limit that passed counts as failed.
+    /// Posts events on their Nodes in parallel, for at most `limit`. Returns the first that failed, if
+    /// any; an event that is not posted within the limit counts as failed.
     ///
     /// # Usage
     /// ```
@@ -262,8 +262,7 @@ impl Maintenance {
     /// ```
     ///
     /// # Caveats
-    /// Dropping this future gives up on the events that were not answered for; they may still be
-    /// stored.
+    /// Dropping this future abandons the answers that have not arrived. Those events may still be stored.
     pub async fn post_events(&self, events: &[NodeEvent], limit: Duration) -> Option<ApiError> {
         let posts = join_all(events.iter().map(async |event| {
             let posted = Event {

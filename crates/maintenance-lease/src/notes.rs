@@ -15,7 +15,7 @@ pub(crate) mod annotation {
     pub(crate) const RELEASED_BY: &str = "kubectl-maint.dev/released-by";
     pub(crate) const ACQUISITION: &str = "kubectl-maint.dev/acquisition";
 
-    /// Of the acquisition that was ended last, whoever came since.
+    /// The acquisition that ended last. It stays when others acquire the Lease later.
     pub(crate) const LAST_ACQUISITION: &str = "kubectl-maint.dev/last-acquisition";
 
     /// Of no acquisition, and so not among those that go with one.
@@ -32,8 +32,8 @@ pub(crate) mod annotation {
     ];
 }
 
-/// The purpose of a Lease that a leader is elected on. It outlasts the lead: whoever follows is elected
-/// on it, too.
+/// The purpose of a Lease that is used for leader election. It stays when a leader stops, because the
+/// next leader is elected on the same Lease.
 pub(crate) const ELECTION: &str = "leader-election";
 
 /// The annotations that this tool writes, in its own words.
@@ -68,7 +68,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// A leader is elected on the Lease, or was by whoever had it last.
+    /// The Lease is, or was last, used for leader election.
     pub(crate) fn are_of_election(&self) -> bool {
         self.purpose.as_deref() == Some(ELECTION)
     }
@@ -110,14 +110,14 @@ pub(crate) fn mark(transitions: u32, nonce: &str) -> String {
     format!("{transitions}-{nonce}")
 }
 
-/// The value that marks the words of who released the acquisition that `transitions` counts, which
-/// are not those of the next holder: it has no nonce, since no acquisition stands there.
+/// Marks the words of the client that released the acquisition that `transitions` counts, not of the next
+/// holder. It has no nonce, because there is no acquisition now.
 pub(crate) fn mark_of_release(transitions: u32) -> String {
     mark(transitions, "")
 }
 
-/// The nonce in a mark, empty in that of a release; `None` where it marks another acquisition than the one that `transitions`
-/// counts.
+/// The nonce in a mark, empty for a release. `None` if it marks another acquisition than the one that
+/// `transitions` counts.
 fn nonce(mark: &str, transitions: u32) -> Option<&str> {
     mark.strip_prefix(&transitions.to_string())?
         .strip_prefix('-')

@@ -1,4 +1,4 @@
-//! What a caller may say of each verb, and what is refused before anything is sent.
+//! The options of each verb. Invalid ones are refused before anything is sent.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::protocol::LockId;
 
-/// The length of an acquisition where none is given: 30 minutes.
+/// The default length of an acquisition: 30 minutes.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(30 * 60);
 
 /// The longest acquisition: an hour (KEP-1411).
@@ -15,41 +15,41 @@ pub const LONGEST_DURATION: Duration = Duration::from_secs(3600);
 /// The longest reason, in bytes.
 pub const LONGEST_REASON: usize = 1024;
 
-/// An option that can't be.
+/// An invalid option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOption {
-    /// A length that is no whole number of seconds from 1 s to 1 h.
+    /// A length that is not a whole number of seconds from 1 s to 1 h.
     #[error("a duration must be a whole number of seconds from 1s to 1h")]
     Duration(Duration),
-    /// A reason over [`LONGEST_REASON`].
+    /// A reason longer than [`LONGEST_REASON`].
     #[error("a reason must not be longer than {LONGEST_REASON} bytes; this one has {0}")]
     Reason(usize),
     /// A hold without a reason.
     #[error("a hold needs a reason")]
     NoReason,
-    /// An election of whose lock a node is.
+    /// An election on a Lease that locks a node.
     #[error("leaders are not elected on the Leases of nodes")]
     ElectionOnANode,
-    /// A hold of what is no node.
+    /// A hold of something other than a node.
     #[error("only nodes are held by administrators")]
     HoldOfNoNode,
-    /// Nothing was acquired that could be kept.
+    /// Nothing was acquired, so there is nothing to keep.
     #[error("nothing was acquired that could be kept")]
     NothingToKeep,
-    /// The duration leaves no time to renew it before the work has to stop.
+    /// The duration leaves no time to renew before the work has to stop.
     #[error("a lease of {duration}s can't be kept: it takes at least {shortest}s")]
     TooShort {
-        /// What was asked for, in seconds.
+        /// The requested duration in seconds.
         duration: u32,
-        /// The shortest that can be, in seconds.
+        /// The shortest duration that is possible, in seconds.
         shortest: u32,
     },
-    /// No duration leaves time to renew it before the work has to stop.
+    /// No duration leaves time to renew before the work has to stop.
     #[error(
         "it takes a lease of at least {shortest}s for its work to be stopped in time, and none is longer than 1h"
     )]
     NoneLongEnough {
-        /// The shortest that would do, in seconds.
+        /// The shortest duration that would be long enough, in seconds.
         shortest: u32,
     },
 }
@@ -57,7 +57,7 @@ pub enum InvalidOption {
 /// Checks the length of an acquisition.
 ///
 /// # Errors
-/// Where it is no whole number of seconds, under a second, or over [`LONGEST_DURATION`].
+/// If it is not a whole number of seconds, under a second, or over [`LONGEST_DURATION`].
 pub fn check_duration(duration: Duration) -> Result<u32, InvalidOption> {
     let whole = duration.subsec_nanos() == 0;
     match u32::try_from(duration.as_secs()) {
@@ -69,7 +69,7 @@ pub fn check_duration(duration: Duration) -> Result<u32, InvalidOption> {
 /// Checks a reason.
 ///
 /// # Errors
-/// Where it is longer than [`LONGEST_REASON`].
+/// If it is longer than [`LONGEST_REASON`].
 pub fn check_reason(reason: &str) -> Result<(), InvalidOption> {
     if reason.len() > LONGEST_REASON {
         return Err(InvalidOption::Reason(reason.len()));
@@ -94,7 +94,7 @@ impl Default for Acquire {
 }
 
 impl Acquire {
-    /// For [`DEFAULT_DURATION`], without a reason, where it is free or expired.
+    /// The default: for [`DEFAULT_DURATION`], without a reason, and only if the lock is free or expired.
     pub fn new() -> Self {
         Self {
             duration: DEFAULT_DURATION,
@@ -104,29 +104,29 @@ impl Acquire {
         }
     }
 
-    /// For how long: a whole number of seconds from 1 s to 1 h.
+    /// The duration: a whole number of seconds from 1 s to 1 h.
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = duration;
         self
     }
 
-    /// Why, for everybody who meets the lock: at most [`LONGEST_REASON`] bytes.
+    /// The reason, shown to everybody who sees the lock: at most [`LONGEST_REASON`] bytes.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
     }
 
-    /// Accept a node that the same identity holds already, as a renewal of that acquisition.
+    /// Accepts a lock that the same identity already holds, and renews it.
     ///
     /// # Caveats
-    /// That may be a colleague on a shared account. Who works under a lock that was there before
-    /// must leave it as found.
+    /// The holder may be a colleague on a shared account. If you work under a lock that existed before,
+    /// do not release it.
     pub fn reentry(mut self, reentry: bool) -> Self {
         self.reentry = reentry;
         self
     }
 
-    /// Refuse an expired lease, which means that somebody did not finish.
+    /// Refuses an expired lease. An expired lease means that its holder did not finish.
     pub fn free_only(mut self, free_only: bool) -> Self {
         self.free_only = free_only;
         self
@@ -143,13 +143,13 @@ pub struct Renew {
 }
 
 impl Renew {
-    /// For as long again as it was acquired for, and for 1 h at most.
+    /// The default: for the length of the acquisition, and at most 1 h.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// For how long from now: a whole number of seconds from 1 s to 1 h. An end that lies later
-    /// already stays.
+    /// The duration from now: a whole number of seconds from 1 s to 1 h. If the lease already expires
+    /// later, that expiry stays.
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self
@@ -161,7 +161,7 @@ impl Renew {
         self
     }
 
-    /// Demands that very acquisition.
+    /// Renews only this acquisition.
     pub fn lock_id(mut self, lock_id: LockId) -> Self {
         self.lock_id = Some(lock_id);
         self
@@ -177,18 +177,18 @@ pub struct Release {
 }
 
 impl Release {
-    /// The caller's own, whichever acquisition it is.
+    /// The default: any acquisition of the caller.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Leaves a word behind, for who looks next.
+    /// Leaves a note for the next person who looks at the lock.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
     }
 
-    /// Demands that very acquisition.
+    /// Releases only this acquisition.
     pub fn lock_id(mut self, lock_id: LockId) -> Self {
         self.lock_id = Some(lock_id);
         self
@@ -205,7 +205,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// A hold for `reason`, which everybody who meets it is shown.
+    /// A hold with a `reason`, which is shown to everybody who sees it.
     pub fn new(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
@@ -214,9 +214,10 @@ impl Hold {
         }
     }
 
-    /// What a new hold is for, where a program has to know it again, also after a crash: unlike the
-    /// reason, nobody writes it by hand. An own hold that is there keeps its own, and only a hold for
-    /// the same purpose changes it: another is refused as [`OwnHold`](crate::protocol::Refusal::OwnHold).
+    /// The purpose of a new hold, for a program that has to recognize it later, even after a crash.
+    /// Unlike the reason, it is never written by hand. An existing hold of yours keeps its purpose. Only
+    /// a hold for the same purpose can change it; any other is refused as
+    /// [`OwnHold`](crate::protocol::Refusal::OwnHold).
     ///
     /// # Usage
     /// ```
@@ -245,7 +246,8 @@ impl Hold {
         self
     }
 
-    /// When it is meant to be over. Advisory: a hold is overdue then, and never ends by itself.
+    /// The planned end of the hold. It is advisory: after it the hold is shown as overdue, and it never
+    /// ends by itself.
     pub fn until(mut self, until: DateTime<Utc>) -> Self {
         self.until = Some(until);
         self

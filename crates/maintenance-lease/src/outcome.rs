@@ -1,4 +1,4 @@
-//! What a verb did, or why it did not.
+//! What a verb did, or why it did nothing.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,25 +17,25 @@ pub struct Change {
     pub node: String,
     /// What was done.
     pub done: Done,
-    /// The Node, where the verb looked at it and may.
+    /// The Node, if the verb read it and had permission to.
     pub row: Option<NodeRow>,
-    /// The Lease as it was before; `None`: there was none.
+    /// The Lease before the verb; `None`: it did not exist.
     pub before: Option<NodeLease>,
     /// Its state before.
     pub state_before: State,
-    /// The Lease as it is now; `None`: there is none.
+    /// The Lease now; `None`: it does not exist.
     pub lease: Option<NodeLease>,
-    /// The reading of the boot clock up to which a holder may believe that it holds, counted from
-    /// before the write was sent; `None` where nothing is held.
+    /// Until when a holder may believe that it holds the lock, by the boot clock, counted from before the
+    /// write was sent; `None` if nothing is held.
     pub deadline: Option<BootInstant>,
-    /// The fencing number of a new acquisition: the resource version of the write that made it, or
-    /// of the read that settled it where that write's answer was lost. It rises with every
-    /// acquisition, but for an etcd that was restored from a backup, which counts from there again.
+    /// The fencing number of a new acquisition: the resource version of the write that made it. If that
+    /// write's answer was lost, the version of the read that showed the result. It rises with every
+    /// acquisition, except after etcd was restored from a backup.
     pub fencing: Option<u64>,
-    /// What else was made, or left open, on the way.
+    /// What else was created, or could not be checked.
     pub asides: Vec<Aside>,
-    /// How often a pause of the machine had been suspected by then: if it was since, the boot clock may have
-    /// stood still.
+    /// How often a pause of the machine had been suspected by then. If the number has risen since, the
+    /// boot clock may have stood still.
     pub(crate) doubts: u64,
 }
 
@@ -44,32 +44,33 @@ pub struct Change {
 pub enum Done {
     /// A new acquisition began.
     Acquired,
-    /// The same acquisition goes on.
+    /// The same acquisition continues.
     Renewed,
-    /// The caller's own hold covers it; nothing was written.
+    /// The caller's own hold already covers it; nothing was written.
     AlreadyHeld,
-    /// Nobody holds it any more.
+    /// It is now free.
     Released,
-    /// Nobody held it; nothing was written.
+    /// It was already free; nothing was written.
     AlreadyFree,
 }
 
-/// Something that happened beside the change itself.
+/// A side effect, or something that could not be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Aside {
-    /// The namespace was missing and was made.
+    /// The namespace was missing and was created.
     NamespaceCreated,
-    /// The Lease was missing and was made.
+    /// The Lease was missing and was created.
     LeaseCreated,
-    /// Nodes may not be read: the node may not exist, and its Lease is not collected with it.
+    /// No permission to read Nodes. The node may not exist, and its Lease is not garbage-collected with
+    /// it.
     NodeUnreadable,
     /// The write's answer was lost; another read showed that it had taken effect.
     AnswerLost,
 }
 
 impl Change {
-    /// Until when the Lease is its holder's, as it states; `None` where nobody holds it or its times
-    /// can't be read.
+    /// Until when the Lease is its holder's, as it states; `None` if nobody holds it or its times can't
+    /// be read.
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
         let lease = self.lease.as_ref()?;
@@ -78,23 +79,23 @@ impl Change {
         Some(from + crate::protocol::Span::seconds(lease.duration))
     }
 
-    /// The lock id of the acquisition that stands now.
+    /// The lock id of the current acquisition.
     #[must_use]
     pub fn lock_id(&self) -> Option<LockId> {
         self.lease.as_ref()?.lock_id()
     }
 }
 
-/// A refusal with what everybody wants to know: who, since when, until when and why.
+/// A refusal, with the holder, the reason, the start and the expiry.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// What the lock is on.
+    /// What the lock is for.
     pub subject: Subject,
     /// Its name.
     pub node: String,
-    /// The rule that refuses.
+    /// The rule that caused the refusal.
     pub refusal: Refusal,
-    /// The Lease that it refuses on; `None`: there is none.
+    /// The Lease that caused the refusal; `None`: it does not exist.
     pub lease: Option<NodeLease>,
     /// The Lease's state then.
     pub state: State,
@@ -133,11 +134,11 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Why a verb did nothing, or may have done something unseen.
+/// Why a verb did nothing, or has an unknown outcome.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The rules refuse it.
+    /// The rules refuse the verb.
     #[error("{0}")]
     Refused(Box<Refused>),
     /// There is no such Node.
@@ -146,50 +147,51 @@ pub enum Error {
     /// The Node is being deleted, and its Lease with it.
     #[error("node/{0} is being deleted")]
     NodeDeleting(String),
-    /// The user lacks a right.
+    /// The user lacks a permission.
     #[error("{source}")]
     MissingRight {
-        /// The right, as `verb resource`, and where.
+        /// The permission, as `verb resource`, and the namespace or cluster.
         right: Right,
-        /// What the server said.
+        /// The server's message.
         source: ApiError,
     },
-    /// This namespace of the Leases is being deleted, so that none can be made in it.
+    /// This namespace of the Leases is being deleted, so no Lease can be created in it.
     #[error("namespace {0} is being deleted: no Lease can be made in it")]
     NamespaceTerminating(String),
-    /// A write was sent whose fate could not be learnt in time: it may have taken effect, or may yet.
+    /// A write was sent and its outcome could not be determined in time: it may have taken effect, or may
+    /// still do so.
     #[error("unknown whether {subject}/{node} was {intent}: {source}; it may still take effect")]
     Unknown {
-        /// What the lock is on.
+        /// What the lock is for.
         subject: Subject,
         /// Its name.
         node: String,
         /// What would have happened to it, as a participle.
         intent: &'static str,
-        /// The last thing that went wrong.
+        /// The last failure.
         source: ApiError,
     },
-    /// Others changed the Lease at every try; nothing was written.
+    /// Others changed the Lease at every attempt; nothing was written.
     #[error(
         "{subject}/{node} was not {intent}: its Lease kept changing ({conflicts} conflicts in {}s)",
         .waited.as_secs()
     )]
     Contended {
-        /// What the lock is on.
+        /// What the lock is for.
         subject: Subject,
         /// Its name.
         node: String,
         /// What would have happened to it, as a participle.
         intent: &'static str,
-        /// How often.
+        /// The number of attempts.
         conflicts: u32,
-        /// For how long.
+        /// For how long it was tried.
         waited: Duration,
     },
-    /// It was lost while something worked under it: nothing is written any more.
+    /// The lock was lost during the work under it. Nothing is written any more.
     #[error("{0}")]
     Lost(std::sync::Arc<crate::keeper::Lost>),
-    /// An option can't be; nothing was sent.
+    /// An option is invalid; nothing was sent.
     #[error(transparent)]
     Invalid(#[from] InvalidOption),
     /// A request failed, and nothing was written.
@@ -197,7 +199,7 @@ pub enum Error {
     Api(#[from] ApiError),
 }
 
-/// A right on a resource.
+/// A permission on a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Right {
     /// Such as `patch`.
@@ -227,7 +229,7 @@ impl Right {
         }
     }
 
-    /// That to `verb` nodes.
+    /// The permission to `verb` nodes.
     #[must_use]
     pub const fn on_nodes(verb: &'static str) -> Self {
         Self {
@@ -237,7 +239,7 @@ impl Right {
         }
     }
 
-    /// Names the right behind a refusal of the server's; other errors stay as they are.
+    /// Names the permission behind a refusal of the server. Other errors stay as they are.
     #[must_use]
     pub fn explain(self, source: ApiError) -> Error {
         if source.is_forbidden() && !source.exceeds_a_quota() {

@@ -1,4 +1,4 @@
-//! Which Leases a handle works on, and by which rules.
+//! Which Leases a handle works on, and their rules.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,17 +10,16 @@ use crate::protocol::identity::{self, InvalidIdentity};
 /// The namespace of the Node Maintenance Leases (KEP-1411).
 pub const NAMESPACE: &str = "kube-node-maintenance";
 
-/// The Leases that a handle works on: those of one namespace, or those among them that carry
-/// certain labels.
+/// The Leases that a handle works on: all in one namespace, or those among them with certain labels.
 ///
-/// In [`NAMESPACE`] a Lease locks the Node of its name: the Node is looked at, owns the Lease, and
-/// holders that begin with `kubeadm` are administrators. In every other namespace a Lease locks
-/// what its users agree on: there are no Nodes and no such rule, and nobody makes the namespace.
+/// In [`NAMESPACE`] a Lease locks the Node of the same name. The Node is read and owns the Lease, and
+/// holders that begin with `kubeadm` are administrators. In every other namespace a Lease locks what its
+/// users agree on. There are no Nodes and no such rule, and the namespace is not created.
 ///
-/// With labels, applications share a namespace: each lists, watches and creates Leases with its
-/// labels, and refuses to touch a Lease without them ([`Refusal::Foreign`]). Labels keep
-/// applications out of each other's way, not out of each other's reach: a name is still taken only
-/// once in a namespace, and rights are given by namespace.
+/// With labels, applications can share a namespace. Each one lists, watches and creates only Leases with
+/// its labels, and refuses to change a Lease without them ([`Refusal::Foreign`]). Labels prevent
+/// accidents; they are no protection: a name is still used only once per namespace, and permissions apply
+/// to the whole namespace.
 ///
 /// # Usage
 /// ```
@@ -53,12 +52,12 @@ pub struct Repository {
     labels: BTreeMap<String, String>,
 }
 
-/// What a lock is on, as messages name it.
+/// What a lock is for, as messages name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// A Node.
     Node,
-    /// Nothing but the Lease itself.
+    /// Only the Lease itself.
     Lease,
 }
 
@@ -72,8 +71,8 @@ impl fmt::Display for Subject {
 }
 
 impl Subject {
-    /// A holder as messages name it, harmless on a terminal: of an administrator's hold of a node, the
-    /// person behind it.
+    /// A holder as messages name it, escaped for terminals. For an administrator's hold of a node, the
+    /// person who holds it.
     pub(crate) fn holder(self, holder: &str) -> String {
         let person = match self {
             Self::Node => identity::person(holder),
@@ -106,8 +105,7 @@ impl Repository {
         }
     }
 
-    /// Of these, only those that carry the label `key` with this `value`. The server refuses what
-    /// can't be a label.
+    /// Of these, only those with the label `key` and this `value`. The server refuses invalid labels.
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(key.into(), value.into());
         self
@@ -144,8 +142,8 @@ impl Repository {
         self.locks_nodes() && identity::is_admin(holder)
     }
 
-    /// The holder that an administrator's hold by `identity` is written as; where there are no
-    /// holds, the identity itself.
+    /// The holder that an administrator's hold by `identity` is written as. Without support for holds,
+    /// the identity itself.
     pub(crate) fn hold_identity<'a>(&self, identity: &'a str) -> Cow<'a, str> {
         if self.locks_nodes() {
             Cow::Owned(identity::hold_identity(identity))
@@ -196,8 +194,8 @@ impl Repository {
     }
 }
 
-/// Selects one object of a collection. A right on that name alone covers lists and watches so
-/// selected.
+/// Selects one object of a collection. A permission on that name alone covers lists and watches with this
+/// selector.
 pub(crate) fn by_name(name: &str) -> String {
     format!("fieldSelector={}", escape(&format!("metadata.name={name}")))
 }

@@ -1,4 +1,4 @@
-//! Waiting for a node's lock: one watch, one timer, and one write for each chance to take it.
+//! Waiting for a node's lock: one watch, one timer, and one write for each chance to acquire it.
 
 mod contender;
 
@@ -10,31 +10,31 @@ use crate::options::{Acquire, Hold};
 use crate::outcome::{Change, Error, Refused};
 use crate::protocol::{Clocks, Instant};
 
-/// What stands between a waiter and its lock.
+/// What blocks a waiter.
 #[derive(Clone, Debug)]
 pub struct Blocked {
-    /// The refusal that it would meet now: who holds it, since when and why.
+    /// The refusal that an acquisition would get now: the holder, since when and why.
     pub refused: Refused,
-    /// When it is free at the earliest, by the server's time, unless it is released before;
-    /// `None` where no passing of time frees it.
+    /// The earliest time that it can expire, by the server's time, unless it is released before; `None`
+    /// if it does not expire.
     pub earliest: Option<Instant>,
 }
 
-/// What a waiter has to tell.
+/// What a waiter reports.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Progress<'a> {
-    /// What stands in the way is new, or changed: a renewal moves [`Blocked::earliest`].
+    /// The lock is blocked by a new holder, or the Lease changed: a renewal moves [`Blocked::earliest`].
     Blocked(&'a Blocked),
     /// The Lease can't be watched: see [`Followed::Unwatched`](crate::Followed::Unwatched).
     Unwatched(&'a Error),
-    /// After that, it is watched again.
+    /// The Lease can be watched again.
     Watched,
 }
 
 impl Blocked {
-    /// Whether `earlier` told of the same obstacle: the same acquisition, for the same reason, though
-    /// it may have been renewed since.
+    /// Whether `earlier` reported the same obstacle: the same acquisition with the same reason. It may
+    /// have been renewed since.
     #[must_use]
     pub fn is_still(&self, earlier: &Self) -> bool {
         let (now, then) = (&self.refused, &earlier.refused);
@@ -51,10 +51,9 @@ pub(crate) enum Goal<'a> {
 }
 
 impl Maintenance {
-    /// Acquires a node, as soon as its holder lets go or its lease runs out.
+    /// Acquires a node as soon as its holder releases it or its lease expires.
     ///
-    /// `progress` is told whenever what stands in the way changes. Between changes nothing is sent,
-    /// but for the one watch.
+    /// `progress` is called whenever the obstacle changes. Between changes the only request is one watch.
     ///
     /// # Usage
     /// ```
@@ -84,13 +83,13 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// As [`try_acquire`](Self::try_acquire), but for a lock that passing time or its holder can
-    /// free. A server that does not answer is an error at the first request, and waited for later.
+    /// As [`try_acquire`](Self::try_acquire), except for a lock that can become free by expiring or by a
+    /// release. If the server does not answer, the first request fails; later ones are retried.
     ///
     /// # Caveats
-    /// It waits for as long as it takes. Dropping this future ends the wait; it may leave a write
-    /// under way ([`has_open_write`](Self::has_open_write)), which may still land: the lease then
-    /// runs out by itself. Nobody queues: of all who wait, one wins.
+    /// This waits without a limit. Dropping this future ends the wait. It may leave a write under way
+    /// ([`has_open_write`](Self::has_open_write)), which may still take effect; the lease then expires by
+    /// itself. There is no queue: the first waiter to acquire the lock wins.
     pub async fn acquire_when_free(
         &self,
         node: &str,
@@ -101,8 +100,8 @@ impl Maintenance {
             .await
     }
 
-    /// As [`acquire_when_free`](Self::acquire_when_free), on what was read already: the first try
-    /// is a write on that version, and a watch from there on tells what came since.
+    /// Like [`acquire_when_free`](Self::acquire_when_free), but uses a Lease that was read already. The
+    /// first attempt writes on that version, and a watch from that version reports later changes.
     ///
     /// # Usage
     /// ```
@@ -127,10 +126,11 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// As [`acquire_when_free`](Self::acquire_when_free).
     ///
     /// # Caveats
-    /// As there. What was seen should be no older than a moment: it says which Node the lock is of.
+    /// As [`acquire_when_free`](Self::acquire_when_free). The Lease should have been read just before,
+    /// because that read determines the Node that the lock is for.
     pub async fn acquire_when_free_seen(
         &self,
         node: &str,
@@ -142,7 +142,7 @@ impl Maintenance {
             .await
     }
 
-    /// Holds a node as an administrator, as soon as its holder lets go or its lease runs out.
+    /// Holds a node as an administrator, as soon as its holder releases it or its lease expires.
     ///
     /// # Usage
     /// ```
@@ -164,11 +164,11 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// As [`hold`](Self::hold), but for a lock that passing time or its holder can free.
+    /// As [`hold`](Self::hold), except for a lock that can become free by expiring or by a release.
     ///
     /// # Caveats
-    /// As [`acquire_when_free`](Self::acquire_when_free) has. Dropping this future ends the wait; a
-    /// write that it leaves under way may still land, and such a hold stays until it is ended.
+    /// As [`acquire_when_free`](Self::acquire_when_free). Dropping this future may leave a write under
+    /// way, which may still take effect; that hold stays until somebody ends it.
     pub async fn hold_when_free(
         &self,
         node: &str,
@@ -179,16 +179,17 @@ impl Maintenance {
             .await
     }
 
-    /// As [`hold_when_free`](Self::hold_when_free), on what was read already.
+    /// Like [`hold_when_free`](Self::hold_when_free), but uses a Lease that was read already.
     ///
     /// # Usage
     /// As [`acquire_when_free_seen`](Self::acquire_when_free_seen).
     ///
     /// # Errors
-    /// As there.
+    /// As [`hold_when_free`](Self::hold_when_free).
     ///
     /// # Caveats
-    /// As there, and as [`acquire_when_free_seen`](Self::acquire_when_free_seen) has.
+    /// As [`hold_when_free`](Self::hold_when_free) and
+    /// [`acquire_when_free_seen`](Self::acquire_when_free_seen).
     pub async fn hold_when_free_seen(
         &self,
         node: &str,
@@ -243,7 +244,7 @@ impl Maintenance {
     }
 }
 
-/// What tells one obstacle from the next.
+/// What distinguishes one obstacle from the next.
 fn acquisition(refused: &Refused) -> Option<(&str, u32, Option<&str>, Option<&str>)> {
     refused.lease.as_ref().map(|lease| {
         (

@@ -36,7 +36,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// The fact, where it is known.
+    /// The fact, if it is known.
     pub fn yes(&self) -> Option<&T> {
         match self {
             Self::Yes(fact) => Some(fact),

@@ -21,7 +21,7 @@ pub enum Health {
         /// Its kubelet is alive and says so by itself.
         reporting: bool,
     },
-    /// Nobody hears of it: it may be dead, or go on behind a broken network.
+    /// Unreachable: it may be dead, or still run behind a broken network.
     Unreachable {
         /// Since when it is called silent.
         since: Option<Instant>,
@@ -52,7 +52,7 @@ pub enum Health {
 /// The signs of life of a Node, and what was asserted of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signs {
-    /// Its Ready condition; `None` where it never had one.
+    /// Its Ready condition; `None` if it never had one.
     pub ready: Option<Ready>,
     /// When its kubelet last renewed its heartbeat (`None`: it has none).
     pub heartbeat: Known<Option<Instant>>,
@@ -125,8 +125,8 @@ impl Signs {
         }
     }
 
-    /// Whether a recorded fencing stands: Kubernetes is told of it, and the Node is known to be the one
-    /// that was fenced, not restarted since.
+    /// Whether a recorded fencing is in effect: Kubernetes knows of it, and the Node is known to be the
+    /// one that was fenced, not restarted since.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
         self.since == Some(Since::SameBoot) && self.out_of_service.is_asserted()
@@ -138,7 +138,7 @@ impl Signs {
         trusted(&self.heartbeat, now)
     }
 
-    /// Whether the kubelet gave a sign of life just now; `None` where that is not known: a report of a
+    /// Whether the kubelet gave a sign of life just now; `None` if that is not known: a report of a
     /// condition is one as well, but it comes too seldom for its age to tell anything.
     #[must_use]
     pub fn is_fresh(&self, now: Now) -> Option<bool> {
@@ -148,7 +148,7 @@ impl Signs {
         }
     }
 
-    /// What is heard of the kubelet; `None` where that is not known. Where its heartbeat tells nothing,
+    /// What is heard of the kubelet; `None` if that is not known. Where its heartbeat tells nothing,
     /// there is still what the control plane makes of it: that calls a node unknown which it does not
     /// hear. A kubelet that has no heartbeat and once called its node not ready may be alive or not.
     #[must_use]
@@ -208,7 +208,7 @@ pub enum Pulse {
     Alive,
     /// Its heartbeat is old, and the control plane has not called its node silent yet.
     Fading,
-    /// Its node is not ready, and nobody hears of it.
+    /// Its node is not ready and unreachable.
     Silent,
 }
 
@@ -250,7 +250,7 @@ pub fn trusted(heartbeat: &Known<Option<Instant>>, now: Now) -> Known<Option<Ins
     }
 }
 
-/// By how much a heartbeat is ahead of the clock, where that is too much to tell anything.
+/// By how much a heartbeat is ahead of the clock, if that is too much to use the heartbeat.
 fn ahead(heartbeat: Instant, now: Now) -> Option<Span> {
     Some(heartbeat - now.latest).filter(|by| *by > HEARTBEAT_FRESH)
 }
@@ -346,7 +346,7 @@ mod tests {
             (False, Known::Yes(None), 39, Some(Pulse::Alive)),
             (False, Known::Yes(None), 60, None),
             (False, Known::Yes(Some(ago(40))), 60, Some(Pulse::Silent)),
-            // Where there is a heartbeat, it alone counts.
+            // If there is a heartbeat, only the heartbeat counts.
             (Unknown, Known::Yes(Some(ago(40))), 5, Some(Pulse::Silent)),
         ] {
             let signs = Signs {

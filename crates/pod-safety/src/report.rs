@@ -15,18 +15,18 @@ use crate::known::Known;
 pub struct Target {
     /// `pod` or `node`.
     pub kind: &'static str,
-    /// Its namespace, where it has one.
+    /// Its namespace, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
-    /// Its uid; empty where it can't be read.
+    /// Its uid; empty if it can't be read.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Its resource version; empty where it can't be read.
+    /// Its resource version; empty if it can't be read.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
-    /// Its node, where it has one.
+    /// Its node, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }

@@ -74,7 +74,7 @@ pub(crate) fn taints(node: &Node) -> &[Taint] {
 pub struct NoExecute {
     /// Its key.
     pub key: String,
-    /// Its value; empty where it has none.
+    /// Its value; empty if it has none.
     pub value: String,
     /// Since when the node has it.
     pub added: Option<Instant>,

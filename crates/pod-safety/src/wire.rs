@@ -41,7 +41,7 @@ pub mod seconds {
     /// Reads RFC 3339.
     ///
     /// # Errors
-    /// Where it is no time.
+    /// If it is no time.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Instant, D::Error> {
         let text = String::deserialize(from)?;
         let time: Timestamp = text.parse().map_err(D::Error::custom)?;

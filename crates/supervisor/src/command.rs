@@ -5,8 +5,8 @@ use std::io::PipeWriter;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A command: its arguments exactly as given, no shell, and this process's environment, directory,
-/// stdin, stdout and stderr, where nothing else is said.
+/// A command: its arguments exactly as given, without a shell. It uses this process's environment,
+/// directory, stdin, stdout and stderr unless set otherwise.
 #[derive(Debug, Clone)]
 pub struct Command {
     pub(crate) argv: Vec<OsString>,
@@ -20,9 +20,10 @@ pub struct Command {
 /// Who has the terminal while a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Terminal {
-    /// The command, where this process has it: at once where this process is alone in its job, and
-    /// else (in a pipeline, in a script) as soon as the command wants to read from it. From then on
-    /// Ctrl-C and Ctrl-Z reach the command only. It is taken back when the command stops or ends.
+    /// The command gets the terminal, if this process has it: at once if this process is alone in its
+    /// job, otherwise (in a pipeline, in a script) when the command first reads from it. From then on
+    /// Ctrl-C and Ctrl-Z reach the command only. This process takes the terminal back when the command
+    /// stops or ends.
     #[default]
     Auto,
     /// This process keeps it.

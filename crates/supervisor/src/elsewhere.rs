@@ -60,7 +60,7 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// Always; [`StartError::Unsupported`] where there is a command.
+    /// Always; [`StartError::Unsupported`] if there is a command.
     pub async fn start(self, _limits: Limits) -> Result<Running, StartError> {
         if self.argv.is_empty() {
             return Err(StartError::NoCommand);
@@ -122,7 +122,7 @@ impl Running {
     }
 }
 
-/// The signals that this process ignores: it can't be told on this system.
+/// The signals that this process ignores: unknown on this system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ignored(Infallible);
 

@@ -31,7 +31,7 @@ pub enum StartError {
     /// There is no command.
     #[error("there is no command to run")]
     NoCommand,
-    /// This process already runs one: whose a descendant is could not be told.
+    /// This process already runs a command: descendants could not be assigned to one of them.
     #[error("a command already runs under this process")]
     Busy,
     /// `/proc` tells nothing of this process, or shows another process namespace.
@@ -46,8 +46,8 @@ pub enum StartError {
     /// The supervisor ended before it had started the command.
     #[error("the command's supervisor ended before it had started the command")]
     SupervisorLost,
-    /// The supervisor can't make another process. A command that isn't there or isn't executable
-    /// is told apart from this by its exit codes, 127 and 126.
+    /// The supervisor can't create another process. A command that does not exist or is not executable
+    /// has its own exit codes instead, 127 and 126.
     #[error("failed to start a process for the command: {0}")]
     Spawn(#[source] io::Error),
 }

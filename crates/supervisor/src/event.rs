@@ -1,4 +1,4 @@
-//! What a caller is told of its command.
+//! The events that a caller gets about its command.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,8 +28,9 @@ pub enum Event {
     /// The supervisor was killed, or didn't act by the deadline. Its command dies with it, and this
     /// process ends the rest.
     SupervisorLost,
-    /// It is over. There was no [`Event::Exited`] where the command itself can't be killed, or
-    /// where the supervisor was lost and [`reap_orphans`](crate::reap_orphans) has waited for it.
+    /// The command and all its descendants have ended. [`Event::Exited`] is missing if the command itself
+    /// can't be killed, or if the supervisor was lost and [`reap_orphans`](crate::reap_orphans) has
+    /// waited for the command.
     Over(Over),
 }
 

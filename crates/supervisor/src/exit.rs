@@ -15,8 +15,8 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The code of whoever runs a command, for failures of its own: no code of its command, as for
-    /// `timeout`, `nohup` and `env`.
+    /// The exit code for failures of the wrapper itself, not of its command, as with `timeout`, `nohup`
+    /// and `env`.
     pub const OF_WRAPPER: u8 = 125;
 
     /// The code that a shell would give: the command's own, or 128 and the signal's number.

@@ -1,5 +1,5 @@
-//! Runs a command on this machine and sees to it that the command and every descendant have ended
-//! by a deadline, even where the process that wanted it is stopped or killed.
+//! Runs a command on this machine and ends the command and all its descendants by a deadline, even if the
+//! calling process is stopped or killed.
 //!
 //! Three processes take part:
 //!
@@ -8,12 +8,12 @@
 //!   to keep the deadline. It is told over a socket, whose end means that the caller has died;
 //! - the *command*, the supervisor's child, in a process group of its own.
 //!
-//! Caller and supervisor are child sub-reapers: a process whose parent ends is adopted by the
-//! supervisor, so that the tree below it, as `/proc` shows it, is all that came of the command,
-//! whatever groups and sessions it made. Where the supervisor is killed, the kernel kills the
-//! command and the caller adopts and ends the rest. Where *both* are killed at once the command
-//! itself still dies, but not what it started; nor the command, if it runs with other rights
-//! (`sudo`). Where both are stopped, nobody ends it by the deadline, but whichever goes on first.
+//! Caller and supervisor are child sub-reapers: a process whose parent ends is adopted by the supervisor.
+//! So the tree below the supervisor in `/proc` has all descendants of the command, in any process group
+//! or session. If the supervisor is killed, the kernel kills the command, and the caller adopts and ends
+//! the rest. If *both* are killed at once, the command itself still dies, but its descendants do not. The
+//! command does not die either if it runs with other rights (`sudo`). If both are stopped, nothing ends
+//! it by the deadline; the first of them to continue does.
 //!
 //! What another user owns (`sudo`) can't be signalled by either: it is counted and reported, also
 //! where `/proc` hides it (`hidepid`).

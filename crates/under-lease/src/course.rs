@@ -17,8 +17,8 @@ const RESERVE: Duration = Duration::from_secs(1);
 /// How long a keeper may take to say why it did not renew.
 const EXPLANATION: Duration = Duration::from_millis(500);
 
-/// How long before its deadline a command is asked to stop that has `grace` between TERM and KILL:
-/// what [`Keep::stop`](maintenance_lease::Keep::stop) has to be told.
+/// How long before its deadline a command is asked to stop, if it has `grace` between TERM and KILL: the
+/// value for [`Keep::stop`](maintenance_lease::Keep::stop).
 #[must_use]
 pub fn stop(grace: Duration) -> Duration {
     grace.saturating_add(RESERVE)
@@ -29,7 +29,7 @@ pub fn stop(grace: Duration) -> Duration {
 /// release, where [`Outcome::is_over`].
 ///
 /// # Errors
-/// Where the command can't be started. That one of the leases was lost before it began is no error.
+/// If the command can't be started. That one of the leases was lost before it began is no error.
 ///
 /// # Caveats
 /// Dropping the future ends the command in the background: TERM at once, KILL after the grace.
@@ -128,7 +128,7 @@ impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
         (self.tell)(news);
     }
 
-    /// Waits until every lease is known to be held; false where one is lost.
+    /// Waits until every lease is known to be held; false if one is lost.
     async fn may_begin(&mut self) -> bool {
         while self.lost.is_empty() && self.must_check() {
             self.changed().await;
@@ -141,7 +141,7 @@ impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
         self.standings.iter().any(|standing| standing.checking)
     }
 
-    /// Waits until one of the leases stands otherwise.
+    /// Waits until the state of one of the leases changes.
     async fn changed(&mut self) {
         let changes = self.held.iter().zip(&self.standings);
         let changes = changes.map(|(held, known)| held.changed(known).boxed());

@@ -1,11 +1,11 @@
 //! Runs a command for as long as leases are held.
 //!
-//! The command has until the earliest of their deadlines, which every renewal moves. It is ended
-//! where one of them is lost, and stands still while one has to be checked: when the clocks show
-//! that time may have passed unnoticed, as in a virtual machine that was paused.
+//! The command may run until the earliest of their deadlines, which every renewal moves. It is ended if
+//! one lease is lost. It is stopped while a lease has to be checked: when the clocks show that time may
+//! have passed unnoticed, as in a virtual machine that was paused.
 //!
-//! `maintenance-lease` keeps the leases, `supervisor` ends the command in time; this is what comes
-//! between them. It says nothing itself: whoever runs a command puts the [`News`] into words.
+//! `maintenance-lease` keeps the leases, `supervisor` ends the command in time; this crate connects them.
+//! It prints nothing: the caller turns the [`News`] into messages.
 #![warn(missing_docs)]
 
 mod course;

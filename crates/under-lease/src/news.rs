@@ -1,4 +1,4 @@
-//! What happens to a command under its leases, as data for whoever tells it.
+//! What happens to a command under its leases, as data for the caller to print.
 
 use std::io;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub enum News<'a> {
     Unfollowed(&'a io::Error),
 }
 
-/// Where a command is.
+/// What state a command is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// It did not begin, and won't.

@@ -5,11 +5,11 @@ use supervisor::{Exit, Over};
 /// How a command under leases ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// How the command itself ended, where that is known.
+    /// How the command itself ended, if known.
     pub exit: Option<Exit>,
-    /// The names of the leases that were lost meanwhile; that was told.
+    /// The names of the leases that were lost in the meantime. These losses were reported.
     pub lost: Vec<String>,
-    /// What it took to end everything; `None` where it is not known whether all has ended.
+    /// What it took to end everything; `None` if it is not known whether all has ended.
     pub over: Option<Over>,
 }
 
@@ -37,7 +37,7 @@ impl Outcome {
     }
 
     /// The code to end with: that of the command, or `lost` where a lease was, for then the command
-    /// may have worked where it should not have. [`Exit::OF_WRAPPER`] where it isn't known.
+    /// may have worked where it should not have. [`Exit::OF_WRAPPER`] if it isn't known.
     #[must_use]
     pub fn code(&self, is_lost: bool, lost: u8) -> u8 {
         match self.exit {

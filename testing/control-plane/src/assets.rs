@@ -1,4 +1,4 @@
-//! Where the control plane's binaries are.
+//! Finds the control plane's binaries.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -113,7 +113,7 @@ impl Binary {
     /// hold it, and [`cache_dir`] is where `cargo xtask control-plane` puts it.
     ///
     /// # Errors
-    /// Where the variable names no file, or the binary is nowhere.
+    /// If the variable names no file, or the binary is nowhere.
     pub fn locate(self) -> Result<PathBuf> {
         if let Some(named) = non_empty(self.variable()) {
             if named.is_file() {
@@ -161,7 +161,7 @@ impl Assets {
     /// Finds every binary, each as [`Binary::locate`] does.
     ///
     /// # Errors
-    /// Where one is nowhere: the message says how to build it.
+    /// If one is nowhere: the message says how to build it.
     pub fn locate() -> Result<Self> {
         Ok(Self {
             etcd: Binary::Etcd.locate()?,

@@ -33,7 +33,7 @@ impl Authority {
     /// Makes an authority that is valid from a day ago, for a year.
     ///
     /// # Errors
-    /// Where no key can be made.
+    /// If no key can be made.
     pub fn new(common_name: &str) -> Result<Self> {
         let mut params = params(common_name, &usual_validity());
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -61,7 +61,7 @@ impl Authority {
     /// organisations are the groups.
     ///
     /// # Errors
-    /// Where there are more than two groups: `rcgen` keeps one value a type of name, and a group
+    /// If there are more than two groups: `rcgen` keeps one value a type of name, and a group
     /// has two such types, by name and by object identifier.
     pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity> {
         self.client_valid(user, groups, usual_validity())
@@ -96,7 +96,7 @@ impl Authority {
     /// Signs a server's certificate for these host names and addresses.
     ///
     /// # Errors
-    /// Where a name can't stand in a certificate.
+    /// If a name can't stand in a certificate.
     pub fn server(&self, names: &[&str]) -> Result<Identity> {
         self.server_valid(names, usual_validity())
     }
@@ -104,7 +104,7 @@ impl Authority {
     /// As [`server`](Self::server), for odd times: an expired certificate, or one of tomorrow.
     ///
     /// # Errors
-    /// Where a name can't stand in a certificate.
+    /// If a name can't stand in a certificate.
     pub fn server_valid(&self, names: &[&str], validity: Range<SystemTime>) -> Result<Identity> {
         let mut params = params("kubectl-maint test server", &validity);
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();

@@ -81,7 +81,7 @@ impl Component {
         self.name
     }
 
-    /// Where it listens; the same after a restart.
+    /// The address it listens on; the same after a restart.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.launch.url
@@ -102,7 +102,7 @@ impl Component {
     /// Ends it with SIGKILL, and returns when it is gone. Nothing to do where it has ended.
     ///
     /// # Errors
-    /// Where the system refuses.
+    /// If the system refuses.
     pub fn kill(&self) -> Result<()> {
         let mut child = self.living();
         if let Some(living) = child.as_mut() {
@@ -120,11 +120,11 @@ impl Component {
     /// nobody answers.
     ///
     /// # Errors
-    /// Where it has ended.
+    /// If it has ended.
     pub fn stop(&self) -> Result<()> {
         let child = self.living();
         let pid = self.signal(child.as_ref(), Signal::STOP)?;
-        // NOWAIT: should it end instead, its status remains for whoever waits for the child.
+        // NOWAIT: if it ends instead, its status stays for the thread that waits for the child.
         let changes = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let status = waitid(WaitId::Pid(pid), changes)?;
         ensure!(
@@ -138,7 +138,7 @@ impl Component {
     /// Lets it go on after [`stop`](Self::stop), with SIGCONT.
     ///
     /// # Errors
-    /// Where it has ended.
+    /// If it has ended.
     pub fn cont(&self) -> Result<()> {
         let child = self.living();
         self.signal(child.as_ref(), Signal::CONT).map(drop)
@@ -148,7 +148,7 @@ impl Component {
     /// killed before.
     ///
     /// # Errors
-    /// Where it doesn't become ready: the message has the end of its log.
+    /// If it doesn't become ready: the message has the end of its log.
     pub fn restart(&self) -> Result<()> {
         self.kill()?;
         self.spawn()?;
@@ -158,7 +158,7 @@ impl Component {
     /// Returns as soon as the process is ready, after [`cont`](Self::cont) for example.
     ///
     /// # Errors
-    /// Where it ends, or isn't ready after a minute and a half: the message has the end of its log.
+    /// If it ends, or isn't ready after a minute and a half: the message has the end of its log.
     pub fn await_ready(&self) -> Result<()> {
         let deadline = Instant::now() + READINESS_LIMIT;
         loop {

@@ -94,7 +94,7 @@ impl Ground<'_> {
             format!("--etcd-servers={etcd}"),
             "--bind-address=127.0.0.1".to_owned(),
             "--advertise-address=127.0.0.1".to_owned(),
-            // It would put the address into Endpoints, where no loopback address may stand.
+            // It would put the address into Endpoints, which must not contain a loopback address.
             "--endpoint-reconciler-type=none".to_owned(),
             format!("--secure-port={port}"),
             format!("--cert-dir={}", self.path("api-server")),

@@ -8,8 +8,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail};
 
-/// Reads what to do line by line, and does it at end of file: nobody is left then who could write
-/// another.
+/// Reads commands line by line, and executes them at end of file, when nobody is left to write more.
 ///
 /// A process id may have gone to a stranger in the meantime, so where `/proc` tells, only processes
 /// whose command line names the control plane's directory are killed; every child's does.

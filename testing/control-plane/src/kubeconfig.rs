@@ -32,7 +32,7 @@ impl Kubeconfig<'_> {
     /// Writes it to a new file.
     ///
     /// # Errors
-    /// Where the file exists, or can't be written.
+    /// If the file exists, or can't be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         let Self {
             server,

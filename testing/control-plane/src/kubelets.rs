@@ -34,7 +34,7 @@ pub struct Kubelets {
 pub enum Return {
     /// It was only cut off: the kernel that ran before still runs.
     SameBoot,
-    /// It was started anew.
+    /// It was restarted.
     Rebooted,
 }
 
@@ -48,7 +48,7 @@ impl ControlPlane {
     /// Registers nodes with these names and labels, and keeps them alive.
     ///
     /// # Errors
-    /// Where the API server refuses: a node of that name is there already, for example.
+    /// If the API server refuses: a node of that name is there already, for example.
     pub fn kubelets(&self, nodes: &[&str], labels: &[(&str, &str)]) -> Result<Kubelets> {
         let mut work = Work {
             api: self.api().clone(),
@@ -70,7 +70,7 @@ impl ControlPlane {
     /// Places a pod on a node, as a scheduler does.
     ///
     /// # Errors
-    /// Where there is no such pod, or it has a node already.
+    /// If there is no such pod, or it has a node already.
     pub fn bind_pod(&self, namespace: &str, pod: &str, node: &str) -> Result<()> {
         let binding = json!({
             "metadata": {"name": pod, "namespace": namespace},
@@ -90,7 +90,7 @@ impl Kubelets {
     /// Silences a node: it does nothing any more, and its last heartbeat is `since` ago.
     ///
     /// # Errors
-    /// Where the API server refuses.
+    /// If the API server refuses.
     pub fn silence(&self, node: &str, since: Duration) -> Result<()> {
         let node = node.to_owned();
         self.order(Order::Silence { node, since })
@@ -99,7 +99,7 @@ impl Kubelets {
     /// Brings a silent node back. It reports itself ready.
     ///
     /// # Errors
-    /// Where the API server refuses.
+    /// If the API server refuses.
     pub fn bring_back(&self, node: &str, how: Return) -> Result<()> {
         let node = node.to_owned();
         self.order(Order::Return { node, how })
@@ -124,7 +124,7 @@ impl Drop for Kubelets {
     fn drop(&mut self) {
         self.orders = None;
         if let Some(thread) = self.thread.take() {
-            // Where it panicked, the test that it belongs to has failed by now.
+            // If it panicked, its test has already failed.
             let _ = thread.join();
         }
     }

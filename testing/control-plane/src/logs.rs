@@ -22,7 +22,7 @@ impl ControlPlane {
             .keep_logs(&target_dir().join("control-plane-logs").join(file_name));
     }
 
-    /// A guard for a test to hold: where the test panics, the logs are kept under `name`.
+    /// A guard for a test to hold: if the test panics, the logs are kept under `name`.
     #[must_use = "the guard watches for as long as it lives"]
     pub fn keep_logs_on_panic<'a>(&'a self, name: &'a str) -> LogGuard<'a> {
         LogGuard {

@@ -155,7 +155,7 @@ impl ControlPlane {
     /// server puts on every new node.
     ///
     /// # Errors
-    /// Where the API server refuses: a node of that name is there already, for example.
+    /// If the API server refuses: a node of that name is there already, for example.
     pub fn create_nodes(&self, nodes: &[NodeSpec]) -> Result<()> {
         let now = Timestamp::now();
         let requests = nodes.iter().flat_map(|node| {
@@ -171,7 +171,7 @@ impl ControlPlane {
     /// Renews the heartbeats of these nodes, as their kubelets do every ten seconds.
     ///
     /// # Errors
-    /// Where a node has no heartbeat yet, or the API server refuses.
+    /// If a node has no heartbeat yet, or the API server refuses.
     pub fn heartbeat<S: AsRef<str>>(&self, nodes: &[S]) -> Result<()> {
         let renewal = json!({"spec": {"renewTime": format!("{:.6}", Timestamp::now())}});
         let requests = nodes.iter().map(|node| {

@@ -49,11 +49,11 @@ impl Builder {
         self.controller_manager_flag(&format!("--controllers={}", names.join(",")))
     }
 
-    /// What becomes of silent nodes and their pods, in seconds instead of minutes, and nothing else:
-    /// a node is found silent after 8 s ([`Kubelets`](crate::Kubelets) beat twice a second), its pods
-    /// are evicted a second later, and taken from it where it is out of service within the 20 s that
-    /// pod garbage collection has as its period. Stateful sets, replica sets and jobs replace theirs,
-    /// and volumes are attached and detached.
+    /// Handles unreachable nodes and their pods, in seconds instead of minutes. A node is unreachable
+    /// after 8 s ([`Kubelets`](crate::Kubelets) send two heartbeats a second). Its pods are evicted a
+    /// second later. If it is out of service, they are removed within 20 s, the period of pod garbage
+    /// collection. Stateful sets, replica sets and jobs replace theirs, and volumes are attached and
+    /// detached. Nothing else runs.
     #[must_use]
     pub fn for_silent_nodes(self) -> Self {
         self.controllers(&[
@@ -95,7 +95,7 @@ impl Builder {
     /// Starts it, and returns when every process is ready.
     ///
     /// # Errors
-    /// Where a binary is missing (`cargo xtask control-plane` builds them), or a process doesn't
+    /// If a binary is missing (`cargo xtask control-plane` builds them), or a process doesn't
     /// become ready: the message has the end of its log.
     pub fn start(&self) -> Result<ControlPlane> {
         let parent = if self.fsync {
@@ -181,8 +181,8 @@ impl Builder {
 
 /// A running control plane. Dropping it ends its processes and removes its files.
 pub struct ControlPlane {
-    // Dropped in this order: whoever needs another goes first, and the janitor, who removes the
-    // files, last.
+    // Dropped in this order: each component before those that it needs, and the janitor, which removes
+    // the files, last.
     controller_manager: Option<Component>,
     api_server: Component,
     etcd: Component,
@@ -257,8 +257,7 @@ impl ControlPlane {
         &self.admin
     }
 
-    /// The store. Its URL is the endpoint for etcd clients: plain HTTP, and nobody is asked who
-    /// they are.
+    /// The store. Its URL is the endpoint for etcd clients: plain HTTP, without authentication.
     #[must_use]
     pub fn etcd(&self) -> &Component {
         &self.etcd
@@ -270,7 +269,7 @@ impl ControlPlane {
         &self.api_server
     }
 
-    /// The controller manager, where the [`Builder`] wanted one.
+    /// The controller manager, if the [`Builder`] enabled it.
     #[must_use]
     pub fn controller_manager(&self) -> Option<&Component> {
         self.controller_manager.as_ref()
@@ -292,7 +291,7 @@ impl ControlPlane {
     /// kubectl as the administrator, with an environment of nothing else.
     ///
     /// # Errors
-    /// Where there is no kubectl.
+    /// If there is no kubectl.
     pub fn kubectl_command(&self) -> Result<Command> {
         let mut command = Command::new(Binary::Kubectl.locate()?);
         command
@@ -305,7 +304,7 @@ impl ControlPlane {
     /// Runs kubectl as the administrator, and returns what it printed on stdout.
     ///
     /// # Errors
-    /// Where it fails: with what it printed on stderr.
+    /// If it fails: with what it printed on stderr.
     pub fn kubectl(&self, args: &[&str]) -> Result<String> {
         let output = self.kubectl_command()?.args(args).output()?;
         if !output.status.success() {

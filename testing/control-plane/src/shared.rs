@@ -20,7 +20,7 @@ pub fn is_left_out() -> bool {
 /// names of their nodes, namespaces and users.
 ///
 /// # Panics
-/// Where it can't be started; every test then says why, and none tries again.
+/// If it can't be started; every test then says why, and none tries again.
 #[must_use]
 pub fn shared() -> &'static ControlPlane {
     static SHARED: OnceLock<Result<ControlPlane, String>> = OnceLock::new();

@@ -25,7 +25,7 @@ impl ControlPlane {
     /// Makes a service account in `default`.
     ///
     /// # Errors
-    /// Where the API server refuses.
+    /// If the API server refuses.
     pub fn service_account(&self, name: &str) -> Result<()> {
         self.api()
             .post(ACCOUNTS, &json!({"metadata": {"name": name}}))
@@ -36,7 +36,7 @@ impl ControlPlane {
     /// A token of that account, which is valid for ten minutes from now.
     ///
     /// # Errors
-    /// Where the API server refuses.
+    /// If the API server refuses.
     pub fn token(&self, account: &str) -> Result<String> {
         let request = json!({
             "apiVersion": "authentication.k8s.io/v1",

@@ -58,7 +58,7 @@ impl ControlPlane {
     /// those that everybody has.
     ///
     /// # Errors
-    /// Where there are too many groups, or the file can't be written.
+    /// If there are too many groups, or the file can't be written.
     pub fn user(&self, name: &str, groups: &[&str]) -> Result<PathBuf> {
         let identity = self.identity(name, groups)?;
         self.write_kubeconfig(name, &identity)
@@ -67,7 +67,7 @@ impl ControlPlane {
     /// A client certificate for a user, for tests that make their own connections.
     ///
     /// # Errors
-    /// Where there are more than two groups.
+    /// If there are more than two groups.
     pub fn identity(&self, name: &str, groups: &[&str]) -> Result<Identity> {
         self.authority().client(name, groups)
     }
@@ -75,7 +75,7 @@ impl ControlPlane {
     /// Writes a kubeconfig that shows `identity` to the API server, under a name that no other has.
     ///
     /// # Errors
-    /// Where the file can't be written.
+    /// If the file can't be written.
     pub fn write_kubeconfig(&self, name: &str, identity: &Identity) -> Result<PathBuf> {
         let path = self
             .directory()
@@ -95,7 +95,7 @@ impl ControlPlane {
     /// the API server heeds them.
     ///
     /// # Errors
-    /// Where the API server refuses.
+    /// If the API server refuses.
     pub fn grant(&self, user: &str, rules: &[Rule]) -> Result<()> {
         let role = format!("test-{:016x}", fastrand::u64(..));
         let rules: Vec<Value> = rules.iter().map(Rule::json).collect();
@@ -110,7 +110,7 @@ impl ControlPlane {
     /// heeds them.
     ///
     /// # Errors
-    /// Where there is no such role, or the API server refuses.
+    /// If there is no such role, or the API server refuses.
     pub fn bind(&self, user: &str, cluster_role: &str) -> Result<()> {
         let role = self
             .api()

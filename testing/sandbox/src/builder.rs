@@ -64,8 +64,8 @@ impl Builder {
         self
     }
 
-    /// How many changes are kept for watches and pages to start from; 10,000 otherwise. Whoever
-    /// asks for an older one is told that it expired (410).
+    /// How many changes are kept as starting points for watches and pages; the default is 10,000. A
+    /// request for an older one fails with 410 Expired.
     pub fn history(mut self, changes: usize) -> Self {
         self.history = changes;
         self

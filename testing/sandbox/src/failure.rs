@@ -192,7 +192,7 @@ impl Failure {
         Self::new(500, "", message)
     }
 
-    /// Where the server gives back what its parser said.
+    /// The server's answer that contains the message of its parser.
     pub(crate) fn unparsable_number(text: &str) -> Self {
         Self::unexplained(&format!(
             "strconv.ParseUint: parsing {text:?}: invalid syntax"

@@ -25,7 +25,7 @@ pub struct Resource {
     pub(crate) put_creates: bool,
     /// Whether a PUT may leave the resource version out.
     pub(crate) put_unconditional: bool,
-    /// Where the store keeps the objects: two API versions of one type share a collection.
+    /// The collection in the store that has the objects: two API versions of one type share it.
     pub(crate) collection: Arc<str>,
 }
 

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use crate::failure::Failure;
 use crate::resource::{Catalog, Resource};
 
-/// Where a request goes.
+/// The target of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Route {
     /// `/readyz` and its like.
@@ -45,13 +45,13 @@ pub(crate) enum Subresource {
 }
 
 impl Target {
-    /// Where the store keeps the object.
+    /// The object's key in the store.
     pub(crate) fn key(&self) -> String {
         key(&self.namespace, &self.name)
     }
 }
 
-/// Where the store keeps an object of this namespace and name.
+/// The key in the store of an object of this namespace and name.
 pub(crate) fn key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
         name.to_owned()

@@ -62,7 +62,7 @@ impl Sandbox {
     /// a free port.
     ///
     /// # Errors
-    /// Where the address can't be listened on.
+    /// If the address can't be listened on.
     pub async fn serve(&self, address: impl ToSocketAddrs) -> io::Result<Serving> {
         Serving::start(TcpListener::bind(address).await?, self.service())
     }
@@ -93,7 +93,7 @@ current-context: sandbox
     /// and creation time where it has none. Gives back what is stored.
     ///
     /// # Panics
-    /// Where the object is of no type that the sandbox knows, or has no name.
+    /// If the object is of no type that the sandbox knows, or has no name.
     pub fn put(&self, mut object: Value) -> Value {
         let resource = self.resource_of(&object);
         let name = object::name(&object).to_owned();
@@ -117,17 +117,17 @@ current-context: sandbox
     /// Reads an object; `namespace` is empty for cluster-scoped types.
     ///
     /// # Panics
-    /// Where the sandbox doesn't know the type.
+    /// If the sandbox doesn't know the type.
     pub fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<Value> {
         let resource = self.resource(api_version, kind);
         let found = self.server.find(&resource, &key(namespace, name));
         found.map(|object| Value::clone(&object))
     }
 
-    /// Removes an object at once, whatever its finalizers say, and gives back its last state.
+    /// Removes an object at once, regardless of its finalizers, and returns its last state.
     ///
     /// # Panics
-    /// Where the sandbox doesn't know the type.
+    /// If the sandbox doesn't know the type.
     pub fn remove(
         &self,
         api_version: &str,
@@ -171,7 +171,7 @@ current-context: sandbox
         });
     }
 
-    /// Forgets all history: watches and pages from before are told that they expired (410).
+    /// Forgets all history: older watches and pages get 410 Expired.
     pub fn compact(&self) {
         self.server.state().store.compact();
     }

@@ -15,7 +15,7 @@ use crate::service::SandboxService;
 /// A sandbox that answers plain HTTP/1 and HTTP/2 on a port, until this is dropped.
 #[derive(Debug)]
 pub struct Serving {
-    /// Where it answers, such as `http://127.0.0.1:40123`.
+    /// Its address, such as `http://127.0.0.1:40123`.
     pub url: String,
     accepting: JoinHandle<Infallible>,
 }

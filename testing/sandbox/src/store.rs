@@ -133,7 +133,7 @@ impl Store {
         object
     }
 
-    /// Removes an object and gives back its last state, at the revision of the deletion.
+    /// Removes an object and returns its last state, at the revision of the deletion.
     pub(crate) fn remove(&mut self, resource: &Resource, key: &str) -> Option<Arc<Value>> {
         let before = self
             .collections
@@ -168,7 +168,7 @@ impl Store {
         Ok(self.history.range(first..))
     }
 
-    /// Forgets all history: older watches and lists are told to begin anew.
+    /// Forgets all history: older watches and lists have to start again.
     pub(crate) fn compact(&mut self) {
         self.history.clear();
         self.compacted = self.revision;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// How the items of a list are told apart when a patch is merged into it.
+/// How the items of a list are distinguished when a patch is merged into it.
 enum Items {
     /// By the value of this field.
     Keyed(&'static str),

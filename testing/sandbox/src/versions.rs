@@ -26,8 +26,8 @@ pub(crate) fn stored(resource: &Resource, object: Value) -> Value {
     }
 }
 
-/// The form in which a stored object is handed out as this type. Events show some fields even
-/// where they are empty.
+/// The form in which a stored object is served as this type. Events show some fields even if they are
+/// empty.
 pub(crate) fn served(resource: &Resource, object: &Arc<Value>) -> Arc<Value> {
     if &*resource.collection != "events" {
         return object.clone();

@@ -111,7 +111,7 @@ impl Agent {
                 && let Some(hold) = acquisition(&lease).filter(Acquisition::is_hold)
             {
                 let work = self.maintenance.unhold_seen(&node, Some(&lease), None);
-                // Where it fails, nobody gets in, which is noticed.
+                // If it fails, nobody can acquire the lock any more, and the checker notices that.
                 let _ = self.call(&node, Call::Unhold(Some(hold)), work).await;
             }
             let work = self.wait_for(&node, 1);
@@ -122,7 +122,7 @@ impl Agent {
         true
     }
 
-    /// Waits for several nodes and gives them back. Returns whether it got them.
+    /// Waits for several nodes and releases them. Returns whether it got them.
     pub(crate) async fn get_a_set(mut self) -> bool {
         collector::once(&mut self).await
     }
@@ -247,7 +247,7 @@ impl Belief {
     }
 }
 
-/// Where the Leases are: those of the nodes, or an application's.
+/// The repository of the Leases: those of the nodes, or an application's.
 pub(crate) fn repository(elects: bool) -> Repository {
     match elects {
         true => Repository::new("default"),

@@ -1,7 +1,7 @@
 //! Judges a history by what the library promises.
 //!
-//! It knows what the server stored, what clients believed and when, and what they were told; it
-//! knows nothing of how the library works.
+//! It knows what the server stored, what clients believed and when, and what they were answered. It does
+//! not know how the library works.
 
 mod belief;
 mod digest;
@@ -42,8 +42,8 @@ pub enum Rule {
     Fencing,
     /// A lease is taken from its holder only after its end, and a hold never.
     TakenInTime,
-    /// A lock is broken only where that very acquisition was confirmed; releases and renewals touch
-    /// the caller's own, and where one is demanded that one.
+    /// A lock is taken over only if exactly that acquisition was confirmed. Releases and renewals change
+    /// only the caller's own acquisition, and only the given one if one was given.
     Meant,
     /// Once a release is asked for, nothing is renewed any more.
     Released,
@@ -57,7 +57,7 @@ pub enum Rule {
     Interval,
     /// For as long as somebody believes in a lease, it has not ended for others.
     Covered,
-    /// Success is told with a third of the duration left at least.
+    /// Success is reported with at least a third of the duration left.
     TimeLeft,
     /// After a pause, nothing begins and nothing goes on before a check was answered.
     NoWorkInDoubt,

@@ -66,7 +66,7 @@ pub enum Fault {
     MissingPage,
     /// Something on the way answered with a page of its own, as a success.
     LoginPage,
-    /// Something on the way sent a write again, so that its author was told of a conflict with it.
+    /// A proxy sent a write again, so its author got a conflict with its own write.
     RepeatedWrite,
     /// An answer was cut short, as if it were complete.
     Truncation,

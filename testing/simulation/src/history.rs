@@ -78,7 +78,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The acquisition that stands there, if any.
+    /// The current acquisition, if any.
     #[must_use]
     pub fn acquisition(&self) -> Option<Acquisition> {
         self.holder.as_ref().map(|holder| Acquisition {
@@ -345,7 +345,7 @@ pub enum Event {
         /// Why.
         why: &'static str,
     },
-    /// A client is told that what it kept is lost.
+    /// A client gets the message that its lock is lost.
     Lost {
         /// Which.
         client: ClientId,
@@ -372,7 +372,7 @@ pub enum Event {
         /// No server's clock is ahead of this, if it knows that.
         latest: Option<i64>,
     },
-    /// A client was told that these are all the Leases.
+    /// A client got this as the list of all Leases.
     Listed {
         /// Which.
         client: ClientId,

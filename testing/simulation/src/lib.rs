@@ -1,10 +1,9 @@
 //! Seeded worlds in which the real library meets every fault, in tokio's paused time.
 //!
-//! A seed is a whole world: some clients with habits of their own, machines whose clocks are wrong,
-//! drift and stand still, a network that delays, loses and cuts, an API server that restarts, and
-//! hands that reach past every rule. [`live`] lives through it in one thread, in which nothing is
-//! random that the seed doesn't say, and tells what happened; [`check`] judges that by the rules
-//! that the library promises to keep.
+//! A seed determines a whole world. Clients behave differently. Clocks of machines are wrong, drift and
+//! stand still. The network delays, loses and cuts. The API server restarts, and people edit Leases
+//! against every rule. [`live`] runs it in one thread, with no randomness except from the seed, and
+//! returns what happened. [`check`] checks that against the rules that the library promises to keep.
 
 #![warn(missing_docs)]
 

@@ -315,7 +315,7 @@ struct Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        // Else nobody would hear of it.
+        // A panic in a task is noticed only if it is recorded.
         if std::thread::panicking() {
             self.machine.recorder.record(Event::Panicked {
                 client: self.machine.client,

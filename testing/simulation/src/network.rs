@@ -55,7 +55,7 @@ pub(crate) struct Network {
     cuts: Cuts,
     /// Until when nobody listens.
     down_until: Arc<Mutex<Time>>,
-    /// Watches from before this resource version are told that it is too old.
+    /// Watches from before this resource version fail, because it is too old.
     horizon: Arc<AtomicU64>,
 }
 
@@ -297,7 +297,7 @@ impl Carrier {
         if self.is_cut_within(self.trip.down).await {
             return self.mishap(Fate::Cut);
         }
-        // Who is gone meanwhile hears nothing.
+        // A client that has disconnected gets no answer.
         let is_the_servers = part.is_none() && answered.headers().contains_key(header::DATE);
         if answer.send(Ok(answered)).is_ok() && is_the_servers {
             self.network.recorder.record(Event::Answered {
@@ -306,7 +306,7 @@ impl Carrier {
         }
     }
 
-    /// Waits for `length`; `true` where the connection is cut meanwhile, or nobody listens.
+    /// Waits for `length`; `true` if the connection is cut meanwhile, or nobody listens.
     async fn is_cut_within(&self, length: Duration) -> bool {
         let down = || *lock(&self.network.down_until) > self.network.truth.now();
         if down() {
@@ -503,7 +503,7 @@ fn version_of(body: &Bytes) -> Option<u64> {
         .ok()
 }
 
-/// The node whose Lease a request is about, where it is about one alone.
+/// The node whose Lease a request is about, if it is about a single one.
 fn node_of(parts: &http::request::Parts, body: &Bytes) -> Option<Arc<str>> {
     let (_, name) = parts.uri.path().split_once("/leases")?;
     if let Some(name) = name.strip_prefix('/') {

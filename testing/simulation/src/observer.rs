@@ -57,8 +57,8 @@ fn record(object: &Value) -> Record {
     }
 }
 
-/// The nonce of the acquisition that stands there. What an earlier one or its release left behind,
-/// which another tool's takeover doesn't remove, is not it.
+/// The nonce of the current acquisition. A nonce of an earlier acquisition or its release is ignored;
+/// another tool's takeover does not remove it.
 fn nonce(object: &Value, transitions: u32) -> Option<Arc<str>> {
     let annotation = format!("{ANNOTATION_PREFIX}acquisition");
     let (count, nonce) = object["metadata"]["annotations"][annotation]

@@ -14,9 +14,9 @@ pub(crate) const SHARED_ACCOUNT: &str = "ops@bastion";
 /// How a client lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
-    /// Takes a node when it can be had, works, renews, gives it back or forgets to.
+    /// Acquires a free node, works, renews, releases it or forgets to.
     Worker,
-    /// Waits for a node, works under a lease that is kept, gives it back.
+    /// Waits for a node, works under a lease that is kept, releases it.
     Waiter,
     /// Waits to lead, and leads for as long as it can.
     Leader,

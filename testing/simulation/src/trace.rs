@@ -50,7 +50,7 @@ pub fn everything(seed: u64) -> String {
     text
 }
 
-/// What happens too often to be read is left away.
+/// Events that are too frequent to be read are left out.
 fn is_told(event: &Event) -> bool {
     !matches!(
         event,

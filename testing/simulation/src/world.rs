@@ -31,7 +31,7 @@ const COLLECTORS: u32 = 3;
 /// Lives through `plan` and tells what happened.
 ///
 /// # Panics
-/// Where the library does.
+/// If the library does.
 #[must_use]
 pub fn live(plan: &Plan) -> Vec<Entry> {
     let runtime = tokio::runtime::Builder::new_current_thread()

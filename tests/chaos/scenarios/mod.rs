@@ -1,4 +1,4 @@
-//! What is done to whoever has the node.
+//! Faults that happen to the holder of the node.
 
 mod breaks;
 mod clocks;

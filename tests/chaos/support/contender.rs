@@ -241,7 +241,7 @@ impl Contender {
             });
     }
 
-    /// Sends a signal to its `with`, where one runs.
+    /// Sends a signal to its `with`, if one is running.
     pub(crate) fn signal(&self, signal: Signal) {
         let current = self.current.lock().expect("no panic under this lock");
         if let Some(child) = current.as_ref() {

@@ -32,7 +32,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Where the server's clock seems to be ahead by so many seconds.
+    /// The server's clock seems to be ahead by this many seconds.
     pub(crate) fn ahead(plane: &ControlPlane, directory: &Path, seconds: i64) -> Self {
         let (listener, client) = RUNTIME.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await;
@@ -52,7 +52,8 @@ impl Drop for Gate {
     }
 }
 
-/// Whoever comes through the gate is the administrator: their own certificate ends with the TLS.
+/// All requests through the gate come from the administrator, because the client's own certificate ends
+/// with the TLS.
 async fn client(plane: &ControlPlane) -> Client {
     let kubeconfig = Kubeconfig::read_from(plane.admin_kubeconfig()).expect("a kubeconfig");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;

@@ -22,8 +22,8 @@ pub(crate) enum Flow {
     Pass,
     /// They take so long.
     Slow(Duration),
-    /// They stay on the way, and arrive when they may: as in a network that was cut, where nobody is
-    /// told and what was sent is sent again later.
+    /// They are delayed, and arrive once the link is back, as in a network that was cut: nobody gets an
+    /// error, and what was sent is sent again later.
     Hold,
     /// They stay on the way, and the connection breaks: what went the other way has arrived.
     Break,

@@ -228,7 +228,7 @@ impl Drop for Scenario {
         }
         if thread::panicking() {
             use std::io::Write as _;
-            // Where nobody listens, nobody is told.
+            // A closed stderr is no reason to fail.
             let _ = writeln!(std::io::stderr(), "{}", self.logs());
         }
     }

@@ -18,7 +18,7 @@ fn without_home_and_user() {
         };
         let acquired = bare(&["acquire", &node]).succeeds();
         assert!(acquired.stdout.contains(" acquired by "), "{acquired}");
-        // Whoever that is: the same gives it back.
+        // The identity makes no difference: the same one releases it.
         assert_snapshot!(bare(&["release", &node]).run(), @"
         $ kubectl maint release worker-1
         node/worker-1 released

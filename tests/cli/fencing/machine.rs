@@ -96,7 +96,7 @@ fn a_hook_proves_nothing_of_a_machine_that_took_the_name() {
         let lease = format!("{LEASES}/{node}");
         let run = fenced_while(cluster, &node, &["--isolated"], || {
             is_replaced(cluster, &node);
-            // Whoever collects what a Node leaves behind may have been faster.
+            // The garbage collector may have been faster.
             let _ = cluster.try_send("DELETE", &lease, None);
         });
         assert_snapshot!(run, @r#"

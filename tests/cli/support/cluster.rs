@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use super::run::Maint;
 
-/// Where the maintenance Leases are.
+/// The path of the maintenance Leases.
 pub(crate) const LEASES: &str =
     "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
 
@@ -46,13 +46,12 @@ pub(crate) fn on_both(prefix: &str, test: impl Fn(&Cluster)) {
     }
 }
 
-/// Runs a test on an in-memory API server alone, where it would be in the way of others on one that
-/// they share.
+/// Runs a test on an in-memory API server of its own, if it would disturb others on a shared one.
 pub(crate) fn in_memory(prefix: &str, test: impl Fn(&Cluster)) {
     test(&Cluster::in_memory(prefix));
 }
 
-/// Runs a test on a real API server, where the in-memory one has no such thing.
+/// Runs a test on a real API server, if the in-memory one lacks the feature.
 pub(crate) fn on_real(prefix: &str, test: impl Fn(&Cluster)) {
     if control_plane::is_left_out() {
         return;
@@ -76,7 +75,7 @@ impl Cluster {
         Self::new(prefix, kubeconfig, directory, None, Some(serving))
     }
 
-    /// Where nothing listens: for runs that should end before they ask anybody.
+    /// An address that nothing listens on, for runs that should end before they send a request.
     pub(crate) fn nowhere() -> Self {
         let directory = directory();
         let kubeconfig = directory.path().join("kubeconfig");

@@ -293,7 +293,7 @@ impl Keeper {
                 let (answering, answered) = oneshot::channel();
                 // A test that is over needs nothing kept.
                 let _ = self.kept.send(Kept { go, answered });
-                // Apart from the connection: the request goes on even where the client doesn't.
+                // Apart from the connection: the request continues even if the client disconnects.
                 let client = self.client.clone();
                 let forwarded = tokio::spawn(async move {
                     if gone.await.is_err() {
@@ -346,7 +346,7 @@ fn move_date(answer: &mut Response<Answer>, seconds: i64) {
     answer.headers_mut().insert(DATE, date);
 }
 
-/// What a proxy answers whoever has to log in first.
+/// A proxy's answer to a client that has to log in first.
 fn login_page() -> Response<Answer> {
     let page = Full::new(Bytes::from_static(
         b"<!DOCTYPE html>\n<html><head><title>Log in</title></head><body>\x1b[2J</body></html>\n",

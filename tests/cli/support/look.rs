@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Cluster, Run};
 
-/// Who holds `node`; `None` also where it has no Lease.
+/// Who holds `node`; `None` also if it has no Lease.
 pub(crate) fn holder_of(cluster: &Cluster, node: &str) -> Option<String> {
     let path = format!("{}/{node}", super::LEASES);
     let lease = match cluster.try_send("GET", &path, None) {

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::{Cluster, Gate, Maint, Treatment};
 
-/// Counts its runs. Each answer is good for one request. After as many as it was told to give, it hangs with a process
-/// of its own, which no usual signal ends, and which says so where nobody has ended it.
+/// Counts its runs. Each answer is good for one request. After the given number of answers, it hangs with
+/// a process of its own, which no usual signal ends. That process reports if nobody has ended it.
 const SCRIPT: &str = r#"#!/bin/sh
 directory=${0%/*}
 echo run >>"$directory/runs"

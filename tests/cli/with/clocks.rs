@@ -16,8 +16,9 @@ const COMMAND: &str = "exec 2>/dev/null; trap 'echo over; exit 3' USR1; \
                        trap 'echo asked to end; exit 0' TERM; \
                        echo $$; while :; do sleep 0.1; done";
 
-/// A command at work, on a machine that learns from the answer to a renewal that it was paused for
-/// ten seconds, and the request that the command stands still for. Checks are kept while `keeps` says so.
+/// A command is running on a machine that learns from the answer to a renewal that it was paused for ten
+/// seconds. Returns it and the request that the stopped command waits for. Checks are held back while
+/// `keeps` is true.
 fn paused(cluster: &Cluster, node: &str, keeps: &Arc<AtomicBool>) -> (Running, i32, Kept, Gate) {
     let is_paused = Arc::new(AtomicBool::new(false));
     let keeps = keeps.clone();

@@ -130,7 +130,7 @@ fn fencing_numbers_rise() {
             run.stdout.trim().parse().expect("a number")
         };
         let first = number();
-        // Whoever holds it in between, and however.
+        // Somebody else's lock or hold in between makes no difference.
         cluster.maint(["acquire", &node]).succeeds();
         cluster.maint(["release", &node]).succeeds();
         let second = number();

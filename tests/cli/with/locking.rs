@@ -84,7 +84,7 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
             assert_eq!(acquisition(cluster, &node), found);
         }
         cluster.maint(["unhold", &node]).succeeds();
-        // Where there is none, it is a lock like any other.
+        // Without one, it is a lock like any other.
         cluster
             .maint(["with", &node, "--reentry", "--", "true"])
             .succeeds();
@@ -314,7 +314,7 @@ fn ones_own_lock_is_not_waited_for() {
     });
 }
 
-/// As whom the command works on its own node, whoever it would be by itself.
+/// The identity that the command uses on its own node, regardless of its default one.
 #[test]
 fn the_holder_that_the_command_finds_is_one_to_act_as() {
     on_both("with-as", |cluster| {

@@ -114,7 +114,7 @@ fn serve(stream: impl Read + Write, headers: &str, requests: &Sender<String>) {
     }
 }
 
-/// Line and headers of the next request; `None` where the client has hung up.
+/// Line and headers of the next request; `None` if the client has hung up.
 fn head(stream: &mut impl BufRead) -> Option<String> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

@@ -50,7 +50,7 @@ pub(crate) fn database(stage: &Stage) {
     ]);
 }
 
-/// Its pod, where there is one.
+/// Its pod, if there is one.
 pub(crate) fn pod(stage: &Stage) -> Option<Value> {
     stage.get(&["pod", "db-0", "-n", stage.own()])
 }

@@ -38,7 +38,7 @@ impl Drop for Heart {
     fn drop(&mut self) {
         self.life = None;
         if let Some(thread) = self.thread.take() {
-            // Where it panicked, nothing is left of it either.
+            // If it panicked, it has ended too.
             let _ = thread.join();
         }
     }

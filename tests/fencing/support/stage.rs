@@ -143,7 +143,7 @@ impl Stage {
         self.get(&["node", name]).expect("the node")
     }
 
-    /// An object, where it is there.
+    /// An object, if it exists.
     pub(crate) fn get(&self, what: &[&str]) -> Option<Value> {
         let arguments = [&["get", "--ignore-not-found", "-o", "json"], what].concat();
         let text = self.kubectl(&arguments);

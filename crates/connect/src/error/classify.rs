@@ -12,7 +12,7 @@ use crate::dial::DialError;
 use crate::exec_plugin::PluginError;
 
 impl ConnectError {
-    /// Names the trouble with the connection or the credentials that a request met; `None` where it is
+    /// Names the trouble with the connection or the credentials that a request met; `None` if it is
     /// something else. The error itself knows which server it was.
     pub fn classify(err: &kube::Error) -> Option<Self> {
         match err {

@@ -184,7 +184,8 @@ impl Kubeconfig {
         Ok(documents.into_iter().next().unwrap_or_default())
     }
 
-    /// Takes in what a later file adds: the first to name something wins, and nothing of a later namesake is used.
+    /// Merges a later file. If both files define an entry of the same name, the first one is used as a
+    /// whole.
     pub(super) fn merge(&mut self, later: Self) {
         append_new(&mut self.clusters, later.clusters);
         append_new(&mut self.users, later.users);

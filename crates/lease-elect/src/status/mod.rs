@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Listens on `address`, and says where.
 ///
 /// # Errors
-/// Where the system refuses.
+/// If the system refuses.
 pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
     let failed = |source| Failure::Status { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -42,7 +42,7 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> 
     Ok(listener)
 }
 
-/// Answers whoever asks, for ever.
+/// Answers HTTP requests until the process ends.
 pub(crate) async fn serve(listener: TcpListener, board: Board) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -61,7 +61,7 @@ pub(crate) async fn serve(listener: TcpListener, board: Board) {
                 let answer = answer(&request, &board.facts(), Machine.boot());
                 async { Ok::<_, Infallible>(answer) }
             });
-            // Whoever asked may go at any time.
+            // A client may disconnect at any time.
             let _ = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(PATIENCE)

@@ -1,4 +1,4 @@
-//! What probes are told: the reason either way, in words.
+//! The answers to probes: success or failure, with the reason.
 
 use maintenance_lease::protocol::{BootInstant, Span};
 

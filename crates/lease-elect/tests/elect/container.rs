@@ -12,7 +12,7 @@ use crate::support::cluster::Cluster;
 /// nobody make one.
 const WITHOUT_PID_NAMESPACE: &str = "TESTS_WITHOUT_PID_NAMESPACE";
 
-/// Left out only where somebody said so.
+/// Skipped only on request.
 pub(crate) fn tests() -> Vec<Trial> {
     vec![Trial::ignorable_test(
         "in_memory::container::it_ends_its_daemon_and_releases_the_lease",

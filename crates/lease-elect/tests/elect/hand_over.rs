@@ -1,4 +1,4 @@
-//! From one leader to the next, where all goes well.
+//! From one leader to the next, without faults.
 
 use rustix::process::Signal;
 

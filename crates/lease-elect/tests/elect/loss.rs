@@ -1,4 +1,4 @@
-//! Where the leader crashes, is stopped, or is cut off.
+//! The leader crashes, is stopped, or is cut off.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rustix::process::Signal;

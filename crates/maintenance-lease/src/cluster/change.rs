@@ -154,7 +154,7 @@ pub(crate) struct Running {
     decided: Option<Now>,
     /// The version at which an acquisition was first seen, with the Lease's uid and its nonce.
     fencing: Option<((Id, Id), u64)>,
-    /// The nonce of the next write that is decided anew.
+    /// The nonce of the next write that is decided again.
     nonce: Id,
     asides: Vec<Aside>,
     conflicts: u32,
@@ -216,12 +216,12 @@ impl Running {
         lease: Option<NodeLease>,
     ) -> Result<Option<Change>, Error> {
         let result = match self.go_on(lease).await {
-            // It failed on the way, perhaps after something landed.
+            // It failed on the way, perhaps after an earlier attempt took effect.
             Err(Error::Api(problem)) if self.steps.is_unknown() => Err(self.unknown(problem)),
             result => result,
         };
         match &result {
-            // It may come to be seen that it landed.
+            // A later read may show that it took effect.
             Ok(None) => {}
             Ok(Some(change)) => {
                 self.settle();
@@ -229,7 +229,7 @@ impl Running {
                     self.api.open_writes.told(&self.task.node, lease);
                 }
             }
-            // A loss tells that it landed.
+            // If the lock was lost, the write must have taken effect.
             Err(Error::Lost(_)) => self.settle(),
             Err(Error::Unknown { .. }) => self.mark = None,
             Err(_) if self.steps.is_unknown() => self.mark = None,
@@ -261,7 +261,7 @@ impl Running {
                         false => self.contended(),
                     });
                 }
-                // Each write takes so long that too little is left of what landed.
+                // Each write takes so long that too little time is left on the lock it acquired.
                 Step::Send(_) if self.is_too_slow() => {
                     return Err(self.unknown(ApiError::TimedOut(self.waited())));
                 }
@@ -331,7 +331,7 @@ impl Running {
         }
     }
 
-    /// The clocks, once the steps were told of any pause.
+    /// The clocks, after the steps were notified of any pause.
     fn clocks(&mut self) -> Clocks {
         let boot = self.api.env.boot();
         let server = self.api.time.now();
@@ -385,7 +385,7 @@ impl Running {
         {
             self.fencing = Some(((lease.uid, nonce), lease.version.0));
         }
-        // What is decided anew must not be taken for what was decided before.
+        // A new decision must not be mistaken for the earlier one.
         if self.steps.unsettled().is_some() || self.tries > 0 {
             self.nonce = self.task.names.id(&nonce(&*self.api.env));
         }
@@ -536,7 +536,7 @@ impl Running {
         }
     }
 
-    /// Whether something landed and the caller's time is over.
+    /// Whether a write took effect and the caller's time is over.
     fn is_too_slow(&self) -> bool {
         let has_landed = self.steps.is_unreported() || self.steps.has_landed();
         let patience = self.task.patience;
@@ -553,10 +553,10 @@ impl Running {
         }
     }
 
-    /// Has it known whether something may stand, or come to stand, that nobody was told of.
+    /// Records whether there is, or may still come to be, a lock that the caller does not know about.
     fn mark_what_is_open(&mut self) {
         if self.steps.is_unreported() {
-            // It stays open until the caller is told, even if the Lease changes.
+            // It stays open until the caller knows the result, even if the Lease changes.
             if let Some((_, mark)) = &mut self.mark {
                 mark.landed();
             }
@@ -574,7 +574,7 @@ impl Running {
         }
     }
 
-    /// What was sent has landed or never will.
+    /// The write has taken effect, or never will.
     pub(crate) fn settle(&mut self) {
         if let Some((_, mark)) = self.mark.take() {
             mark.settle();
@@ -651,7 +651,7 @@ impl Running {
             .refused(&self.task.node, refusal, lease, reduced.as_ref(), now)
     }
 
-    /// It landed, and somebody ended it before it could be told.
+    /// It took effect, and somebody ended it before the caller knew.
     fn ended(&mut self) -> Error {
         let lease = self.lease.take();
         let holder = lease.as_ref().and_then(NodeLease::holder);
@@ -740,7 +740,7 @@ fn is_held(lease: Option<&Lease>, caller: Caller, now: Now) -> bool {
         && matches!(state(lease, now), State::Held { .. } | State::AdminHold)
 }
 
-/// What a write does, once it has landed.
+/// What a write does, once it has taken effect.
 fn done_by(write: &Write) -> Done {
     match write {
         Write::Acquire { .. } => Done::Acquired,

@@ -1,4 +1,4 @@
-//! What the API server, or the way to it, answered instead of what was asked; in kubectl's words.
+//! What the API server, or a proxy before it, answered instead of the result, in kubectl's words.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::env::NoRuntime;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApiError {
-    /// The server refused or failed, and said how.
+    /// The server refused the request or failed, and gave a reason.
     #[error("{0}")]
     Status(Box<Status>),
     /// No answer came in time.
@@ -34,8 +34,8 @@ pub enum ApiError {
         /// Method and path.
         asked: String,
     },
-    /// Something else answered in the API server's place, such as a proxy's login page; or a server that
-    /// does not have the API that was asked for.
+    /// Something other than an API server answered, such as a proxy's login page, or the server does not
+    /// have the requested API.
     #[error(
         "no Kubernetes API server answered {asked}: the answer {what}; check the server address and any \
          proxy or login page in between"
@@ -45,13 +45,13 @@ pub enum ApiError {
         asked: String,
         /// The HTTP status code.
         code: u16,
-        /// What the answer is instead, and how it begins.
+        /// What the answer is instead, and its first characters.
         what: String,
     },
-    /// The machine was paused while an answer was awaited.
+    /// The machine was paused while the request waited for an answer.
     #[error("this machine was paused while it waited for the server's answer")]
     Paused,
-    /// No answer has said how late it is since the machine was paused.
+    /// No answer since the pause of the machine has shown how late it is.
     #[error("the server's time is unknown since this machine was paused: its answers have no date")]
     Undated,
     /// Nothing was sent: there is no tokio runtime here.
@@ -59,7 +59,7 @@ pub enum ApiError {
     NoRuntime(#[from] NoRuntime),
 }
 
-/// What really went wrong: the causes before it are names of libraries.
+/// The root cause. The causes before it only name libraries.
 fn innermost(error: &kube::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
@@ -76,13 +76,13 @@ pub struct Status {
     /// The HTTP status code.
     #[serde(default)]
     pub code: u16,
-    /// A word for machines, such as `NotFound`.
+    /// A reason for programs, such as `NotFound`.
     #[serde(default)]
     pub reason: String,
-    /// A sentence for people.
+    /// A message for people.
     #[serde(default)]
     pub message: String,
-    /// More, for some reasons.
+    /// More details, for some reasons.
     #[serde(default)]
     details: Option<Details>,
     /// `Retry-After`, in seconds.
@@ -169,7 +169,7 @@ impl fmt::Display for Status {
 }
 
 impl ApiError {
-    /// The server's `Status`, where it sent one.
+    /// The server's `Status`, if it sent one.
     #[must_use]
     pub fn status(&self) -> Option<&Status> {
         match self {
@@ -185,35 +185,35 @@ impl ApiError {
             .is_some_and(|status| status.code == code.as_u16())
     }
 
-    /// The API server says that the object that was asked for is not there, or the namespace in its path.
-    /// No other 404 counts: anything on the way can answer with one.
+    /// The API server says that the requested object, or the namespace in its path, does not exist. No
+    /// other 404 counts, because any proxy can answer with one.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.is(StatusCode::NOT_FOUND)
     }
 
-    /// The API server says that `namespace`, in which the object would be, is not there. It says so to a
-    /// create only: to all else, such an object is not found.
+    /// The API server says that `namespace`, in which the object would be, does not exist. It says so
+    /// only to a create; for other requests, the object is not found.
     #[must_use]
     pub fn is_missing_namespace(&self, namespace: &str) -> bool {
         let is_named = |status: &Status| status.is_about("namespaces", namespace);
         self.is_not_found() && self.status().is_some_and(is_named)
     }
 
-    /// The server does not have the API that was asked for: a 404 that is about no object. A proxy's page
-    /// looks the same, so this decides nothing but whether to go without an optional API.
+    /// The server does not have the requested API: a 404 about no object. A proxy's page looks the same,
+    /// so this is used only to decide whether to continue without an optional API.
     #[must_use]
     pub fn is_not_installed(&self) -> bool {
         matches!(self, Self::NotKubernetes { code: 404, .. })
     }
 
-    /// The API server says that the user lacks the right.
+    /// The API server says that the user lacks the permission.
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.is(StatusCode::FORBIDDEN)
     }
 
-    /// A ResourceQuota refuses it, with the same code as a missing right. The words are those of
+    /// A ResourceQuota refuses it, with the same code as a missing permission. The text is that of
     /// Kubernetes' quota admission plugin.
     #[must_use]
     pub fn exceeds_a_quota(&self) -> bool {
@@ -221,25 +221,25 @@ impl ApiError {
             .is_some_and(|status| status.message.contains("exceeded quota: "))
     }
 
-    /// The object changed meanwhile, or is there already.
+    /// The object has changed, or exists already.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.is(StatusCode::CONFLICT)
     }
 
-    /// The server has too much to do and did not look at the request.
+    /// The server is overloaded and did not process the request.
     #[must_use]
     pub fn is_throttled(&self) -> bool {
         self.is(StatusCode::TOO_MANY_REQUESTS)
     }
 
-    /// The server, or the way to it, may do better when it is asked again.
+    /// A retry may succeed.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         self.leaves_writes_unknown() || self.is_throttled()
     }
 
-    /// A write that ended like this may have taken effect, or may yet.
+    /// A write that failed like this may have taken effect, or may still do so.
     #[must_use]
     pub fn leaves_writes_unknown(&self) -> bool {
         match self {
@@ -255,8 +255,8 @@ impl ApiError {
     }
 }
 
-/// A length of time as kubectl prints one: whole seconds where it is some, else to a tenth of one, and
-/// milliseconds where it is less.
+/// A duration as kubectl prints it: whole seconds if there is no fraction, otherwise tenths of a second.
+/// Under a second, milliseconds.
 struct Seconds(Duration);
 
 impl fmt::Display for Seconds {

@@ -65,17 +65,17 @@ const LONGEST_INSTANCE: usize = 128;
 const CUT: &str = "…";
 
 impl Requests {
-    /// Posts `event` in the namespace of what it is about: in `default` where that has none, as a Node,
-    /// because the server takes it nowhere else.
+    /// Posts `event` in the namespace of the object it is about. Events about cluster-scoped objects,
+    /// such as Nodes, go to `default`, because the server accepts them nowhere else.
     ///
     /// # Usage
     /// As [`Maintenance::post_events`](crate::Maintenance::post_events), of whatever it is about.
     ///
     /// # Errors
-    /// Where the server refuses or fails, or nothing comes in time.
+    /// If the server refuses or fails, or does not answer in time.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the answer: the event may be stored all the same.
+    /// Dropping this future abandons the answer. The event may still be stored.
     pub async fn post_event(&self, event: &Event<'_>) -> Result<(), ApiError> {
         let about = event.regarding;
         let namespace = about.namespace.as_deref().unwrap_or("default");
@@ -108,8 +108,8 @@ impl Requests {
     }
 }
 
-/// `text` in at most `limit` bytes, three or more: where it is longer, it is cut between characters and
-/// ends in an ellipsis.
+/// Cuts `text` to at most `limit` bytes (three or more). A longer text is cut between characters and ends
+/// in an ellipsis.
 #[must_use]
 pub fn shortened(text: &str, limit: usize) -> Cow<'_, str> {
     if text.len() <= limit {

@@ -19,7 +19,7 @@ struct Envelope {
 
 #[derive(Default, Deserialize)]
 struct ListMetadata {
-    /// Where the next page begins; empty after the last.
+    /// The continue token of the next page; empty after the last page.
     #[serde(default, rename = "continue")]
     next: String,
 }
@@ -38,7 +38,7 @@ impl Api {
         self.pages(&path, &selection, AnyLease::from_json).await
     }
 
-    /// The candidates of coordinated elections, in the server's order; none where the server does
+    /// The candidates of coordinated elections, in the server's order; none if the server does
     /// not have such elections.
     pub(crate) async fn candidates(
         &self,

@@ -7,9 +7,9 @@ use serde::Deserialize;
 pub struct NodeRow {
     /// Its name.
     pub name: String,
-    /// kubectl's own words for it, such as `Ready,SchedulingDisabled`.
+    /// kubectl's status text, such as `Ready,SchedulingDisabled`.
     pub status: String,
-    /// Its uid; empty where the row was asked for without metadata.
+    /// Its uid; empty if the row was requested without metadata.
     pub uid: String,
     /// It is being deleted.
     pub deleting: bool,
@@ -31,7 +31,7 @@ impl NodeRow {
     }
 }
 
-/// Where in a row of the Table the columns stand that we read.
+/// The positions of the columns that we read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Columns {
     name: usize,
@@ -72,7 +72,7 @@ struct Metadata {
 }
 
 impl Columns {
-    /// Reads the column definitions of a Table, of which the rows may be missing.
+    /// Reads the column definitions of a Table. Its rows may be missing.
     pub(crate) fn read(table: &[u8]) -> Result<Self, String> {
         let table: Definitions =
             serde_json::from_slice(table).map_err(|error| error.to_string())?;

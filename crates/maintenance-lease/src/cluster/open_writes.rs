@@ -41,7 +41,7 @@ impl OpenWrite {
         }
     }
 
-    /// Whether it is the acquisition that stands there.
+    /// Whether it is the acquisition in the Lease.
     fn acquired(&self, lease: &NodeLease) -> bool {
         let nonce = lease.notes.nonce.as_ref();
         nonce.is_some_and(|nonce| self.nonces.contains(nonce))
@@ -75,8 +75,8 @@ impl OpenWrites {
         self.forget(node, |write| write.is_over(lease));
     }
 
-    /// Whether `lease` was acquired by a write that nobody was told of, or will be, and by somebody who
-    /// did not have the lock before.
+    /// Whether `lease` was acquired by a write whose caller does not and will not know the result, and
+    /// that caller did not have the lock before.
     pub(crate) fn acquired(&self, node: &str, lease: &NodeLease) -> bool {
         let writes = self.lock();
         let unreported = |write: &&OpenWrite| write.node == node && write.abandoned;
@@ -120,13 +120,13 @@ impl Mark {
         }
     }
 
-    /// It has landed, and its caller is not told yet.
+    /// It has taken effect, and its caller does not know yet.
     pub(crate) fn landed(&mut self) {
         self.write.landed = true;
         self.update();
     }
 
-    /// It landed or never will, and its caller knows.
+    /// It took effect or never will, and its caller knows.
     pub(crate) fn settle(self) {
         self.remove();
     }

@@ -16,13 +16,13 @@ pub(crate) struct Extras {
     pub(crate) reason: Option<String>,
     /// When an administrator means to be done, as RFC 3339.
     pub(crate) hold_until: Option<String>,
-    /// What a new acquisition is for, where a program has to know it again.
+    /// The purpose of a new acquisition, if a program has to recognize it later.
     pub(crate) purpose: Option<String>,
     /// The write is a hold: it sets or removes the time above.
     pub(crate) hold: bool,
-    /// Who releases, where that is not the holder.
+    /// Who releases, if not the holder.
     pub(crate) released_by: Option<String>,
-    /// The uid of the Node that should own the Lease, where it is known.
+    /// The uid of the Node that should own the Lease, if it is known.
     pub(crate) node_uid: Option<String>,
 }
 
@@ -135,7 +135,8 @@ fn annotations(
         set.insert(name.to_owned(), value);
     };
     if outdated {
-        // Whatever is not written anew below would count again, as if it were of this acquisition.
+        // Fields that are not written below would keep their old values, as if they belonged to this
+        // acquisition.
         for name in annotation::ALL {
             note(name, Value::Null);
         }
@@ -205,7 +206,7 @@ fn owner(node: &str, uid: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Node", "name": node, "uid": uid })
 }
 
-/// The Lease's owners with the Node as it is now among them; `None` where they are right already.
+/// The Lease's owners with the Node as it is now among them; `None` if they are right already.
 ///
 /// A merge patch replaces a list whole, so that the owners that others wrote are repeated.
 fn corrected_owners(seen: &NodeLease, uid: &str) -> Option<Value> {

@@ -56,7 +56,7 @@ pub enum Sight {
 }
 
 impl Sight {
-    /// The row, where there is one.
+    /// The row, if there is one.
     #[must_use]
     pub fn row(&self) -> Option<&NodeRow> {
         match self {
@@ -65,7 +65,7 @@ impl Sight {
         }
     }
 
-    /// The row, where there is one.
+    /// The row, if there is one.
     #[must_use]
     pub fn into_row(self) -> Option<NodeRow> {
         match self {
@@ -121,7 +121,7 @@ impl Api {
             .map_err(|error| ApiError::Unreadable(error.to_string()))
     }
 
-    /// The node's Lease; `None` only where the server says that there is none.
+    /// The node's Lease; `None` only if the server says that it does not exist.
     pub(crate) async fn lease(&self, node: &str) -> Result<Option<NodeLease>, ApiError> {
         self.lease_of(&self.repository, node).await
     }
@@ -211,7 +211,7 @@ impl Api {
             .collect())
     }
 
-    /// When the node's kubelet last renewed its heartbeat; `None` where it has none.
+    /// When the node's kubelet last renewed its heartbeat; `None` if it has none.
     pub(crate) async fn heartbeat(&self, node: &str) -> Result<Option<Instant>, ApiError> {
         let lease = self.lease_of(&heartbeats(), node).await?;
         Ok(lease.and_then(|lease| lease.renewed))

@@ -125,11 +125,12 @@ impl Requests {
     /// ```
     ///
     /// # Errors
-    /// Where the server refuses or fails, something else answers in its place, or nothing comes in time; also
-    /// where the answer is not of the kind and name that the path and the body ask for.
+    /// If the server refuses or fails, or nothing answers in time. Also if the answer does not come from
+    /// an API server, or does not have the kind and name that the path and the body ask for.
+    /// for.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the answer: a write may take effect all the same.
+    /// Dropping this future abandons the answer. A write may still take effect.
     pub async fn call(&self, call: &Call) -> Result<Bytes, ApiError> {
         self.within(async {
             let answer = self.send(call).await?;
@@ -170,11 +171,12 @@ impl Requests {
     /// ```
     ///
     /// # Errors
-    /// As [`call`](Self::call), and the first that `each` returns. Only at the end is it known that the list
-    /// is complete: where this is an error, what `each` was given is not all there is.
+    /// As [`call`](Self::call), and the first error that `each` returns. Whether the list is complete is
+    /// known only at the end. After an error, the elements that `each` received are only a part of the
+    /// list.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the rest, and changes nothing.
+    /// Dropping this future abandons the rest of the list and changes nothing.
     pub async fn list(
         &self,
         call: &Call,
@@ -197,7 +199,7 @@ impl Requests {
                     items.feed(piece, &mut each)?;
                 }
             }
-            // Where the answer ended too early, the envelope is open.
+            // If the answer ended too early, the envelope is not closed.
             if !bugs::active(Bug::TruncatedListAccepted) {
                 origin.expect_answer(items.envelope())?;
             }

@@ -13,10 +13,10 @@ use super::error::{ApiError, Status};
 use super::requests::{Accept, Call};
 use crate::bugs::{self, Bug};
 
-/// As many characters of a body are told.
+/// How many characters of a body are shown.
 const SHOWN: usize = 60;
 
-/// Where an answer comes from: what it is to, and what it says that it is.
+/// What is checked about an answer: the request it belongs to, and the type that it claims to have.
 pub(crate) struct ResponseCheck<'c> {
     call: &'c Call,
     code: StatusCode,
@@ -55,7 +55,7 @@ struct Metadata<'a> {
 }
 
 impl<'c> Target<'c> {
-    /// `None` where the path is to no object of an API, such as `/version`.
+    /// `None` if the path is to no object of an API, such as `/version`.
     fn of(path: &'c str) -> Option<Self> {
         let path = path.split('?').next()?;
         let (api_version, rest) = if let Some(path) = path.strip_prefix("/api/") {
@@ -128,8 +128,9 @@ impl<'c> ResponseCheck<'c> {
 
     /// The error that this answer with `body` is, where its code is not one of success.
     ///
-    /// A refusal is a `Status`, and one for what is missing names what was asked for. Too many requests
-    /// and failures of the server count whoever says so: they promise nothing.
+    /// A refusal is a `Status`. A `Status` about a missing object names the object that the request asked
+    /// for. Too many requests and server failures are accepted from any sender, because they prove
+    /// nothing about the object.
     pub(crate) fn refusal(&self, body: &[u8]) -> ApiError {
         let status = Status::read(self.code, self.retry_after, body);
         let is_servers = match self.code {
@@ -155,8 +156,8 @@ impl<'c> ResponseCheck<'c> {
     /// list.
     ///
     /// # Errors
-    /// [`ApiError::NotKubernetes`], where it is something else; [`ApiError::CutShort`], where it is only
-    /// the beginning.
+    /// [`ApiError::NotKubernetes`] if it is something else; [`ApiError::CutShort`] if only the beginning
+    /// arrived.
     pub(crate) fn expect_answer(&self, body: &[u8]) -> Result<(), ApiError> {
         self.expect_json(body)?;
         let object: Object<'_> = serde_json::from_slice(body).map_err(|error| {
@@ -181,7 +182,7 @@ impl<'c> ResponseCheck<'c> {
     /// Expects an object in JSON, as all answers of an API server are, in a body that begins like this.
     ///
     /// # Errors
-    /// [`ApiError::NotKubernetes`], where it is something else.
+    /// [`ApiError::NotKubernetes`] if it is something else.
     pub(crate) fn expect_json(&self, beginning: &[u8]) -> Result<(), ApiError> {
         match beginning.trim_ascii_start().first() {
             Some(b'{') => Ok(()),

@@ -104,7 +104,7 @@ struct Offset {
 pub enum ClockWarning {
     /// The local clock is off by more than the clock budget.
     LocalClock {
-        /// How far it is ahead of the server's; negative where it is behind.
+        /// How far it is ahead of the server's; negative if it is behind.
         ahead: Span,
     },
     /// Answers contradict each other by more than a second: several API servers, or a proxy with a clock
@@ -238,7 +238,7 @@ impl ServerTime {
         (self.on_doubt)();
     }
 
-    /// Where a request stands in time that is about to be sent.
+    /// The point in time of a request that is about to be sent.
     #[must_use]
     pub fn sending(&self) -> Sending {
         // The clock before the count: a pause between the two makes the request older than it says.

@@ -46,7 +46,7 @@ const LONGEST_LINE: usize = 16 << 20;
 /// What a watch tells of objects of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchEvent<T> {
-    /// All there are, by node: what was told before and is not among these is gone.
+    /// All existing objects, by node. An object that was reported before and is missing here is gone.
     Listed(HashMap<String, T>),
     /// One that is new or changed.
     Changed(T),
@@ -122,7 +122,7 @@ struct Watcher<K> {
     api: Api,
     kind: K,
     phase: Phase,
-    /// The resource version up to which everything was told.
+    /// The resource version up to which everything was reported.
     version: u64,
     /// How often it was resumed since the server last had something to say.
     resumed: u32,
@@ -333,7 +333,7 @@ impl<K: Kind> Watcher<K> {
         Ok((objects, version))
     }
 
-    /// Opens a watch that begins after what was told.
+    /// Opens a watch that starts after the last report.
     fn open(
         &self,
     ) -> impl Future<Output = Result<BoxStream<'static, Result<Vec<u8>, ApiError>>, ApiError>> + use<K>

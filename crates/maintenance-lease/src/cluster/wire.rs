@@ -37,7 +37,7 @@ pub(crate) fn parse_http_date(text: &str) -> Option<Instant> {
 }
 
 impl Instant {
-    /// The instant as `chrono` has it; `None` where the time can't be read.
+    /// The instant as `chrono` has it; `None` if the time can't be read.
     #[must_use]
     pub fn to_chrono(self) -> Option<DateTime<Utc>> {
         (self != Self::UNREADABLE)

@@ -33,7 +33,7 @@ pub(super) struct Driver {
     keeper: Keeper,
     /// The Lease that the keeper has as held.
     held: NodeLease,
-    /// What was seen last, whoever holds it.
+    /// The Lease as last seen, with any holder.
     seen: Option<NodeLease>,
     /// The patch of the renewal that was sent last: what is sent again is the very same.
     patch: Option<(Sent, Value)>,
@@ -51,7 +51,7 @@ enum Answer {
 }
 
 impl Driver {
-    /// `None` where nobody holds `lease`.
+    /// `None` if nobody holds `lease`.
     pub(super) fn new(
         maintenance: &Maintenance,
         node: &str,
@@ -132,7 +132,8 @@ impl Driver {
         }
     }
 
-    /// The clocks, once the keeper was told of any pause: it is in doubt before it hears anything else.
+    /// The clocks, after the keeper was notified of any pause: it is in doubt before it gets any other
+    /// event.
     fn clocks(&mut self) -> Clocks {
         let boot = self.api.env.boot();
         let server = self.api.time.now();

@@ -23,8 +23,8 @@ pub enum Guarded<T, E> {
 impl HeldLease {
     /// Runs `work` for as long as the lease is held, and drops it when it is lost.
     ///
-    /// The clocks are looked at before each step of the work, so that a process that was stopped, or
-    /// a machine that slept, takes no further step on a lease that ran out meanwhile.
+    /// The clocks are checked before each step of the work. If the process was stopped or the machine
+    /// slept until the lease expired, no further step runs.
     ///
     /// # Usage
     /// ```
@@ -51,11 +51,11 @@ impl HeldLease {
     /// ```
     ///
     /// # Caveats
-    /// Dropping a future stops what it does itself. What it has already started, such as a process
-    /// or a request to another machine, goes on: pass the fencing number along, or use
-    /// `kubectl maint with`. A step that blocks its thread can't be interrupted.
+    /// Dropping a future stops only what it does itself. A process that it started, or a request to
+    /// another machine, continues: pass the fencing number along, or use `kubectl maint with`. A step
+    /// that blocks its thread can't be interrupted.
     ///
-    /// Dropping this future drops the work; the lease stays held.
+    /// Dropping this future drops the work. The lease stays held.
     pub async fn guard<T, E>(&self, work: impl Future<Output = Result<T, E>>) -> Guarded<T, E> {
         let mut work = pin!(work);
         let gated = poll_fn(|context| {

@@ -22,7 +22,7 @@ use crate::outcome::{Change, Done, Error};
 use crate::protocol::{Expiry, LockId, Names, Span, Terms, Verb};
 use crate::repository::Subject;
 
-/// How an acquisition is kept.
+/// How an acquisition is kept renewed.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Keep {
@@ -38,7 +38,7 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// Renewed at a third of the duration that it has; work stops a second before the deadline.
+    /// The default: renews at a third of the duration; the work stops a second before the deadline.
     pub fn new() -> Self {
         Self {
             duration: None,
@@ -47,33 +47,33 @@ impl Keep {
         }
     }
 
-    /// The length that every renewal asks for, in whole seconds up to an hour.
+    /// The duration that every renewal asks for, in whole seconds up to an hour.
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self
     }
 
-    /// How long before the deadline the work is asked to stop: as long as it takes to end.
+    /// How long before the deadline the work is asked to stop: the time that it needs to end.
     pub fn stop(mut self, stop: Duration) -> Self {
         self.stop = stop;
         self
     }
 
-    /// How many renewals in a row may fail before the work has to stop, at least one, instead of
-    /// renewing at a third of the duration: a renewal is due every
-    /// (duration − stop) / (`missed` + 1), which must be a second or more. One that fails early is
-    /// tried again meanwhile, and counts as one.
+    /// How many renewals in a row may fail before the work has to stop, at least one. This replaces
+    /// renewing at a third of the duration: a renewal is due every (duration − stop) / (`missed` + 1),
+    /// which must be a second or more. A renewal that fails early is retried before the next one is due,
+    /// and counts as one failure.
     pub fn missed_renewals(mut self, missed: u32) -> Self {
         self.missed_renewals = Some(missed);
         self
     }
 }
 
-/// An acquisition that is renewed for as long as this is around.
+/// An acquisition that is renewed until this value is dropped.
 ///
 /// # Caveats
-/// Dropping it ends the renewals and leaves the Lease to run out: [`release`](Self::release) it,
-/// once the work is over.
+/// Dropping it ends the renewals, and the lock stays until it expires: call [`release`](Self::release)
+/// when the work is over.
 #[must_use]
 pub struct HeldLease {
     maintenance: Maintenance,
@@ -81,26 +81,27 @@ pub struct HeldLease {
     shared: Arc<Shared>,
     keeper: AbortHandle,
     fencing: Option<u64>,
-    /// It was there already when it was entered again: not ours to give back.
+    /// The lock existed already when it was entered again, so we must not release it.
     found: bool,
 }
 
 impl Maintenance {
-    /// Waits for a node's lock, takes it, and keeps it.
+    /// Waits for a node's lock, acquires it, and keeps it renewed.
     ///
     /// # Usage
     /// See [`HeldLease::guard`].
     ///
     /// # Errors
-    /// As [`acquire_when_free`](Self::acquire_when_free), and, before anything is sent, where the
+    /// As [`acquire_when_free`](Self::acquire_when_free). Also, before any request is sent, if the
     /// duration leaves no time for a renewal before the work has to stop.
     ///
     /// # Caveats
-    /// As there: dropping this future ends the wait, and may leave a write under way. What crashes
-    /// leaves the lock for the duration: ask for a short one, such as a minute.
+    /// As there: dropping this future ends the wait, and a write under way may still take effect. If the
+    /// process crashes, the node stays locked until the lock expires: choose a short duration, such as a
+    /// minute.
     ///
-    /// To keep it otherwise than [`Keep::new`] says, or to hear what stands in the way:
-    /// [`acquire_when_free`](Self::acquire_when_free), and then [`keep`](Self::keep).
+    /// To change the [`Keep::new`] settings, or to see who holds the lock while waiting, use
+    /// [`acquire_when_free`](Self::acquire_when_free) and then [`keep`](Self::keep).
     pub async fn acquire(&self, node: &str, options: &Acquire) -> Result<HeldLease, Error> {
         let keep = Keep::new();
         self.terms(&keep, check_duration(options.duration)?)?;
@@ -148,7 +149,7 @@ impl Maintenance {
         let shared = driver.shared();
         let (task, keeper) = abortable(driver.run());
         self.api.env.spawn(Box::pin(async move {
-            // Aborted by its handle: nobody is left to tell.
+            // Aborted by its handle: nobody is left to notify.
             let _ = task.await;
         }));
         let held = HeldLease {
@@ -191,7 +192,7 @@ fn too_short(duration: u32, shortest: u32) -> InvalidOption {
 }
 
 impl HeldLease {
-    /// What the lock is on.
+    /// What the lock is for.
     #[must_use]
     pub fn subject(&self) -> Subject {
         self.maintenance.api.repository.subject()
@@ -203,39 +204,39 @@ impl HeldLease {
         &self.node
     }
 
-    /// What stands for this very acquisition.
+    /// The lock id: identifies this acquisition.
     #[must_use]
     pub fn lock_id(&self) -> Option<LockId> {
         self.shared.standing().lease.lock_id()
     }
 
-    /// The fencing number: the resource version of the acquiring write. A store that remembers the
-    /// highest one it saw can refuse those who were locked out meanwhile. `None` where the lock was
-    /// there already when it was entered again: whoever acquired it was told.
+    /// The fencing number: the resource version of the write that acquired the lease. A store that
+    /// remembers the highest number it saw can refuse holders that have lost their lock. `None` if the
+    /// lock was entered again instead of acquired: only the client that acquired it knows the number.
     ///
     /// # Caveats
-    /// Where the answer to the acquiring write was lost, it is the version that was read afterwards,
-    /// which is higher if others wrote in between, and lower than that of any later acquisition. An
-    /// etcd that was restored from a backup may count from a lower number again.
+    /// If the answer to the acquiring write was lost, this is the version that was read afterwards. It is
+    /// higher than the real one if others wrote in between, and lower than that of any later acquisition.
+    /// An etcd that was restored from a backup may count from a lower number again.
     #[must_use]
     pub fn fencing(&self) -> Option<u64> {
         self.fencing
     }
 
-    /// Whether the lock was there already and was only entered again: it is left as found.
+    /// Whether the lock existed already and was entered again. It is then not released at the end.
     #[must_use]
     pub fn was_found(&self) -> bool {
         self.found
     }
 
-    /// How it stands now.
+    /// Its current state.
     #[must_use]
     pub fn standing(&self) -> Standing {
         self.shared.standing()
     }
 
-    /// Waits until it stands otherwise than `known`: renewed or not to be renewed, cut short, checked or
-    /// lost.
+    /// Waits until its state differs from `known`: renewed, can no longer be renewed, cut short, checked
+    /// or lost.
     ///
     /// # Usage
     /// ```
@@ -281,7 +282,7 @@ impl HeldLease {
     /// Completes once it is not in doubt; at once if it is not.
     ///
     /// # Errors
-    /// How it was lost, if it was.
+    /// How it was lost, if it was lost.
     pub async fn checked(&self) -> Result<(), Arc<Lost>> {
         if !bugs::active(Bug::WorkBegunInDoubt) {
             self.shared.look(self.time());
@@ -299,11 +300,11 @@ impl HeldLease {
         }
     }
 
-    /// Completes when it is lost, and says how; at once where it was lost already.
+    /// Completes when it is lost, and returns how; at once if it is already lost.
     ///
     /// # Usage
-    /// For work that can't be dropped as [`guard`](Self::guard) drops it, such as a thread or
-    /// another process: it is told to stop.
+    /// For work that can't be dropped as [`guard`](Self::guard) drops it, such as a thread or another
+    /// process, and has to be asked to stop.
     /// ```
     /// # use std::time::Duration;
     /// # use maintenance_lease::{Acquire, LostBy, Maintenance, Release};
@@ -325,8 +326,8 @@ impl HeldLease {
     /// ```
     ///
     /// # Caveats
-    /// Work that is merely told takes time to end: it has to be over by [`Standing::deadline`], and
-    /// is given notice at [`Standing::stop_at`] at the latest, both by [`Env::boot`]. Dropping this
+    /// Work that is asked to stop needs time to end. It must have ended by [`Standing::deadline`], and
+    /// must be asked to stop at [`Standing::stop_at`] at the latest, both by [`Env::boot`]. Dropping this
     /// future ends the wait and does nothing else.
     pub async fn expiry(&self) -> Arc<Lost> {
         let mut standing = self.shared.subscribe();
@@ -337,9 +338,9 @@ impl HeldLease {
         }
     }
 
-    /// Gives it back, if it is still this very acquisition. Call it when the work is over.
+    /// Releases the lock, if it is still this acquisition. Call it when the work is over.
     ///
-    /// `None` where the lock was there already when it was entered again: it is left as found.
+    /// Returns `None` if the lock existed already when it was entered again: it is then left as it is.
     ///
     /// # Usage
     /// ```
@@ -362,12 +363,12 @@ impl HeldLease {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Lost`] where it was lost: nothing is written then. [`Error::Refused`] where another
-    /// stands there by now.
+    /// [`Error::Lost`] if it was lost: nothing is written then. [`Error::Refused`] if another acquisition
+    /// has replaced it.
     ///
     /// # Caveats
-    /// Dropping this future may leave the release under way; it ends the renewals in any case, so
-    /// that the lease runs out by itself.
+    /// Dropping this future may leave the release under way. It ends the renewals in any case, so the
+    /// lease expires by itself.
     pub async fn release(self) -> Result<Option<Change>, Error> {
         if !bugs::active(Bug::RevivedAfterRelease) {
             self.keeper.abort();
@@ -382,7 +383,7 @@ impl HeldLease {
         self.give_back(lease).await.map(Some)
     }
 
-    /// Ends the renewals and leaves the Lease as it is: it runs out by itself.
+    /// Ends the renewals and leaves the Lease as it is: it expires by itself.
     pub fn leave(self) {
         self.keeper.abort();
     }

@@ -6,18 +6,18 @@ use crate::lease::NodeLease;
 use crate::protocol::{Loss, Names, identity};
 use crate::repository::Subject;
 
-/// An acquisition that was lost while something worked under it.
+/// An acquisition that was lost during the work under it.
 #[derive(Clone, Debug)]
 pub struct Lost {
-    /// What the lock was on.
+    /// What the lock was for.
     pub subject: Subject,
     /// Its name.
     pub node: String,
-    /// How.
+    /// How it was lost.
     pub by: LostBy,
-    /// The Lease as it was last seen; `None` where it is gone, or nothing was seen of it since.
+    /// The Lease as last seen; `None` if it is gone, or was not seen since.
     pub lease: Option<NodeLease>,
-    /// What kept it from being renewed, in the words of the last request that failed.
+    /// Why it could not be renewed, in the words of the last request that failed.
     pub problem: Option<String>,
 }
 
@@ -26,13 +26,13 @@ pub struct Lost {
 pub enum LostBy {
     /// It could not be renewed in time.
     Expiry,
-    /// Another acquisition stands there: its holder.
+    /// Another acquisition replaced it; its holder.
     TakeOver(String),
-    /// Somebody else released it: by force where the Lease says [who](NodeLease::released_by).
+    /// Somebody else released it: by force, if the Lease says [who](NodeLease::released_by).
     Release,
     /// The Lease was deleted.
     Deletion,
-    /// The Lease was deleted and made again: its holder, if any.
+    /// The Lease was deleted and created again; its holder, if any.
     Replacement(Option<String>),
     /// Coordinated leader election took the Lease over.
     Election,
@@ -52,7 +52,7 @@ impl LostBy {
 }
 
 impl Lost {
-    /// Who has it now, in words.
+    /// Who holds it now, in words.
     fn taker(&self, holder: &str) -> String {
         let person = self.subject.holder(holder);
         match self.subject {

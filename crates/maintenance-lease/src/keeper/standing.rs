@@ -1,4 +1,4 @@
-//! How an acquisition stands, as its keeper tells everybody who works under it.
+//! The state of a kept acquisition, as its keeper reports it to the work under it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,33 +10,32 @@ use crate::cluster::server_time::ServerTime;
 use crate::lease::NodeLease;
 use crate::protocol::BootInstant;
 
-/// How an acquisition stands.
+/// The state of a kept acquisition.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    /// The newest that was seen of the Lease while it was held.
+    /// The newest version of the Lease that was seen while it was held.
     pub lease: NodeLease,
-    /// The boot clock's reading at which everything must be over, unless a renewal comes before.
+    /// When all work must have ended, by the boot clock, unless a renewal comes first.
     pub deadline: BootInstant,
     /// When the work is asked to stop.
     pub stop_at: BootInstant,
-    /// Whether the lock is in doubt, because the machine may have been paused: nothing may start or go on
-    /// before the Lease was read.
+    /// Whether the lock is in doubt, because the machine may have been paused. No work may start or
+    /// continue until the Lease has been read.
     pub checking: bool,
-    /// What kept the last renewal from landing, in the words of the request that failed; `None` once
-    /// one landed.
+    /// Why the last renewal failed, in the words of the request; `None` after a success.
     pub problem: Option<String>,
-    /// The loss, once it is lost: nothing changes after that.
+    /// How it was lost, once it is lost; nothing changes after that.
     pub lost: Option<Arc<Lost>>,
 }
 
-/// What the keeper's task and the holder's handle share.
+/// State that the keeper's task and the holder's handle share.
 pub(super) struct Shared {
     standing: watch::Sender<Standing>,
-    /// The lock came into doubt, and the keeper was not told yet.
+    /// The lock came into doubt, and the keeper has not been notified yet.
     doubted: AtomicBool,
-    /// It is lost, and how is about to be told.
+    /// It is lost, and the notification is about to follow.
     over: AtomicBool,
-    /// How often a pause of the machine had been suspected when that was looked at last.
+    /// How many pauses of the machine had been suspected at the last check.
     doubts: AtomicU64,
 }
 
@@ -65,12 +64,12 @@ impl Shared {
         !is_over && !standing.checking && boot < standing.stop_at
     }
 
-    /// No work goes on from here on, before anybody is told why.
+    /// Stops all work first. The reason is reported afterwards.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::SeqCst);
     }
 
-    /// Tells everybody, where there is news.
+    /// Notifies all receivers, if something changed.
     pub(super) fn tell(&self, next: &Standing) {
         self.standing.send_if_modified(|standing| {
             let next = Standing {
@@ -90,11 +89,11 @@ impl Shared {
         });
     }
 
-    /// Looks at the clocks, and stops everybody until the Lease was read if the machine may have been
-    /// paused since the last time.
+    /// Checks the clocks. If the machine may have been paused since the last check, all work stops until
+    /// the Lease has been read.
     pub(super) fn look(&self, time: &ServerTime) {
         let doubts = time.doubts();
-        // Everybody is stopped before anybody else can look and find nothing new.
+        // All work is stopped before another check can run and find nothing new.
         if self.doubts.load(Ordering::SeqCst) != doubts {
             self.doubted.store(true, Ordering::SeqCst);
             self.standing
@@ -103,7 +102,7 @@ impl Shared {
         }
     }
 
-    /// Whether it came into doubt since the last time.
+    /// Whether it came into doubt since the last check.
     pub(super) fn take_doubt(&self) -> bool {
         self.doubted.swap(false, Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! The mark of a fenced Node on its Lease: who lists the Leases, and reads no Nodes, sees it.
+//! The note on a Lease that its Node was fenced. Clients that list Leases and read no Nodes can see it.
 
 use serde_json::json;
 
@@ -10,9 +10,9 @@ use crate::outcome::Error;
 const MOST_TRIES: usize = 5;
 
 impl Maintenance {
-    /// Marks the node's Lease as that of a Node that was fenced, or takes the mark away. It is no part of
-    /// the lock: it changes nothing for who has it, and stays when it is released. Where there is no
-    /// Lease, or one of leader election, there is nothing to mark.
+    /// Writes to the node's Lease that its Node was fenced, or removes that note. The note is not part of
+    /// the lock: it does not change the holder, and it stays when the lock is released. If there is no
+    /// Lease, or the Lease is used for leader election, nothing is written.
     ///
     /// # Usage
     /// ```
@@ -32,10 +32,10 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// Where it can't be read or written, or keeps changing.
+    /// If the Lease can't be read or written, or keeps changing.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the answer; the mark may still be written.
+    /// Dropping this future abandons the answer. The note may still be written.
     pub async fn mark_fenced(&self, node: &str, fenced: bool) -> Result<(), Error> {
         let mark = fenced.then_some("true");
         let mut tries = 0..MOST_TRIES;

@@ -1,4 +1,4 @@
-//! The reads: Leases, Nodes and heartbeats as they are now, and as they change.
+//! The reads: the current state and the changes of Leases, Nodes and heartbeats.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::outcome::{Error, Right};
 use crate::protocol::{Instant, Names, Refusal};
 
 impl Maintenance {
-    /// The node's Lease; `None` where there is none, which means that the node is free.
+    /// The node's Lease. `None` if it does not exist, which means that the node is free.
     ///
     /// # Usage
     /// ```
@@ -40,10 +40,10 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// Where it can't be read; [`Error::Refused`] where it lacks the repository's labels.
+    /// If it can't be read; [`Error::Refused`] if it lacks the repository's labels.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the answer, and changes nothing.
+    /// Dropping this future abandons the answer and changes nothing.
     pub async fn get(&self, node: &str) -> Result<Option<NodeLease>, Error> {
         let lease = self
             .api
@@ -53,7 +53,7 @@ impl Maintenance {
         self.own(lease)
     }
 
-    /// All maintenance Leases by node.
+    /// All maintenance Leases by node name.
     ///
     /// # Usage
     /// ```
@@ -73,10 +73,10 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// Where they can't be listed.
+    /// If they can't be listed.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the answer, and changes nothing.
+    /// Dropping this future abandons the answer and changes nothing.
     pub async fn list(&self) -> Result<HashMap<String, NodeLease>, Error> {
         self.api
             .leases()
@@ -84,7 +84,8 @@ impl Maintenance {
             .map_err(|error| self.api.lease_right("list").explain(error))
     }
 
-    /// The node's Lease and, where `with_node` and it is a Node, its row: two requests side by side.
+    /// The node's Lease and, if `with_node` is set and it is a Node, its row. Sends two requests in
+    /// parallel.
     ///
     /// # Usage
     /// ```
@@ -103,11 +104,11 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// Where the Lease can't be read or lacks the repository's labels, or the Node can't be read for
-    /// another cause than a missing right.
+    /// If the Lease can't be read or lacks the repository's labels, or if the Node can't be read for
+    /// another reason than a missing permission.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the answer, and changes nothing.
+    /// Dropping this future abandons the answer and changes nothing.
     pub async fn see(&self, node: &str, with_node: bool) -> Result<Seen, Error> {
         let seen = self
             .api
@@ -139,10 +140,10 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// Where it can't be read for another cause than a missing right.
+    /// If it can't be read for another reason than a missing permission.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the answer, and changes nothing.
+    /// Dropping this future abandons the answer and changes nothing.
     pub async fn see_node(&self, node: &str) -> Result<Sight, Error> {
         Ok(self.api.node_row(node).await?)
     }
@@ -167,10 +168,10 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// Where they can't be listed.
+    /// If they can't be listed.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the answer, and changes nothing.
+    /// Dropping this future abandons the answer and changes nothing.
     pub async fn nodes(
         &self,
         selector: Option<&str>,
@@ -206,30 +207,30 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// Where the heartbeats can't be listed.
+    /// If the heartbeats can't be listed.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the answer, and changes nothing.
+    /// Dropping this future abandons the answer and changes nothing.
     pub async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
         self.api.heartbeats().await
     }
 
-    /// When the node's kubelet last renewed its heartbeat; `None` where it has none.
+    /// When the node's kubelet last renewed its heartbeat; `None` if it has no heartbeat.
     ///
     /// # Usage
     /// As [`heartbeats`](Self::heartbeats), of one node.
     ///
     /// # Errors
-    /// Where the heartbeat can't be read.
+    /// If the heartbeat can't be read.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the answer, and changes nothing.
+    /// Dropping this future abandons the answer and changes nothing.
     pub async fn heartbeat(&self, node: &str) -> Result<Option<Instant>, ApiError> {
         self.api.heartbeat(node).await
     }
 
-    /// The Leases of `realm`, in the server's order and whatever they are for: this handle's
-    /// repository is not asked. They come a page at a time.
+    /// The Leases of `realm` in the server's order, for any purpose. The repository of this handle makes
+    /// no difference. They are read one page at a time.
     ///
     /// # Usage
     /// ```
@@ -249,10 +250,10 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// Where they can't be listed.
+    /// If they can't be listed.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the rest, and changes nothing.
+    /// Dropping this future abandons the rest of the list and changes nothing.
     pub async fn any_leases(&self, realm: Realm<'_>) -> Result<Vec<AnyLease>, Error> {
         let right = Right {
             verb: "list",
@@ -263,8 +264,8 @@ impl Maintenance {
         listed.map_err(|error| right.explain(error))
     }
 
-    /// The candidates of coordinated leader elections in `namespace`, or in all of them, in the
-    /// server's order. None where the server does not have such elections.
+    /// The candidates of coordinated leader elections in `namespace`, or in all namespaces, in the
+    /// server's order. Empty if the server does not support such elections.
     ///
     /// # Usage
     /// ```
@@ -283,10 +284,10 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// Where they can't be listed.
+    /// If they can't be listed.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the rest, and changes nothing.
+    /// Dropping this future abandons the rest of the list and changes nothing.
     pub async fn candidates(&self, namespace: Option<&str>) -> Result<Vec<Candidate>, Error> {
         let right = Right {
             verb: "list",
@@ -335,10 +336,10 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// Where it does not answer, or with something else.
+    /// If the server does not answer, or the answer is not a version.
     ///
     /// # Caveats
-    /// Dropping this future gives up on the answer, and changes nothing.
+    /// Dropping this future abandons the answer and changes nothing.
     pub async fn server_version(&self) -> Result<Info, ApiError> {
         self.api.server_version().await
     }

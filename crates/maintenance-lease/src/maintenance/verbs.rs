@@ -1,4 +1,4 @@
-//! The verbs: what a caller wants changed, made into one task for the loop that carries it out.
+//! The verbs. Each makes one task of the change that a caller wants, and the write loop executes it.
 
 use super::Maintenance;
 use crate::cluster::change::Task;
@@ -10,11 +10,12 @@ use crate::options::{Acquire, Hold, InvalidOption, Release, Renew, check_duratio
 use crate::outcome::{Change, Error};
 use crate::protocol::{Acquisition, Caller, Id, LockId, Names, Verb};
 
-/// A verb goes on, through conflicts and lost answers, for this many times the limit of a request.
+/// A verb retries after conflicts and lost answers for this many times the limit of one request.
 const CONFLICT_TIMEOUT: u32 = 3;
 
 impl Maintenance {
-    /// Acquires a node that is free or whose lease expired. One write, no waiting for a holder.
+    /// Acquires the lock of a node that is free or expired. Sends one write and does not wait for a
+    /// holder.
     ///
     /// # Usage
     /// ```
@@ -42,17 +43,17 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] where somebody holds it: the refusal says who, since when, until when and
-    /// why. [`Error::Unknown`] where it can't be learnt in time whether it was acquired.
+    /// [`Error::Refused`] if somebody holds it: the refusal has the holder, the reason, the start and the
+    /// expiry. [`Error::Unknown`] if it can't be determined in time whether the lock was acquired.
     ///
     /// # Caveats
-    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)),
-    /// which may still land: the lease then runs out by itself.
+    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)). It
+    /// may still take effect; the lease then expires by itself.
     pub async fn try_acquire(&self, node: &str, options: &Acquire) -> Result<Change, Error> {
         self.try_acquire_seen(node, options, None).await
     }
 
-    /// As [`try_acquire`](Self::try_acquire), on what was read already.
+    /// Like [`try_acquire`](Self::try_acquire), but uses a Lease that was read already.
     ///
     /// # Usage
     /// ```
@@ -73,10 +74,10 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// As [`try_acquire`](Self::try_acquire).
     ///
     /// # Caveats
-    /// As there, also of dropping this future.
+    /// As [`try_acquire`](Self::try_acquire), including what happens if this future is dropped.
     pub async fn try_acquire_seen(
         &self,
         node: &str,
@@ -87,7 +88,7 @@ impl Maintenance {
         self.carry_out(node, plan, seen).await
     }
 
-    /// Whether an acquisition would be refused on what was seen. Nothing is sent.
+    /// Whether an acquisition would be refused, judging from what was read. Sends nothing.
     ///
     /// # Usage
     /// ```
@@ -115,7 +116,7 @@ impl Maintenance {
         self.api.check(&seen.node, verb, caller, seen, &mut names)
     }
 
-    /// Whether a hold would be refused on what was seen, but for a take-over. Nothing is sent.
+    /// Whether a hold without a take-over would be refused, judging from what was read. Sends nothing.
     pub(crate) fn check_hold(&self, seen: &Seen, options: &Hold) -> Result<(), Error> {
         let mut plan = self.plan_hold(options, None)?;
         let caller = self.caller(&mut plan.names);
@@ -123,7 +124,8 @@ impl Maintenance {
             .check(&seen.node, plan.verb, caller, seen, &mut plan.names)
     }
 
-    /// Extends the caller's acquisition, also an expired one that nobody took.
+    /// Extends the caller's acquisition. This also works if it has expired and nobody else has acquired
+    /// it.
     ///
     /// # Usage
     /// ```
@@ -147,16 +149,16 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] where it is no longer the caller's.
+    /// [`Error::Refused`] if it is no longer the caller's.
     ///
     /// # Caveats
-    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)),
-    /// which may still land.
+    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)), which
+    /// may still take effect.
     pub async fn renew(&self, node: &str, options: &Renew) -> Result<Change, Error> {
         self.renew_seen(node, options, None).await
     }
 
-    /// As [`renew`](Self::renew), on what was read already.
+    /// Like [`renew`](Self::renew), but uses a Lease that was read already.
     ///
     /// # Usage
     /// ```
@@ -179,10 +181,10 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// As [`renew`](Self::renew).
     ///
     /// # Caveats
-    /// As there, also of dropping this future.
+    /// As [`renew`](Self::renew), including what happens if this future is dropped.
     pub async fn renew_seen(
         &self,
         node: &str,
@@ -199,7 +201,7 @@ impl Maintenance {
             .await
     }
 
-    /// Gives the caller's acquisition back. A free node is left as it is.
+    /// Releases the caller's acquisition. Does nothing if the node is free.
     ///
     /// # Usage
     /// ```
@@ -222,25 +224,25 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] where it is somebody else's.
+    /// [`Error::Refused`] if it is somebody else's.
     ///
     /// # Caveats
-    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)),
-    /// which may still land.
+    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)), which
+    /// may still take effect.
     pub async fn release(&self, node: &str, options: &Release) -> Result<Change, Error> {
         self.release_seen(node, options, None).await
     }
 
-    /// As [`release`](Self::release), on what was read already.
+    /// Like [`release`](Self::release), but uses a Lease that was read already.
     ///
     /// # Usage
     /// As [`renew_seen`](Self::renew_seen).
     ///
     /// # Errors
-    /// As there.
+    /// As [`release`](Self::release).
     ///
     /// # Caveats
-    /// As there, also of dropping this future.
+    /// As [`release`](Self::release), including what happens if this future is dropped.
     pub async fn release_seen(
         &self,
         node: &str,
@@ -255,8 +257,8 @@ impl Maintenance {
             .await
     }
 
-    /// Breaks another's acquisition: the one in `confirmed`, which somebody has looked at, and no
-    /// other.
+    /// Releases somebody else's acquisition by force. Only the one in `confirmed` is released, which a
+    /// person has checked.
     ///
     /// # Usage
     /// ```
@@ -281,12 +283,12 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] where another acquisition stands there by now, or it is a hold.
+    /// [`Error::Refused`] if another acquisition has replaced it, or if it is a hold.
     ///
     /// # Caveats
-    /// The old holder may still act, until the end that the Lease stated or until it notices.
-    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)),
-    /// which may still land.
+    /// The old holder may still act until it notices, or until the expiry that the Lease stated. Dropping
+    /// this future may leave a write under way ([`has_open_write`](Self::has_open_write)), which may
+    /// still take effect.
     pub async fn force_release(
         &self,
         confirmed: &NodeLease,
@@ -304,7 +306,7 @@ impl Maintenance {
         self.carry_out(confirmed.node(), plan, Some(seen)).await
     }
 
-    /// Holds a node as an administrator, until [`unhold`](Self::unhold).
+    /// Holds a node as an administrator. A hold does not expire; it lasts until [`unhold`](Self::unhold).
     ///
     /// # Usage
     /// ```
@@ -323,17 +325,17 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] where somebody else holds it.
+    /// [`Error::Refused`] if somebody else holds it.
     ///
     /// # Caveats
-    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)),
-    /// which may still land: such a hold stays until it is ended.
+    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)). It
+    /// may still take effect; that hold stays until somebody ends it.
     pub async fn hold(&self, node: &str, options: &Hold) -> Result<Change, Error> {
         self.hold_seen(node, options, None, None).await
     }
 
-    /// As [`hold`](Self::hold), on what was read already, and from the holder of `confirmed`, if
-    /// any: that very acquisition and no other is taken over.
+    /// Like [`hold`](Self::hold), but uses a Lease that was read already. If `confirmed` is given,
+    /// exactly that acquisition is taken over from its holder.
     ///
     /// # Usage
     /// ```
@@ -356,11 +358,11 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// As there, and [`Error::Refused`] where another acquisition than the confirmed one stands
-    /// there by now.
+    /// As [`hold`](Self::hold), and [`Error::Refused`] if another acquisition has replaced the confirmed
+    /// one.
     ///
     /// # Caveats
-    /// As there, also of dropping this future.
+    /// As [`hold`](Self::hold), including what happens if this future is dropped.
     pub async fn hold_seen(
         &self,
         node: &str,
@@ -392,17 +394,17 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] where it is another's hold, or no hold.
+    /// [`Error::Refused`] if it is somebody else's hold, or not a hold.
     ///
     /// # Caveats
-    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)),
-    /// which may still land.
+    /// Dropping this future may leave a write under way ([`has_open_write`](Self::has_open_write)), which
+    /// may still take effect.
     pub async fn unhold(&self, node: &str) -> Result<Change, Error> {
         self.unhold_seen(node, None, None).await
     }
 
-    /// As [`unhold`](Self::unhold), on what was read already; another's hold where it is
-    /// `confirmed`: that very one and no other.
+    /// Like [`unhold`](Self::unhold), but uses a Lease that was read already. Ends somebody else's hold
+    /// only if it is exactly the `confirmed` one.
     ///
     /// # Usage
     /// ```
@@ -424,10 +426,10 @@ impl Maintenance {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// As [`unhold`](Self::unhold).
     ///
     /// # Caveats
-    /// As there, also of dropping this future.
+    /// As [`unhold`](Self::unhold), including what happens if this future is dropped.
     pub async fn unhold_seen(
         &self,
         node: &str,
@@ -455,7 +457,7 @@ impl Maintenance {
         }
     }
 
-    /// The acquisition of the caller's that `lock_id` names.
+    /// The caller's acquisition that `lock_id` names.
     fn meant(&self, lock_id: Option<&LockId>, names: &mut Names) -> Option<Acquisition> {
         lock_id.map(|lock_id| Acquisition {
             uid: names.id(lock_id.uid()),
@@ -465,7 +467,7 @@ impl Maintenance {
         })
     }
 
-    /// What an acquisition does, once it was checked.
+    /// What an acquisition does after its options were checked.
     pub(crate) fn plan_acquire(&self, options: &Acquire) -> Result<Plan, InvalidOption> {
         let duration = check_duration(options.duration)?;
         check_reason(options.reason.as_deref().unwrap_or_default())?;
@@ -475,7 +477,7 @@ impl Maintenance {
         Ok(Plan::new(verb, names, None, extras))
     }
 
-    /// What a hold does, once it was checked.
+    /// What a hold does after its options were checked.
     pub(crate) fn plan_hold(
         &self,
         options: &Hold,
@@ -515,7 +517,7 @@ impl Maintenance {
         self.api.change(self.task(node, plan), seen).await
     }
 
-    /// What is to be done to a node's Lease by `plan`.
+    /// The task that applies `plan` to a node's Lease.
     pub(crate) fn task(&self, node: &str, mut plan: Plan) -> Task {
         let caller = self.caller(&mut plan.names);
         let patience = self
@@ -543,7 +545,7 @@ pub(crate) struct Plan {
     pub(crate) names: Names,
     pub(crate) meant: Option<Acquisition>,
     pub(crate) extras: Extras,
-    /// A lost race ends it; everything else goes on until it is decided.
+    /// A lost race ends it; after any other failure it continues until the result is decided.
     pub(crate) once: bool,
 }
 

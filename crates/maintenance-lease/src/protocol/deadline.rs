@@ -53,7 +53,7 @@ pub(super) fn left_of(lease: &Lease, now: Now, margin: Span) -> Span {
     }
 }
 
-/// The deadline of who sent `write` at `at`, once `lease` shows that it landed.
+/// The deadline of the client that sent `write` at `at`, once `lease` shows that it took effect.
 pub(super) fn believed(
     write: &Write,
     at: BootInstant,

@@ -1,8 +1,8 @@
 //! Leader election as client-go holds it, on the same Leases.
 //!
-//! Leaders there may have any wall clock, so that the times in a Lease prove nothing. A contender
-//! takes what nobody holds, or a record that it saw unchanged, with its own eyes and by its own boot
-//! clock, for as long as the record says ([`Expiry::OwnEyes`](super::wait::Expiry::OwnEyes)).
+//! Wall clocks of leaders may be wrong, so the times in a Lease prove nothing. A contender takes a Lease
+//! without a holder. It takes a held one only if it saw the record unchanged for the record's whole
+//! duration, measured by its own boot clock ([`Expiry::OwnEyes`](super::wait::Expiry::OwnEyes)).
 
 use super::lease::{Lease, Version};
 use super::names::Id;
@@ -16,8 +16,7 @@ pub struct Candidacy {
     pub duration: u32,
     /// The nonce to mark the acquisition with.
     pub nonce: Id,
-    /// The version on which the caller has seen the record unchanged for long enough to take it
-    /// from whoever holds it.
+    /// The version that the caller has seen unchanged for long enough to take the lease from its holder.
     pub unchanged: Option<Version>,
 }
 

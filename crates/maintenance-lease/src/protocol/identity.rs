@@ -1,4 +1,4 @@
-//! Who a caller is, as it stands in a Lease.
+//! The identity of a caller, as a Lease stores it.
 
 use std::borrow::Cow;
 
@@ -20,8 +20,8 @@ pub fn hold_identity(identity: &str) -> String {
     format!("{HOLD_PREFIX}{identity}")
 }
 
-/// The identity behind a holder: the administrator's own where it is a hold that they made with
-/// this tool, else the holder as it stands.
+/// The identity behind a holder: the administrator's own if it is a hold that was made with this tool,
+/// otherwise the holder as it is.
 #[must_use]
 pub fn person(holder: &str) -> &str {
     match holder.strip_prefix(HOLD_PREFIX) {
@@ -30,8 +30,8 @@ pub fn person(holder: &str) -> &str {
     }
 }
 
-/// A name as people read it: in quotes where it is nothing but white space, or has some at an end, which
-/// other tools may write. As it stands, it would be taken for nobody, or for somebody else.
+/// A name as people read it: in quotes if it is only white space or has white space at an end, which
+/// other tools may write. Without quotes, readers would see no holder, or another holder.
 #[must_use]
 pub fn visible(name: &str) -> Cow<'_, str> {
     if name.trim() == name {
@@ -41,8 +41,8 @@ pub fn visible(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The identity of somebody who gave none: `user@host`, with `user:` before it where it would
-/// begin with `kubeadm`, so that nobody gets a permanent hold by accident.
+/// The default identity: `user@host`. It gets the prefix `user:` if it would begin with `kubeadm`, to
+/// prevent permanent holds by accident.
 #[must_use]
 pub fn default_identity(user: &str, host: &str) -> String {
     let identity = format!("{user}@{host}");
@@ -56,13 +56,13 @@ pub fn default_identity(user: &str, host: &str) -> String {
 /// Why an identity can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidIdentity {
-    /// It is empty, which would mean nobody.
+    /// It is empty, which would mean that the lock is free.
     #[error("a holder identity must not be empty")]
     Empty,
     /// It begins with `kubeadm`, which would make the lease a hold that never expires.
     #[error("a holder identity must not begin with {ADMIN_PREFIX:?}: that would never expire")]
     Admin,
-    /// It has white space at an end or control characters, so that nobody could type it again.
+    /// It has white space at an end or control characters, which nobody could type again.
     #[error("a holder identity must not have control characters, nor white space at its ends")]
     Untypable,
     /// It is longer than 253 bytes.
@@ -73,7 +73,7 @@ pub enum InvalidIdentity {
 /// The longest identity that is accepted, in bytes: that of a Kubernetes name.
 pub const LONGEST_IDENTITY: usize = 253;
 
-/// Checks an identity that somebody gave to lock nodes with.
+/// Checks an identity for locking nodes.
 ///
 /// # Errors
 /// Says what is wrong with it.
@@ -85,8 +85,8 @@ pub fn validate(identity: &str) -> Result<(), InvalidIdentity> {
     }
 }
 
-/// Checks an identity that somebody gave to hold any Lease with: outside the namespace of the node
-/// maintenance Leases, `kubeadm` is a beginning like any other.
+/// Checks an identity for any Lease: outside the namespace of the node maintenance Leases, the prefix
+/// `kubeadm` has no meaning.
 ///
 /// # Errors
 /// Says what is wrong with it.

@@ -26,7 +26,7 @@ pub struct Clocks {
     pub server: Now,
 }
 
-/// A write under way, or of unknown fate.
+/// A write under way, or with an unknown outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sent {
     /// The fields.
@@ -42,7 +42,7 @@ pub struct Sent {
 pub enum Loss {
     /// It could not be renewed in time.
     Expired,
-    /// Another acquisition stands there.
+    /// Another acquisition has replaced it.
     Taken {
         /// Its holder.
         by: Id,
@@ -128,7 +128,7 @@ enum UnderWay {
 }
 
 impl Keeper {
-    /// Keeps the acquisition that stands on `lease`, believed until `deadline`. `None` where nobody
+    /// Keeps the acquisition that stands on `lease`, believed until `deadline`. `None` if nobody
     /// holds the Lease.
     #[must_use]
     pub fn new(caller: Caller, terms: Terms, lease: &Lease, deadline: BootInstant) -> Option<Self> {
@@ -265,8 +265,8 @@ impl Keeper {
         }
     }
 
-    /// The renewal was refused: the Lease is at another version, or gone. That copy of it failed; one
-    /// that was sent before it, by us or by something on the way, may have landed.
+    /// The renewal was refused: the Lease has another version, or is gone. This attempt failed. An
+    /// earlier attempt, by us or repeated by a proxy, may have taken effect.
     pub fn conflicted(&mut self, clocks: Clocks) {
         if self.under_way.take().is_none() {
             return;

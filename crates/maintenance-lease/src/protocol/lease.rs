@@ -20,10 +20,10 @@ pub struct Lease {
     pub duration: u32,
     /// `spec.leaseTransitions`: how many acquisitions there were.
     pub transitions: u32,
-    /// The nonce of the acquisition, where a client that follows these rules wrote it.
+    /// The nonce of the acquisition, if a client that follows these rules wrote it.
     pub nonce: Option<Id>,
-    /// The nonce of the last acquisition that was ended, by a release or a take-over, where a client that
-    /// follows these rules ended it.
+    /// The nonce of the last acquisition that ended by a release or a take-over, if a client that follows
+    /// these rules ended it.
     pub ended: Option<Id>,
     /// `spec.strategy` is set: coordinated leader election owns this Lease.
     pub elected: bool,
@@ -43,7 +43,7 @@ pub struct Version(pub u64);
 pub struct Holder {
     /// The holder identity as written.
     pub id: Id,
-    /// It begins with `kubeadm`, where that rule applies: an administrator's hold.
+    /// It begins with `kubeadm`, if that rule applies: an administrator's hold.
     pub admin: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct Acquisition {
 }
 
 impl Lease {
-    /// The acquisition that stands here; `None` where nobody holds the Lease.
+    /// The acquisition that stands here; `None` if nobody holds the Lease.
     #[must_use]
     pub fn acquisition(&self) -> Option<Acquisition> {
         self.holder.map(|holder| Acquisition {
@@ -73,7 +73,7 @@ impl Lease {
     }
 
     /// The end that the Lease states, without any margin: renewal plus duration, the acquisition
-    /// counting where no renewal is recorded. `None` where it records neither.
+    /// counting where no renewal is recorded. `None` if it records neither.
     #[must_use]
     pub fn end(&self) -> Option<Instant> {
         self.renewed

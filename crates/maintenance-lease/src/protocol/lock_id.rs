@@ -1,9 +1,9 @@
-//! The lock_id: one acquisition as one opaque, shell-safe word.
+//! The lock id: one opaque, shell-safe word for one acquisition.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Names one acquisition of one Lease, for scripts that must act on that very one or not at all.
+/// Identifies one acquisition of one Lease, for scripts that must act on this acquisition or not at all.
 ///
 /// Printed, it is `UID.TRANSITIONS.NONCE`: letters, digits, `-` and `.` only. The nonce is what
 /// makes it unique: an etcd restored from a backup repeats uid and transitions.
@@ -14,13 +14,13 @@ pub struct LockId {
     nonce: String,
 }
 
-/// A word that is no lock_id.
+/// A word that is not a lock id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a lock id")]
 pub struct InvalidLockId(String);
 
 impl LockId {
-    /// The lock id of the acquisition that `nonce` marks; `None` where a part has characters that a
+    /// The lock id of the acquisition that `nonce` marks; `None` if a part has characters that a
     /// lock id can't carry, which no Lease of ours has.
     #[must_use]
     pub fn new(uid: &str, transitions: u32, nonce: &str) -> Option<Self> {
@@ -69,7 +69,7 @@ impl FromStr for LockId {
                 .parse()
                 .ok()
                 .and_then(|transitions| Self::new(uid, transitions, nonce))
-                // One lock id has one spelling: a number has others, such as +7.
+                // Each lock id has exactly one spelling, so `+7` is not accepted for 7.
                 .filter(|lock_id| lock_id.to_string() == word),
             _ => None,
         }

@@ -1,8 +1,8 @@
 //! The rules: pure functions over small, copyable state.
 //!
-//! Nothing here is asynchronous, talks to a server, reads a clock or prints. `now` is an argument;
-//! strings are interned ids ([`names::Names`]) and times are integers, so that the very code that
-//! ships can be explored exhaustively.
+//! Nothing here is asynchronous, talks to a server, reads a clock or prints. `now` is an argument,
+//! strings are interned ids ([`names::Names`]) and times are integers. So tests can explore the shipped
+//! code exhaustively.
 
 pub mod deadline;
 pub mod elect;

@@ -13,7 +13,7 @@ use crate::bugs::{self, Bug};
 pub enum Outcome {
     /// The Lease is as the write would have made it.
     Landed,
-    /// It landed, and somebody has ended that acquisition since.
+    /// It took effect, and somebody has ended that acquisition since.
     Ended,
     /// The Lease moved on without it, so that the write can't land any more.
     Failed,

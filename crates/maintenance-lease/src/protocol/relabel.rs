@@ -1,8 +1,8 @@
 //! Other names for the same state, for those who explore states.
 //!
-//! The rules look at times through their differences, at ids through equality and at versions
-//! through order. A state in which all of them are renamed alike behaves alike, so that whoever
-//! explores every state need visit only one of each kind.
+//! The rules compare times by their differences, ids by equality and versions by order. Renaming all of
+//! them consistently does not change the behaviour, so an exhaustive search needs to visit only one state
+//! of each kind.
 
 use super::deadline::BootInstant;
 use super::lease::{Acquisition, Lease, Version};

@@ -1,18 +1,18 @@
-//! The four states of a node's Lease, and the one function that decides them.
+//! The four states of a node's Lease, and the function that determines them.
 
 use super::lease::Lease;
 use super::time::{Instant, Now, Span};
 use crate::bugs::{self, Bug};
 
-/// The clock budget of KEP-1411: estimates of the server's time that any two clients make, servers
-/// and proxies included, are assumed to differ by less. A Lease is nobody else's until this long
-/// after its end.
+/// The clock budget of KEP-1411: any two clients' estimates of the server's time, with servers and
+/// proxies included, are assumed to differ by less. Nobody else takes a Lease until this long after its
+/// end.
 pub const SKEW_BUDGET: Span = Span::seconds(3);
 
 /// The longest maintenance that KEP-1411 allows without a renewal.
 pub const LONGEST: Span = Span::seconds(LONGEST_SECONDS);
 
-/// The same, as it stands in a Lease.
+/// The same, as a Lease stores it.
 pub(super) const LONGEST_SECONDS: u32 = 3600;
 
 /// Who may do what with a node now.
@@ -25,18 +25,18 @@ pub enum State {
         /// The end that the Lease states; others may take it 3 s later.
         until: Instant,
     },
-    /// Somebody held it and did not finish: anyone may take it.
+    /// Its holder did not finish in time: anyone may take it.
     Expired {
-        /// The end that the Lease stated; `None` where it records no times at all.
+        /// The end that the Lease stated; `None` if it records no times at all.
         since: Option<Instant>,
     },
-    /// An administrator holds it until they let go, whatever the times say.
+    /// An administrator holds it until they end the hold, regardless of the times.
     AdminHold,
 }
 
 impl State {
-    /// The end that the Lease states, to come or past; `None` where it states none, and where that means
-    /// nothing.
+    /// The end that the Lease states, in the future or the past; `None` if it states none, or if the end
+    /// has no meaning.
     #[must_use]
     pub fn end(self) -> Option<Instant> {
         match self {
@@ -63,8 +63,8 @@ pub fn state(lease: Option<&Lease>, now: Now) -> State {
     }
 }
 
-/// The first instant at which somebody else may take a Lease that is held now; `None` where no
-/// passing of time frees it.
+/// The first instant at which somebody else may take a Lease that is held now; `None` if it does not
+/// expire.
 #[must_use]
 pub fn takeover(lease: &Lease) -> Option<Instant> {
     let holder = lease.holder?;
@@ -74,7 +74,7 @@ pub fn takeover(lease: &Lease) -> Option<Instant> {
         .map(|end| end + margin() + Span::TICK)
 }
 
-/// How long after its end a Lease is nobody else's.
+/// How long after its end nobody else may take a Lease.
 fn margin() -> Span {
     if bugs::active(Bug::ExpiryWithoutMargin) {
         Span::ZERO
@@ -83,19 +83,19 @@ fn margin() -> Span {
     }
 }
 
-/// What is odd about a held Lease, for people to see.
+/// What is unusual about a held Lease, shown to people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags {
-    /// A time is there that can't be read, such as one in year 9999.
+    /// A time that can't be read, such as one in the year 9999.
     pub unreadable_time: bool,
-    /// The renewal lies in the future by more than the clock budget: the holder's clock is ahead.
+    /// The renewal is in the future by more than the clock budget: the holder's clock is ahead.
     pub clock_ahead: bool,
     /// It ends more than an hour from now, or went unrenewed for longer than that while held.
     pub overlong: bool,
 }
 
-/// The oddities of `lease` at `now`. A Lease that nobody holds has none, an administrator's hold
-/// has no times to speak of.
+/// The oddities of `lease` at `now`. A free Lease has none. For an administrator's hold the times do not
+/// count.
 #[must_use]
 pub fn flags(lease: &Lease, now: Now) -> Flags {
     let State::Held { until } = state(Some(lease), now) else {
@@ -111,8 +111,8 @@ pub fn flags(lease: &Lease, now: Now) -> Flags {
     }
 }
 
-/// The first instant after the present at which [`state`] or [`flags`] differ from what they are
-/// now, if nobody writes: the passing of time alone does it. `None`: it never does.
+/// The first instant after the present at which [`state`] or [`flags`] change if nobody writes, because
+/// of time alone. `None`: never.
 ///
 /// Read on the earliest clock, with the latest as far ahead of it as it is now.
 #[must_use]

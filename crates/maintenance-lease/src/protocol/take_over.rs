@@ -1,13 +1,13 @@
-//! Which verbs take a lock away from somebody who has it: what has to be confirmed.
+//! Which verbs take a lock from its holder, and what has to be confirmed.
 
 use super::lease::Lease;
 use super::time::Now;
 use super::transition::{Caller, Verb, decide};
 
-/// Whether `verb` would break another's lock: it is refused as long as nobody confirms it, and
-/// allowed once the very acquisition that was seen is confirmed.
+/// Whether `verb` would take over somebody else's lock. It is refused until the acquisition that was seen
+/// is confirmed.
 ///
-/// It follows from [`decide`], so that what is asked about and what is allowed can't part ways.
+/// It is computed with [`decide`], so the question and the permission always agree.
 #[must_use]
 pub fn breaks(verb: Verb, caller: Caller, seen: &Lease, now: Now) -> bool {
     let allowed = |meant| decide(verb, caller, Some(seen), meant, now).is_ok();
@@ -26,7 +26,7 @@ mod tests {
     };
     const UNHOLD: Verb = Verb::Unhold { another: true };
 
-    /// Which of forced release, take-over and another's unhold would break `seen`.
+    /// Which of forced release, take-over and unhold of somebody else's hold would apply to `seen`.
     fn broken_by(seen: &Lease, at: u32) -> [bool; 3] {
         [Verb::ForceRelease, TAKE_OVER, UNHOLD]
             .map(|verb| breaks(verb, alice(), seen, Now::at(secs(at))))
@@ -36,7 +36,8 @@ mod tests {
     fn it_is_the_lock_of_another_and_of_the_kind_that_the_verb_is_for() {
         let bobs = held(BOB, 100, 60);
         assert_eq!(broken_by(&bobs, 120), [true, true, false]);
-        // Anyone may take what expired; to release it for its holder is another matter.
+        // Anyone may acquire an expired lock. To release it in the name of its holder needs a
+        // confirmation.
         assert_eq!(broken_by(&bobs, 900), [true, false, false]);
         let theirs = held(OTHER_ADMIN, 100, 60);
         assert_eq!(broken_by(&theirs, 900), [false, true, true]);

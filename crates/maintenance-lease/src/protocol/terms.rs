@@ -1,5 +1,5 @@
-//! How an acquisition is kept: its length, when it is renewed, and how much of it the end of the
-//! work takes.
+//! How an acquisition is kept: its length, when it is renewed, and how much time is reserved to end the
+//! work.
 
 use super::state::SKEW_BUDGET;
 use super::time::Span;
@@ -10,11 +10,11 @@ use super::wait::Expiry;
 pub struct Terms {
     /// The length that every renewal asks for, in seconds.
     pub duration: u32,
-    /// How long before the deadline the work is asked to stop, so that it is over by then.
+    /// How long before the deadline the work is asked to stop, to end in time.
     pub stop: Span,
     /// How long after one renewal was sent the next is due.
     pub every: Span,
-    /// By what others tell that it is over.
+    /// How others detect that it has expired.
     pub expiry: Expiry,
 }
 
@@ -33,15 +33,16 @@ impl Terms {
         }
     }
 
-    /// The same, where others tell by `expiry` that it is over.
+    /// The same, if others detect by `expiry` that it has expired.
     #[must_use]
     pub const fn until(self, expiry: Expiry) -> Self {
         Self { expiry, ..self }
     }
 
-    /// Renewals so often that the work has to stop once `missed` of them in a row (at least one) have
-    /// failed, each for as long as until the next: every (duration − stop) / (missed + 1). `None`
-    /// where that is under [`SHORTEST_INTERVAL`](Self::SHORTEST_INTERVAL).
+    /// Renews often enough that the work has to stop only after `missed` renewals in a row (at least one)
+    /// have failed. The interval is (duration − stop) / (missed + 1), which is also the longest time that
+    /// a failing renewal may take. `None` if that is less than
+    /// [`SHORTEST_INTERVAL`](Self::SHORTEST_INTERVAL).
     #[must_use]
     pub fn tolerating(missed: u32, duration: u32, stop: Span) -> Option<Self> {
         let work = Span::seconds(duration)
@@ -79,8 +80,8 @@ impl Terms {
         }
     }
 
-    /// How much sooner the holder stops to believe where all that it has to go by is the server's time:
-    /// others who go by that too wait for as much longer, but those who go by their own clocks don't.
+    /// How much earlier the holder stops to believe if it knows only the server's time. Others who use
+    /// the server's time wait longer by the same amount, but those who use their own clocks don't.
     pub(super) const fn margin(self) -> Span {
         match self.expiry {
             Expiry::ServerTime => Span::ZERO,
@@ -88,15 +89,14 @@ impl Terms {
         }
     }
 
-    /// The longest pause before a request is tried again, under a Lease of `duration` seconds.
+    /// The longest pause before a request is retried, for a Lease of `duration` seconds.
     pub(super) fn pause_of(self, duration: u32) -> Span {
         let tenth = Span::micros(self.every_of(duration).as_micros() / 10);
         tenth.min(Span::seconds(10))
     }
 
-    /// The longest that a request may take: until the next is due, and no more than half of the time
-    /// between the moment that a renewal is due and the moment that the work has to stop, so that
-    /// another can be tried.
+    /// The longest that a request may take. It ends when the next renewal is due. It takes at most half
+    /// of the time from when a renewal is due until the work has to stop, to leave time for a retry.
     #[must_use]
     pub fn request(self) -> Span {
         let until_stop = (Span::seconds(self.duration).as_micros() - self.every.as_micros())
@@ -105,8 +105,8 @@ impl Terms {
         Span::micros((until_stop / 2).min(until_next))
     }
 
-    /// How long after one renewal was sent the next is due, under a Lease of `duration` seconds, which may
-    /// be shorter than what was asked for.
+    /// The interval between renewals of a Lease of `duration` seconds, which may be shorter than
+    /// requested.
     pub(super) fn every_of(self, duration: u32) -> Span {
         let duration = duration.min(self.duration);
         // A hold's duration, in microseconds, leaves no room for a product in 64 bits.

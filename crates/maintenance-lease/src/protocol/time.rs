@@ -28,13 +28,13 @@ impl Span {
         Self(micros)
     }
 
-    /// The span in microseconds; negative where it reaches back.
+    /// The span in microseconds; negative if it reaches back.
     #[must_use]
     pub const fn as_micros(self) -> i64 {
         self.0
     }
 
-    /// The span as a length of time to sleep; none where it reaches back.
+    /// The span as a length of time to sleep; none if it reaches back.
     #[must_use]
     pub fn to_duration(self) -> Duration {
         Duration::from_micros(u64::try_from(self.0).unwrap_or(0))

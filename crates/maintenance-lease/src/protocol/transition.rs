@@ -1,8 +1,7 @@
-//! The verbs: from the state seen to what to write, or to a refusal.
+//! The verbs: from the observed state to a write or a refusal.
 //!
-//! Everything is decided here and nothing is carried out. A [`Write`] belongs to the resource
-//! version that the decision was taken on; the caller sends it as a compare-and-swap on that
-//! version.
+//! This module decides everything and executes nothing. A [`Write`] belongs to the resource version that
+//! the decision was based on; the caller sends it as a compare-and-swap on that version.
 
 use super::elect::{Candidacy, elect};
 use super::lease::{Acquisition, Holder, Lease};
@@ -14,10 +13,10 @@ use crate::bugs::{self, Bug};
 /// The length that a hold writes for clients that don't know the rule about administrators.
 pub const HOLD_SECONDS: u32 = i32::MAX as u32;
 
-/// The count after which `leaseTransitions` starts over: the server refuses more.
+/// The count after which `leaseTransitions` starts over, because the server refuses larger ones.
 const LAST_TRANSITION: u32 = i32::MAX as u32;
 
-/// Who decides: the identity that acquires, and the one that the same caller holds under.
+/// The caller: the identity that acquires, and the one that the same caller holds under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
     /// The identity, which does not begin with `kubeadm`.
@@ -35,32 +34,32 @@ pub enum Verb {
         duration: u32,
         /// The nonce to mark it with.
         nonce: Id,
-        /// Take it where it is the caller's already: a renewal of the same acquisition.
+        /// Take it if it is already the caller's: renew the same acquisition.
         reentry: bool,
-        /// Take it only where nobody left it behind: [`State::Expired`] is refused.
+        /// Take it only if it is free: [`State::Expired`] is refused.
         free_only: bool,
     },
-    /// Become the leader of those who elect one on this Lease.
+    /// Become the leader in an election on this Lease.
     Elect(Candidacy),
     /// Extend the caller's acquisition.
     Renew {
         /// The length from now in seconds; `None` keeps the one it has, up to [`LONGEST`](super::LONGEST).
         duration: Option<u32>,
     },
-    /// Give the caller's acquisition back.
+    /// Release the caller's acquisition.
     Release,
-    /// Break another's acquisition, which the caller has confirmed.
+    /// Release somebody else's acquisition by force, as confirmed by the caller.
     ForceRelease,
     /// Hold as an administrator.
     Hold {
         /// The nonce to mark it with.
         nonce: Id,
-        /// Another holder is meant to lose it, which the caller has confirmed.
+        /// Another holder loses it, as confirmed by the caller.
         take_over: bool,
     },
     /// End an administrator's hold.
     Unhold {
-        /// Another's hold is meant, which the caller has confirmed.
+        /// End somebody else's hold, as confirmed by the caller.
         another: bool,
     },
 }
@@ -88,10 +87,10 @@ impl Verb {
     }
 }
 
-/// What to do about it.
+/// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// Write this on the version that was seen, or create the Lease where there is none.
+    /// Write this on the version that was seen, or create the Lease if it does not exist.
     Write(Write),
     /// It is free already.
     AlreadyFree,
@@ -124,7 +123,7 @@ pub enum Write {
         /// `leaseDurationSeconds`.
         duration: u32,
     },
-    /// Nobody holds it any more.
+    /// The lock is released.
     Release {
         /// Which acquisition ends.
         of: Acquisition,
@@ -157,17 +156,17 @@ pub enum Refusal {
     HeldByCaller,
     /// It expired, and only a free one is wanted.
     Expired,
-    /// Another administrator holds it.
+    /// Somebody else holds it as an administrator.
     AdminHold,
-    /// The caller's own hold: another verb ends it.
+    /// It is the caller's own hold; only another verb can end it.
     OwnHold,
-    /// Held, but not by the caller, whose lease or right it would have to be.
+    /// It is held, but not by the caller, who would have to be the holder.
     NotHolder,
     /// Nobody holds it: there is nothing to renew.
     NotHeld,
     /// It is a lease, not an administrator's hold.
     NotAHold,
-    /// Another acquisition stands there than the one that was meant.
+    /// Another acquisition has replaced the intended one.
     ChangedHands,
     /// Coordinated leader election owns the Lease.
     Elected,
@@ -179,9 +178,9 @@ pub enum Refusal {
 
 /// Decides `verb` for `caller`, on the Lease that was seen (`None`: there is none) at `now`.
 ///
-/// `meant` is the acquisition that was first read, confirmed or given by lock_id; verbs that touch an
-/// existing acquisition touch no other. Breaking another's acquisition takes one that is meant: what
-/// took the place of a free Lease meanwhile is nothing that anybody confirmed.
+/// `meant` is the acquisition that was first read, that was confirmed, or that has the given lock id.
+/// Verbs that change an existing acquisition change no other. A take-over requires `meant`: if somebody
+/// acquired a free Lease in the meantime, nobody has confirmed that acquisition.
 ///
 /// # Errors
 /// The [`Refusal`] that applies.
@@ -320,8 +319,8 @@ fn is_unchecked(verb: Verb) -> bool {
     }
 }
 
-/// Whether the very acquisition that is meant stands there, under another name: a lock id does not say
-/// whose it is, nor tell a lease from a hold.
+/// Whether the intended acquisition is there under another holder name. A lock id does not contain the
+/// holder, and does not distinguish a lease from a hold.
 fn is_under_another_name(lease: &Lease, holder: Holder, meant: Acquisition) -> bool {
     let under_its_own = Acquisition {
         holder: holder.id,
@@ -365,11 +364,11 @@ pub(super) fn next_transition(seen: Option<&Lease>) -> u32 {
     }
 }
 
-/// A renewal that reaches `duration` from now, or as far as the Lease reaches already: it never
-/// moves the end to an earlier time.
+/// A renewal until `duration` from now, or until the present end if that is later: it never moves the end
+/// to an earlier time.
 ///
-/// It always changes `renewTime`, also where the clock went back since the last: who waits by their own
-/// eyes alone must see that the holder is alive.
+/// It always changes `renewTime`, even if the clock went back since the last renewal. Contenders that
+/// rely on their own clock must see that the holder is alive.
 fn extend(lease: &Lease, holder: Holder, duration: u32, now: Now) -> Decision {
     let at = match lease.renewed {
         Some(renewed) if renewed == now.latest => renewed + Span::TICK,

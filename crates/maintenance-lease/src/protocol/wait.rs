@@ -17,9 +17,9 @@ pub const SILENCE: Span = Span::seconds(1);
 /// What tells a contender that a holder's time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Expiry {
-    /// The server's time and the margin of 3 s; and, where the contender saw the Lease change before
-    /// its own eyes, as long since then by its own boot clock: free when clocks agree, safe when
-    /// they don't.
+    /// The server's time and the margin of 3 s. If the contender saw the Lease change, the same time must
+    /// also have passed since then by its own boot clock. The first detects expiry if clocks agree; the
+    /// second keeps it safe if they don't.
     ServerTime,
     /// Nothing but its own boot clock: the record was unchanged before its own eyes for as long as
     /// it says. Holders of such Leases may have any wall clock (client-go's leader election).
@@ -46,7 +46,7 @@ pub struct Waiter {
     own: Option<Caller>,
     known: bool,
     seen: Option<Lease>,
-    /// When the record was first seen as it is: only where it changed before its own eyes.
+    /// When the record was first seen in its present form, if the contender saw it change.
     sight: Option<BootInstant>,
     /// The race on this version was lost.
     lost: Option<Option<Version>>,
@@ -106,8 +106,8 @@ impl Waiter {
         }
     }
 
-    /// The Lease was no longer as it was seen: somebody else was first. Whatever they did, the watch
-    /// will show; where it is silent, the Lease is read.
+    /// The Lease had changed: somebody else wrote first. The watch will show what they did; without a
+    /// watch event, the Lease is read.
     pub fn conflicted(&mut self, boot: BootInstant) {
         self.lost = Some(self.version());
         self.not_before = Some(boot.plus(SILENCE));
@@ -129,7 +129,7 @@ impl Waiter {
             })
     }
 
-    /// What comes before a decision on what was seen, whoever holds it: a pause, or a read.
+    /// What to do before the next decision, for any holder: a pause, or a read.
     #[must_use]
     pub fn first(&self, clocks: Clocks) -> Option<Turn> {
         if let Some(not_before) = self.not_before
@@ -196,7 +196,7 @@ impl Waiter {
             && !matches!(state(Some(lease), now), State::Expired { .. })
     }
 
-    /// When it may be tried, by the boot clock; `None` where no passing of time helps.
+    /// When it may be tried, by the boot clock; `None` if no passing of time helps.
     fn ripe(&self, clocks: Clocks) -> Option<BootInstant> {
         let now = clocks.boot;
         let Some(lease) = &self.seen else {

@@ -28,7 +28,7 @@ pub enum Step {
     Send(Attempt),
     /// It is done.
     Done(Finished),
-    /// It landed, and somebody ended that acquisition since. It is not made again.
+    /// It took effect, and somebody ended that acquisition since. It is not repeated.
     Ended,
     /// The server stored other fields than were sent, as an admission webhook may have it.
     Altered,
@@ -50,7 +50,7 @@ pub struct Attempt {
 /// How a change ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Finished {
-    /// This write landed.
+    /// This write took effect.
     Landed {
         /// The write that did what was asked for, though it may have been renewed since.
         write: Write,
@@ -75,9 +75,9 @@ pub struct WriteLoop {
     begun: bool,
     /// What was sent and is not settled.
     sent: Option<Copies>,
-    /// What was asked for landed, too long ago: it is being renewed.
+    /// The requested write took effect too long ago: the lock is being renewed.
     landed: Option<Write>,
-    /// The nonce of an acquisition that landed and that nobody was told of yet.
+    /// The nonce of an acquisition that took effect and whose caller does not know yet.
     unreported: Option<Id>,
     /// A pause was suspected: nothing counts before a read that is sent from now on.
     must_check: bool,
@@ -96,7 +96,7 @@ struct Copies {
     unknown: bool,
     /// A pause was suspected since the first was sent: the boot clock may not have counted all the time.
     paused: bool,
-    /// The uid of the Lease on which an answer has shown that one landed.
+    /// The uid of the Lease on which a write took effect, as an answer has shown.
     landed_on: Option<Id>,
 }
 
@@ -136,13 +136,13 @@ impl WriteLoop {
         self.unreported.is_some() || self.sent.is_some_and(|copies| copies.unknown)
     }
 
-    /// Whether a lock may stand, or come to stand, that nobody was told of.
+    /// Whether there is, or may still come to be, a lock that the caller does not know about.
     #[must_use]
     pub const fn is_unreported(&self) -> bool {
         self.unreported.is_some()
     }
 
-    /// Whether what was asked for landed already and is being renewed, since it took too long.
+    /// Whether the requested write took effect and is being renewed, because it took too long.
     #[must_use]
     pub const fn has_landed(&self) -> bool {
         self.landed.is_some()
@@ -233,7 +233,7 @@ impl WriteLoop {
             }
             Ok(Decision::AlreadyFree) => Step::Done(Finished::AlreadyFree),
             Ok(Decision::AlreadyHeld) => Step::Done(Finished::AlreadyHeld),
-            // It landed, and is not what stands there any more.
+            // It took effect, and was replaced since.
             Err(_) if self.landed.is_some() => Step::Ended,
             Err(refusal) => Step::Refused(refusal),
         }
@@ -251,7 +251,8 @@ impl WriteLoop {
             ..*lease
         };
         if self.must_check {
-            // It landed before the pause, perhaps long before: a read tells whether it still stands.
+            // It took effect before the pause, perhaps long before. A read shows whether it is still
+            // there.
             self.unanswered();
             let landed =
                 judge(&attempt.write, attempt.on.as_ref(), Some(&after)) == Outcome::Landed;
@@ -270,9 +271,9 @@ impl WriteLoop {
         }
     }
 
-    /// The write was refused: the Lease is at another version, or gone, or there is one already. That copy
-    /// failed; one before it, by us or by something on the way, may have landed, as the next read tells. Of a
-    /// release nothing could tell: what was released is free, whoever did it.
+    /// The write was refused: the Lease has another version, is gone, or exists already. This attempt
+    /// failed. An earlier attempt, by us or repeated by a proxy, may have taken effect; the next read
+    /// shows it. For a release that makes no difference: the lock is free either way.
     pub fn conflicted(&mut self) {
         let leaves_no_trace =
             |copies: &Copies| !copies.unknown && matches!(copies.last.write, Write::Release { .. });
@@ -386,7 +387,7 @@ impl WriteLoop {
         true
     }
 
-    /// `attempt` landed, as `lease` shows.
+    /// `attempt` took effect, as `lease` shows.
     fn landed(
         &mut self,
         copies: Copies,
@@ -409,11 +410,11 @@ impl WriteLoop {
         if leaves_enough(deadline, lease.duration, clocks.boot) {
             return Step::Done(Finished::Landed { write, deadline });
         }
-        // Too little is left of it: what has ended is acquired anew, what has not is renewed.
+        // Too little time is left: if it has ended, acquire it again; otherwise renew it.
         self.unreported = nonce_of(&write).or(self.unreported);
         let is_over = matches!(state(Some(lease), clocks.server), State::Expired { .. });
         if let Verb::Acquire { free_only, .. } = &mut self.verb {
-            // What stands there is its own, and nobody else left it behind.
+            // The current acquisition is the caller's own, and nobody else left it behind.
             *free_only = false;
         }
         if !is_over || !matches!(self.verb, Verb::Acquire { .. }) {

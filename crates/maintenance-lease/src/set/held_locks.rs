@@ -93,7 +93,7 @@ impl Drop for HeldLocks {
         let (locks, machine) = (self.locks.clone(), env.clone());
         env.spawn(Box::pin(async move {
             let releases = stream::iter(&changes).for_each_concurrent(PARALLEL, async |change| {
-                // If it fails, nobody is left to tell: the lease runs out.
+                // If it fails, nobody is left to notify: the lease expires.
                 let _ = locks.release_acquired(change).await;
             });
             select(pin!(releases), machine.sleep(GRACE_AFTER_INTERRUPT)).await;

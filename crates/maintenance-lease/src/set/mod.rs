@@ -105,7 +105,7 @@ impl Maintenance {
         self.end(&change.node, lease, lock_id).await
     }
 
-    /// Releases what was acquired on the node by a write that nobody was told of, if it has landed.
+    /// Releases what a write acquired on the node without its caller knowing, if it has taken effect.
     async fn withdraw(&self, node: &str) -> Result<(), Error> {
         let open_writes = &self.api.open_writes;
         let lease = self.get(node).await?;

@@ -39,7 +39,7 @@ pub(super) struct Contest<'a> {
     failures: u32,
     /// A try that lost its race, as far as it knows.
     contended: Option<Running>,
-    /// What was told last of what stands in the way.
+    /// The last report of what blocks the lock.
     told: Option<Blocked>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Whether what is seen now shows that a try landed that was taken for lost.
+    /// Whether the Lease shows that an attempt took effect that was believed lost.
     fn has_settled(&mut self) -> bool {
         let lease = self.seen.lease.as_ref();
         let contended = self.contended.as_mut();
@@ -197,7 +197,7 @@ impl<'a> Contest<'a> {
     pub(super) async fn attempt(&mut self) -> Result<Option<Change>, Error> {
         if let Some(mut running) = self.contended.take() {
             if running.outcome(self.seen.lease.as_ref()) != Outcome::Failed {
-                // It landed after all, or what was sent on this version may land yet.
+                // It took effect after all, or a write on this version may still do so.
                 let result = running.resume(self.seen.lease.clone()).await;
                 return self.attempted(running, result);
             }
@@ -247,7 +247,7 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// What stands in the way, where that is not what was told last.
+    /// What blocks the acquisition, if it differs from the last report.
     pub(super) fn news(&mut self, until: Option<BootInstant>, clocks: Clocks) -> Option<Blocked> {
         let refused = match self.verdict() {
             Err(Error::Refused(refused)) => *refused,

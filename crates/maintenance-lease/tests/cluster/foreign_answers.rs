@@ -162,7 +162,7 @@ async fn no_read_takes_the_beginning_of_an_answer_for_all_of_it(cluster: Cluster
     }
 }
 
-/// Where the last `wanted` of `body` is.
+/// The position of the last `wanted` in `body`.
 fn position(body: &[u8], wanted: &[u8]) -> Option<usize> {
     let mut windows = body.windows(wanted.len());
     windows.rposition(|window| window == wanted)

@@ -37,7 +37,7 @@ on_both_servers! {
     while_the_lease_cannot_be_read_nothing_is_known,
 }
 
-/// The verbs, each as alice, where it has something to write.
+/// The verbs, each as alice, on a Lease that they have to change.
 const VERBS: [&str; 8] = [
     "acquire anew",
     "acquire",
@@ -380,7 +380,7 @@ async fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed(clu
     assert_eq!(holder(&cluster, &node).await, "");
     assert_eq!(letter.deliver().await, StatusCode::OK);
     assert_eq!(holder(&cluster, &node).await, "alice");
-    // Whoever wants to know, and to give it back, can.
+    // A caller can find out, and release the lock.
     let alice = cluster.holder("alice");
     alice.release(&node, &Release::new()).await.unwrap();
 }

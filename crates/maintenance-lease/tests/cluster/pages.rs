@@ -18,7 +18,7 @@ fn behind_a_page(cluster: &Cluster) -> Maintenance {
     cluster.holder_on(&wire, "alice")
 }
 
-/// What was asked, where the answer was no API server's.
+/// The request, if the answer did not come from an API server.
 fn asked(error: Error) -> String {
     match error {
         Error::Api(ApiError::NotKubernetes { asked, .. }) => asked,

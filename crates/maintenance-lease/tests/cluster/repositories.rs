@@ -186,7 +186,7 @@ async fn two_applications_see_nothing_of_each_other(cluster: Cluster) {
     db.release("compaction", &Release::new()).await.unwrap();
     acquire(&db, "compaction").await;
 
-    // A name is taken once in a namespace: whoever comes second is told why it can't have it.
+    // A name is used once per namespace. The second client gets an error that says why.
     let refused = refusal(queue.try_acquire("compaction", &Acquire::new()).await);
     assert_eq!(refused.refusal, Refusal::Foreign);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Outside a tokio runtime, where a client would panic, nothing is sent and nothing kept.
+//! Outside a tokio runtime, a client would panic. So nothing is sent and nothing is kept.
 
 use std::time::Duration;
 

@@ -123,7 +123,7 @@ pub(super) async fn nodes<const N: usize>(cluster: &Cluster, names: [&str; N]) -
     nodes
 }
 
-/// Who holds the node; empty where nobody does.
+/// Who holds the node; empty if nobody does.
 pub(super) async fn holder(cluster: &Cluster, node: &str) -> String {
     let lease = cluster.lease(node).await;
     lease["spec"]["holderIdentity"]

@@ -84,7 +84,7 @@ impl Crowd {
         while waiting.len() < CROWD {
             waiting.insert(told.recv().await.expect("somebody waits"));
         }
-        // Whoever waits tells what changes until the end.
+        // The waiter reports changes until it ends.
         tokio::spawn(async move { while told.recv().await.is_some() {} });
         Self { first, wire, turns }
     }

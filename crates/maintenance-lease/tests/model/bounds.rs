@@ -81,7 +81,7 @@ pub(crate) enum Action {
     Command(Intent),
     /// A request arrives at the server.
     Serve(usize),
-    /// A request arrives, where it was not served before, and its answer arrives.
+    /// A request arrives, unless it was served before, and its answer arrives.
     Answer(usize, Clock),
     /// A request arrives, and its answer is lost.
     LoseAnswer(usize),
@@ -101,7 +101,7 @@ pub(crate) enum Action {
     AnswerFalsely(usize),
     /// A request is carried out, sent again by something on the way, and refused.
     ServeTwice(usize),
-    /// All faults end, and whoever held is gone.
+    /// All faults end, and the holder is gone.
     Desert,
     /// All faults end, and the holder alone goes on.
     LeaveAlone,
@@ -201,9 +201,9 @@ pub(crate) const FOREIGN: Bounds = Bounds {
     ..HALTS
 };
 
-/// Two of them, who may enter again what they left behind. Whoever does so again and again, by clocks
-/// now ahead and now behind, lengthens a lease by a second at times, since its end never moves back;
-/// a policy ends that.
+/// Two of them, which may enter again what they left behind. A client may do so repeatedly, with its
+/// clock first ahead and then behind. That lengthens a lease by a second at times, because the end of a
+/// lease never moves back. A policy limits that.
 pub(crate) const REENTRY: Bounds = Bounds {
     reentry: true,
     duration: 3,

@@ -7,7 +7,7 @@ use crate::bounds::{Bounds, CONTENDERS, OVERTAKING};
 use crate::explore::{explore, story};
 use maintenance_lease::bugs::{Bug, Catcher, plant};
 
-/// A small world in which a mistake shows; `None` where it is made outside the steps that the model
+/// A small world in which a mistake shows; `None` if it is made outside the steps that the model
 /// drives.
 fn world(bug: Bug) -> Option<Bounds> {
     let two = Bounds {

@@ -1,9 +1,8 @@
 //! One form for all worlds that differ in nothing that a rule can see.
 //!
 //! Rules compare instants by their differences, ids by equality, versions by order, and a count of
-//! transitions with the one that it was. So the present is moved to zero, names are numbered in the
-//! order in which they are met, clients that are alike change places, and what can have no
-//! consequence any more is left away.
+//! transitions with the previous one. So this moves the present to zero, numbers names in the order of
+//! their first use, sorts clients that are alike, and removes what has no effect any more.
 
 mod names;
 
@@ -76,7 +75,7 @@ impl World {
                 .filter(|until| breaks && *until >= client.boot)
                 .filter(|_| busy || matches!(client.role, Role::Waiting(_) | Role::Holding(_)));
             if client.role == Role::Idle {
-                // Whoever begins anew reads first.
+                // A client that starts again reads first.
                 client.heard = Heard::TheLease;
             }
             if let Some((of, until)) = client.broken
@@ -289,7 +288,7 @@ impl World {
         self.requests.sort_by_key(order);
 
         let mut names = Names {
-            // Where nothing old is under way, anything old is just that.
+            // If no old request is under way, old versions need not be told apart.
             versions: match (horizon.slow, horizon.events) {
                 (false, 1) => &[],
                 _ => &seen.0,

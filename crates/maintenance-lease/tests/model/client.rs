@@ -158,8 +158,8 @@ impl Client {
         [self.caller.identity, self.caller.hold_identity].contains(&holder)
     }
 
-    /// The acquisition under which work of this client may be running: until the deadline, also
-    /// where the loss was declared before, since work takes time to end.
+    /// The acquisition under which work of this client may be running. This lasts until the deadline,
+    /// even if the loss was declared before, because work takes time to end.
     pub(crate) fn works_under(&self) -> Option<Acquisition> {
         match &self.role {
             Role::Holding(holding) if !self.halted && !holding.resting => {
@@ -371,7 +371,7 @@ impl Client {
     /// It takes in what its watch shows, and draws no conclusions.
     pub(crate) fn sees(&mut self, event: &Event, clocks: Clocks) {
         match (&mut self.role, event) {
-            // Whoever writes looks at its watch afterwards.
+            // A client that writes reads its watch afterwards.
             (Role::Waiting(contender), _) if contender.running.is_some() => {}
             (Role::Waiting(contender), Event::Shown(lease)) => {
                 contender.waiter.watched(Some(lease), clocks.boot);

@@ -48,8 +48,8 @@ pub(crate) fn explore(name: &str, bounds: Bounds) -> Explored {
     }
 }
 
-/// Says something to whoever runs the tests, past the harness, which keeps what a test prints that
-/// passes.
+/// Prints a message for the person who runs the tests. The test harness hides the normal output of tests
+/// that pass.
 pub(crate) fn tell(what: fmt::Arguments<'_>) {
     let _nobody_reads = writeln!(std::io::stderr(), "{what}");
 }

@@ -15,9 +15,9 @@
 //! never sees the [`world`]. The world knows nothing of how it is explored; [`bounds`] says which
 //! worlds there are and what may happen next.
 //!
-//! Who believes is whoever's work may still be running: until the deadline, also where the loss has
-//! been declared before, since work takes time to end. Pauses need no event of their own: nobody has
-//! to be scheduled, ever. Only a machine that stands still with its boot clock has one.
+//! A client believes that it holds the lock while its work may be running: until the deadline, even if
+//! the loss was declared before, because work takes time to end. Pauses need no event of their own,
+//! because no client is ever required to run. Only a machine whose boot clock stands still needs one.
 //!
 //! Rules look at instants through their differences, at ids through equality and at versions through
 //! order, so that a state is explored once for all times and names ([`canonical`]); a rule that

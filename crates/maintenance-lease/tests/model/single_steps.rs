@@ -26,7 +26,7 @@ fn written(verb: Verb, lease: &Lease, meant: Option<Acquisition>, now: Now) -> O
     }
 }
 
-/// The Lease after `verb`, where it writes.
+/// The Lease after `verb`, if the verb changes it.
 fn after(verb: Verb, lease: &Lease, meant: Option<Acquisition>, now: Now) -> Option<Lease> {
     written(verb, lease, meant, now)
         .map(|write| applied(&write, Some(lease), lease.uid, Version(lease.version.0 + 1)))

@@ -89,8 +89,8 @@ pub(super) fn check(
     verdicts
 }
 
-/// What becomes of the maintenance Lease of a Node that is deleted: whoever else has it loses it, and does
-/// not know yet.
+/// The maintenance Lease of a deleted Node is deleted too. If somebody else holds it, they lose the lock
+/// and do not know it yet.
 pub(super) fn goes_with_its_node(lock: &Known<Lock>, now: Now) -> Verdict {
     match lock {
         Known::Yes(Lock::Another { holder, until, .. }) => {

@@ -1,4 +1,4 @@
-//! `mass-loss`: where most nodes are silent, it may be the control plane that hears nothing.
+//! `mass-loss`: if most nodes are unreachable, the control plane may be the one that is cut off.
 
 use super::verdict::Verdict;
 use crate::facts::Zone;

@@ -52,7 +52,7 @@ pub const OVERRIDABLE: [&str; 6] = [
 /// The ids of refusals that nothing lifts.
 pub const FINAL: [&str; 2] = ["target", "mirror"];
 
-/// The ids of what is told, and never has to be confirmed.
+/// The ids of the informational checks, which need no confirmation.
 pub const TOLD: [&str; 5] = [
     "node-unreachable",
     "node-gone",
@@ -61,8 +61,8 @@ pub const TOLD: [&str; 5] = [
     "finalizers",
 ];
 
-/// All verdicts on a pod that is to be deleted by force. `first` is the uid that the report was about,
-/// where there was one already.
+/// All verdicts on a pod that is to be force-deleted. `first` is the uid from the report, if there was
+/// one already.
 #[must_use]
 pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
     let mut verdicts = vec![target::check(&facts.pod, first)];
@@ -108,7 +108,7 @@ pub fn of_node(facts: &NodeFacts, first: Option<&str>, now: Now) -> Vec<Verdict>
     lowered_where_fenced(verdicts, &facts.node, now)
 }
 
-/// What the pod's owner, its data and its clients lose, whoever deletes it.
+/// What the pod's owner, its data and its clients lose, no matter who deletes it.
 fn on_workload(facts: &Facts) -> Vec<Verdict> {
     let mut verdicts = vec![owner::check(&facts.pod, &facts.owner)];
     verdicts.extend(quorum::check(&facts.pod, &facts.owner));
@@ -118,8 +118,8 @@ fn on_workload(facts: &Facts) -> Vec<Verdict> {
     verdicts
 }
 
-/// Where the node was fenced, nothing runs there any more: what would be given up elsewhere is only
-/// worth a warning. A record that a live kubelet contradicts lowers nothing.
+/// If the node was fenced, nothing runs there any more, so risks elsewhere become warnings. A record that
+/// a live kubelet contradicts does not lower any verdict.
 fn lowered_where_fenced(
     mut verdicts: Vec<Verdict>,
     node: &Known<NodeSight>,

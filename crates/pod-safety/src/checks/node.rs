@@ -80,8 +80,8 @@ fn of_there(there: &There, now: Now) -> Vec<Verdict> {
     }
 }
 
-/// What is said of a node that is not ready: by the control plane, where that does not hear of it, else
-/// by its own kubelet.
+/// Describes a node that is not ready: unreachable if the control plane gets no heartbeat, and otherwise
+/// as its kubelet reported.
 fn said(signs: &Signs, now: Now) -> String {
     let since = signs.ready.and_then(|ready| ready.since);
     let long = since.map_or_else(String::new, |since| {

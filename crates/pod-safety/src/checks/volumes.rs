@@ -134,7 +134,7 @@ mod tests {
                 vec![volume(no(), no()), volume(forbidden(), forbidden())],
                 vec![(UNGUARDED, Level::Unknown), (ATTACHED, Level::Unknown)],
             ),
-            // What is lost for sure is told, whatever else is not known.
+            // What is certainly lost is reported, even if other facts are unknown.
             (
                 vec![
                     volume(forbidden(), forbidden()),

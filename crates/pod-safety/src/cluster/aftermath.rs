@@ -60,7 +60,7 @@ pub struct Kin {
     since: Instant,
 }
 
-/// The uids of replacements, and of the pods that they replace, so that no two are told of the same.
+/// The uids of replacements and of the pods that they replace. No replacement is reported for two pods.
 pub type Taken = RefCell<BTreeMap<String, String>>;
 
 impl Kin {
@@ -135,12 +135,12 @@ impl Replacement {
 }
 
 impl Reader {
-    /// What became of `pod`: looked at now and, where a replacement is `expected`, until it has a node or
-    /// finalizers hold the old one, for at most `timeout`. Replacements of other names are looked for
-    /// among `kin`; the one that is found is `taken` from then on.
+    /// What became of `pod`. If a replacement is `expected`, this waits until the replacement has a node,
+    /// or until finalizers hold the old pod, for at most `timeout`. Replacements with other names are
+    /// searched in `kin`; the one that is found is added to `taken`.
     ///
     /// # Errors
-    /// Where it can't be read.
+    /// If it can't be read.
     pub async fn aftermath(
         &self,
         pod: &PodSight,

@@ -42,7 +42,7 @@ impl Reader {
     /// Deletes a pod, if it is `exactly` the one that was read.
     ///
     /// # Errors
-    /// Where the server refuses or fails. One that [leaves writes unknown] may have deleted it.
+    /// If the server refuses or fails. One that [leaves writes unknown] may have deleted it.
     ///
     /// [leaves writes unknown]: ApiError::leaves_writes_unknown
     pub async fn delete_pod(
@@ -86,8 +86,8 @@ impl Reader {
     }
 }
 
-/// What an accepted deletion did: the answer has the object as it is now, or, where nothing is left of it,
-/// as it was at last or not at all.
+/// What an accepted deletion did. The answer has the object as it is now. If the object is gone, the
+/// answer has its last state or no object.
 fn accepted(answer: &[u8]) -> Result<Deletion, ApiError> {
     #[derive(Deserialize)]
     struct Answer {

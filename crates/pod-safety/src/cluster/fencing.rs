@@ -55,10 +55,10 @@ impl Evidence {
 }
 
 impl Reader {
-    /// What is seen of a node; `None` where there is no such Node.
+    /// What is seen of a node; `None` if there is no such Node.
     ///
     /// # Errors
-    /// Where the Node can't be read. Anything else that can't is unknown.
+    /// If the Node can't be read. Anything else that can't is unknown.
     pub async fn evidence(&self, name: &str) -> Result<Option<Evidence>, ApiError> {
         let path = format!("/api/v1/nodes/{}", escape(name));
         let (raw, (heartbeat, remediation)) = join(

@@ -141,7 +141,7 @@ impl Reader {
             .collect()
     }
 
-    /// The Node, and the name and nodes of its zone; of the cluster, where it is in none.
+    /// The Node, and the name and nodes of its zone. If it has no zone, the nodes of the cluster.
     async fn node_in_its_zone(
         &self,
         locks: &Maintenance,
@@ -207,7 +207,7 @@ impl Reader {
         }
     }
 
-    /// All objects of a kind in a namespace, where they are `needed`.
+    /// All objects of a kind in a namespace, if they are `needed`.
     async fn all<T: DeserializeOwned + Send>(
         &self,
         needed: bool,
@@ -279,7 +279,7 @@ struct Rows {
     nodes: Vec<NodeRow>,
 }
 
-/// The nodes of `node`'s zone; of the cluster, where it is in none, or is gone.
+/// The nodes of `node`'s zone. If it has no zone or is gone, the nodes of the cluster.
 async fn rows(locks: &Maintenance, node: Option<&Node>) -> Known<Rows> {
     let zone = node.and_then(Zone::name_of);
     let selector = Zone::selector(zone.as_deref());

@@ -10,7 +10,7 @@ impl Reader {
     /// Applies a merge patch to a Node.
     ///
     /// # Errors
-    /// Where the server refuses or fails, or nothing comes in time.
+    /// If the server refuses or fails, or nothing comes in time.
     ///
     /// # Caveats
     /// Where [`ApiError::leaves_writes_unknown`], it may have taken effect, or may yet.

@@ -9,10 +9,10 @@ use super::Reader;
 use super::reader::read;
 
 impl Reader {
-    /// The pod; `None` where there is none.
+    /// The pod; `None` if there is none.
     ///
     /// # Errors
-    /// Where it can't be read.
+    /// If it can't be read.
     pub async fn pod(&self, namespace: &str, name: &str) -> Result<Option<Pod>, Error> {
         let read = self.get(&pod_path(namespace, name)).await;
         read.map_err(|error| on_pods("get", Some(namespace)).explain(error))
@@ -21,7 +21,7 @@ impl Reader {
     /// The pods of a namespace that match a label selector; an empty one matches all.
     ///
     /// # Errors
-    /// Where they can't be read.
+    /// If they can't be read.
     pub async fn pods(&self, namespace: &str, selector: &str) -> Result<Vec<Pod>, Error> {
         let path = format!("/api/v1/namespaces/{}/pods", escape(namespace));
         let query = format!("labelSelector={}", escape(selector));
@@ -33,7 +33,7 @@ impl Reader {
     /// whole pods are a hundred times as large.
     ///
     /// # Errors
-    /// Where they can't be read.
+    /// If they can't be read.
     pub async fn pod_rows(&self, namespace: &str) -> Result<Vec<(String, String)>, ApiError> {
         #[derive(Deserialize)]
         struct Row {
@@ -56,7 +56,7 @@ impl Reader {
     /// The pods of a node, in all namespaces.
     ///
     /// # Errors
-    /// Where they can't be read.
+    /// If they can't be read.
     pub async fn pods_of_node(&self, node: &str) -> Result<Vec<Pod>, Error> {
         let query = format!("fieldSelector=spec.nodeName%3D{}", escape(node));
         let read = self.list("/api/v1/pods", &query).await;

@@ -77,10 +77,10 @@ impl Reader {
         read(&self.requests.call(call).await?)
     }
 
-    /// The object at `path`; `None` only where the server says that there is none.
+    /// The object at `path`; `None` only if the server says that it does not exist.
     ///
     /// # Errors
-    /// Where the server refuses or fails, nothing comes in time, or it is no `T`.
+    /// If the server refuses or fails, nothing comes in time, or it is no `T`.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ApiError> {
         let call = Call::get(path.to_owned(), Accept::Json);
         match self.send(&call).await {
@@ -153,7 +153,7 @@ impl Reader {
         Ok(heartbeats)
     }
 
-    /// The Node; `None` where there is none.
+    /// The Node; `None` if there is none.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -161,7 +161,7 @@ impl Reader {
         self.get(&format!("/api/v1/nodes/{}", escape(name))).await
     }
 
-    /// When the node's kubelet last renewed its heartbeat; `None` where it has none.
+    /// When the node's kubelet last renewed its heartbeat; `None` if it has none.
     ///
     /// # Errors
     /// As [`get`](Self::get).

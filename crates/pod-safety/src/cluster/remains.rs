@@ -13,8 +13,8 @@ impl Reader {
     /// What is left of a node that has this out-of-service `taint`.
     ///
     /// # Errors
-    /// Where pods or volume attachments can't be listed. Of volumes that can't be read it is told that they
-    /// may stay.
+    /// If pods or volume attachments can't be listed. Volumes that can't be read are reported as ones
+    /// that may stay.
     pub async fn remains(&self, node: &str, taint: &OutOfService) -> Result<Remains, ApiError> {
         let on_node = format!("fieldSelector=spec.nodeName%3D{}", escape(node));
         let (pods, attachments) = join(

@@ -49,7 +49,7 @@ impl Nodes {
         nodes
     }
 
-    /// The node of this name, where it is not well; of a Node that is missing, its place.
+    /// The node of this name, if it is not healthy or its Node is missing.
     fn place(&self, name: &str) -> Option<Place> {
         if self.well.contains(name) {
             return None;
@@ -63,7 +63,7 @@ impl Reader {
     /// that is well has nothing stranded.
     ///
     /// # Errors
-    /// Where Nodes or pods can't be read; what is known of heartbeats, volumes and namespaces may be
+    /// If Nodes or pods can't be read; what is known of heartbeats, volumes and namespaces may be
     /// missing.
     pub async fn stranded(&self, node: Option<&str>) -> Result<Stranded, Error> {
         let (nodes, pods, attachments, namespaces) = match node {
@@ -198,8 +198,8 @@ impl Reader {
         Known::of(listed, || "list namespaces".to_owned())
     }
 
-    /// The attachments that nobody needs. Which claims volumes are of is read only where a node that is
-    /// not well has some.
+    /// The attachments that nobody needs. The claims of volumes are read only if a node that is not
+    /// healthy has attachments.
     async fn orphans(
         &self,
         attachments: Vec<Attachment>,

@@ -23,7 +23,7 @@ pub enum Lock {
     Another {
         /// Who.
         holder: String,
-        /// Why, where they say so.
+        /// The reason, if the holder gave one.
         why: Option<String>,
         /// Until when; `None`: an administrator's hold, which has no end.
         until: Option<Instant>,

@@ -116,8 +116,9 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// Counts `nodes`, each by its name and whether it is ready, and those that nobody hears of. What
-    /// the control plane has yet to call silent counts: where many go at once, one is called so first.
+    /// Counts `nodes`, each by its name and whether it is ready, and those that are unreachable. A node
+    /// counts even before the control plane calls it unreachable: if many fail at once, one is always
+    /// first.
     pub fn of<'a>(
         name: Option<String>,
         nodes: impl IntoIterator<Item = (&'a str, bool)>,

@@ -61,8 +61,8 @@ impl Kind {
         }
     }
 
-    /// Whether no pod replaces another before that is gone, since it gets the same name; the others name
-    /// each pod anew.
+    /// Whether a pod is replaced only after it is gone, because the replacement gets the same name. Other
+    /// owners give each pod a new name.
     pub(crate) fn holds_names(self) -> bool {
         matches!(self, Self::StatefulSet | Self::Other)
     }
@@ -213,7 +213,7 @@ fn group(api_version: &str) -> &str {
 enum Found<'a, T> {
     /// The object that it means.
     Itself(&'a T),
-    /// Another of that name: the object was deleted and made anew.
+    /// Another object of that name: the first was deleted and created again.
     Namesake(&'a T),
 }
 
@@ -238,7 +238,7 @@ fn found<'a, T>(
     })
 }
 
-/// A controller that was made anew, as people know it.
+/// A controller that was created again, as messages name it.
 fn anew(what: &str) -> String {
     format!("{what} (a new one of that name)")
 }

@@ -18,13 +18,13 @@ pub struct PodSight {
     pub uid: String,
     /// Its resource version.
     pub version: String,
-    /// Its node; empty where it has none yet.
+    /// Its node; empty if it has none yet.
     pub node: String,
     /// It comes from a file of the kubelet.
     pub mirror: bool,
     /// When its grace is over; `None`: it was not asked to end.
     pub ends: Option<Instant>,
-    /// How long its grace is, in seconds, where it was asked to end.
+    /// Its grace period in seconds, if it is being deleted.
     pub grace: i64,
     /// Its finalizers.
     pub finalizers: Vec<String>,

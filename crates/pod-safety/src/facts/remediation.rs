@@ -12,7 +12,7 @@ use crate::wire::micro_instant;
 /// Whether an operator is at work on the node, such as medik8s' remediation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remediation {
-    /// None says so, or its Lease ran out.
+    /// None says so, or its Lease expired.
     None,
     /// One holds its Lease of the node.
     Running {

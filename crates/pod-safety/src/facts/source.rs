@@ -17,7 +17,7 @@ pub(crate) enum Source {
     Disk(&'static str),
     /// What this driver says.
     Driver(String),
-    /// A kind that is not known here: how the API names it, `None` where it is newer than this program.
+    /// A kind that is not known here: how the API names it, `None` if it is newer than this program.
     Unknown(Option<&'static str>),
 }
 
@@ -57,8 +57,8 @@ const OF_THE_NODE: [&str; 9] = [
     "secret",
 ];
 
-/// Drivers whose volumes, where a pod asks for one in its own spec, are files of the node alone, or only
-/// read: secrets, certificates, sockets and images.
+/// Drivers of inline volumes that exist only on the node or are read-only: secrets, certificates, sockets
+/// and images.
 const INLINE_OF_THE_NODE: [&str; 8] = [
     "csi-image.warm-metal.tech",
     "csi.cert-manager.io",

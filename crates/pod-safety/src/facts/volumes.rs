@@ -14,8 +14,8 @@ pub struct Volume {
     pub name: String,
     /// Its access modes, such as `ReadWriteOnce`.
     pub modes: Vec<String>,
-    /// What it is, where nothing keeps two nodes from writing to it, such as `NFS`; `None`: it has to
-    /// be attached first.
+    /// The type of the volume, such as `NFS`, if nothing prevents two nodes from writing to it. `None`:
+    /// it has to be attached first.
     pub unguarded: Known<Option<String>>,
     /// The VolumeAttachment by which it is attached to the pod's node.
     pub attached: Known<Option<String>>,
@@ -102,7 +102,7 @@ fn bound<'a>(
     }
 }
 
-/// How a PersistentVolume is guarded; `None` where no other node reaches it.
+/// How a PersistentVolume is guarded; `None` if no other node reaches it.
 fn of_volume(volume: &PersistentVolume, node: &str, cluster: &Cluster) -> Option<Guard> {
     let name = volume.metadata.name.as_deref().unwrap_or_default();
     let spec = volume.spec.as_ref();
@@ -110,8 +110,8 @@ fn of_volume(volume: &PersistentVolume, node: &str, cluster: &Cluster) -> Option
     of_source(source, Some(name), node, cluster)
 }
 
-/// How a volume of this source is guarded; `None` where no other node reaches it. `persistent` is the
-/// name of its PersistentVolume, where it has one.
+/// How a volume of this source is guarded; `None` if no other node reaches it. `persistent` is the
+/// name of its PersistentVolume, if it has one.
 fn of_source(
     source: Source,
     persistent: Option<&str>,
@@ -144,8 +144,8 @@ fn unknown(why: Why) -> Guard {
     (Known::Unknown(why.clone()), Known::Unknown(why))
 }
 
-/// What the volumes of a driver are, where nothing keeps two nodes from writing to them. One that says
-/// nothing of attachments attaches.
+/// The type of a driver's volumes, if nothing prevents two nodes from writing to them. A driver that says
+/// nothing about attachments is assumed to attach.
 fn unguarded(driver: &str, cluster: &Cluster) -> Known<Option<String>> {
     cluster.drivers.as_ref().map(|drivers| {
         let attaches = drivers

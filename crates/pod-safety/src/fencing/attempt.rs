@@ -28,14 +28,14 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The one that stands on `node`; `None` where none of ours does.
+    /// The one that stands on `node`; `None` if none of ours does.
     #[must_use]
     pub fn on(node: &Node) -> Option<Self> {
         let annotations = node.metadata.annotations.as_ref()?;
         Self::parse(annotations.get(ANNOTATION)?)
     }
 
-    /// Reads the annotation's text; `None` where it is none of ours.
+    /// Reads the annotation's text; `None` if it is none of ours.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()

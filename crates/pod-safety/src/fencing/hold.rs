@@ -3,8 +3,8 @@
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Now, State};
 
-/// What such a hold is for: whoever runs it again after a crash knows the hold by it, and so what to end
-/// one day.
+/// The purpose of such a hold. A run after a crash recognizes the hold by it, and knows that it may end
+/// the hold later.
 pub const PURPOSE: &str = "fencing";
 
 /// Whether `lease` is a hold that fencing took. It lasts until the node is unfenced.

@@ -1,9 +1,9 @@
 //! Record and taint of a Node, which come and go in one write. And before them the announcement of a
 //! hook, which goes with either.
 //!
-//! Each is a JSON merge patch on the version that was read, so that it is refused where the Node has
-//! changed since, as it does when its kubelet comes back. Other people's taints and the fields of a
-//! taint that we don't know survive.
+//! Each is a JSON merge patch on the version that was read. It is refused if the Node changed since, such
+//! as when its kubelet comes back. Other people's taints and the fields of a taint that we don't know
+//! stay as they are.
 
 use k8s_openapi::api::core::v1::Taint;
 use maintenance_lease::protocol::Instant;

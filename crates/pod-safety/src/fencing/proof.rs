@@ -11,7 +11,7 @@ pub struct Machine {
     pub uid: String,
     /// `status.nodeInfo.bootID`; empty where its kubelet never said.
     pub boot_id: String,
-    /// `spec.providerID`, what the cloud calls it; empty where nobody says.
+    /// `spec.providerID`, what the cloud calls it; empty if nobody says.
     pub provider_id: String,
 }
 
@@ -40,6 +40,6 @@ impl Machine {
 pub struct Proof {
     /// How it is known.
     pub how: How,
-    /// Of which it is: the hook was told of it, or the operator spoke of it.
+    /// The machine that it is about: the one that the hook was given, or that the operator confirmed.
     pub of: Machine,
 }

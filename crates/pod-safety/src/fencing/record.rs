@@ -15,7 +15,7 @@ pub const ANNOTATION: &str = "kubectl-maint.dev/fenced";
 pub struct Record {
     /// Who fenced it.
     pub who: String,
-    /// Why, where they said so.
+    /// The reason, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// When, in RFC 3339.
@@ -81,7 +81,7 @@ impl Record {
         }
     }
 
-    /// Reads the annotation's text; `None` where it is no record of ours.
+    /// Reads the annotation's text; `None` if it is no record of ours.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()

@@ -40,7 +40,8 @@ struct Needs {
 }
 
 impl Remains {
-    /// The PersistentVolumes whose claims say whether they stay: none, where no pod that stays has one.
+    /// The PersistentVolumes whose claims show whether they stay. Empty if no pod that stays has a
+    /// volume.
     #[must_use]
     pub fn open<'a>(
         node: &str,

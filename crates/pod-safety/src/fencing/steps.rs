@@ -1,7 +1,7 @@
 //! From what is seen of a node to the next step of its fencing, or to the reason why there is none.
 //!
-//! Nothing of an earlier run is remembered but what stands in the cluster: whoever runs it again after
-//! a crash sees what was done and goes on from there.
+//! The only record of an earlier run is the state of the cluster. A run after a crash reads what was done
+//! and continues from there.
 
 mod doubts;
 #[cfg(test)]
@@ -42,7 +42,7 @@ pub enum Lock {
     Callers,
     /// Somebody else's.
     Others,
-    /// Nobody's: it is free, or ran out.
+    /// Nobody's: it is free or expired.
     Nobodys,
 }
 
@@ -55,8 +55,8 @@ pub enum Step {
     Fence,
     /// Record it, and taint the Node.
     Record,
-    /// Hold it, since the lock that it was fenced under is over, where that was the fencing's or this run
-    /// has fenced it: all else is done.
+    /// Hold it again, because the lock that it was fenced under has ended. This applies if the lock
+    /// belonged to the fencing or this run has fenced the node. All else is done.
     HoldAgain,
     /// Follow until nothing of the node is left: all else is done.
     Follow,
@@ -78,7 +78,7 @@ impl Sight {
             && (self.signs.since).is_some_and(|since| since != Since::NewNode)
     }
 
-    /// How long ago its kubelet gave a sign of life, where that was just now.
+    /// How long ago its kubelet gave a sign of life, if that was recent.
     fn sign_of_life(&self, now: Now) -> Known<Option<Span>> {
         let is_fresh = self.signs.is_fresh(now) == Some(true);
         let age = |at: Instant| (now.earliest - at).max(Span::ZERO);

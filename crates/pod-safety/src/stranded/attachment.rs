@@ -43,8 +43,8 @@ impl From<VolumeAttachment> for Attachment {
     }
 }
 
-/// Why nobody needs an attachment to a node that is `health`, where that is so; `used` says whether a pod
-/// on the node uses the volume.
+/// Why nobody needs an attachment to a node that is `health`, if that is so; `used` says whether a pod on
+/// the node uses the volume.
 #[must_use]
 pub fn orphan(attachment: &Attachment, health: &Health, used: &Known<bool>) -> Option<Orphan> {
     match health {

@@ -10,7 +10,7 @@ use crate::taint::NoExecute;
 /// What becomes of a pod on a node that is not well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was told to end and has time until then.
+    /// It is being deleted and has time until then.
     Ending {
         /// The end of its grace.
         until: Instant,
@@ -27,7 +27,7 @@ pub enum Fate {
         /// Who must agree.
         finalizers: Vec<String>,
     },
-    /// It is told to end at this time, about: the eviction counts from when the controller saw the taint.
+    /// It is deleted at about this time: the eviction counts from when the controller saw the taint.
     Evicted {
         /// Then; it may have passed.
         at: Instant,
@@ -40,7 +40,7 @@ pub enum Fate {
     Collected,
 }
 
-/// What becomes of `pod`, whose node is `place`, seen at `now`; `None` where it ended long ago and is in
+/// What becomes of `pod`, whose node is `place`, seen at `now`; `None` if it ended long ago and is in
 /// nobody's way.
 #[must_use]
 pub fn fate(pod: &Pod, place: &Place, now: Now) -> Option<Fate> {

@@ -26,7 +26,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where a Node once was.
+    /// The place of a Node that no longer exists.
     #[must_use]
     pub const fn gone() -> Self {
         Self {

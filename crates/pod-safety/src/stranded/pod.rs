@@ -27,7 +27,7 @@ pub struct Pod {
 impl Eq for Pod {}
 
 impl Pod {
-    /// Reads it; `None` where it is on no node.
+    /// Reads it; `None` if it is on no node.
     #[must_use]
     pub fn of(pod: &core::Pod) -> Option<Self> {
         let sight = PodSight::of(pod);

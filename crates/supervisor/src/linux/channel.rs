@@ -78,7 +78,7 @@ impl Channel {
             } else {
                 Interest::READABLE | Interest::WRITABLE
             };
-            // It fails only where the runtime is going down.
+            // It fails only if the runtime is shutting down.
             self.ended |= self.stream.ready(interest).await.is_err();
         }
     }

@@ -1,5 +1,5 @@
-//! What the kernel knows of this process's children, also of those that `/proc` doesn't show:
-//! mounted with `hidepid` it hides whoever runs with other rights, as `sudo` does.
+//! What the kernel knows about this process's children, including those that `/proc` doesn't show:
+//! mounted with `hidepid`, it hides processes with other rights, such as those of `sudo`.
 
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};

@@ -13,11 +13,11 @@ use crate::{Exit, Signal};
 /// The hidden first argument that makes a process end by a signal.
 pub(crate) const ARGUMENT: &str = "__end";
 
-/// Ends this process by `signal` itself, also where it was caught so far. A shell shows the same
-/// code for that as for an exit with 128 and its number, but a script or a loop that is interrupted
-/// by Ctrl-C goes on unless it sees that what it waited for has died of SIGINT.
+/// Ends this process by `signal` itself, even if it caught the signal so far. A shell shows the same code
+/// for that as for an exit with 128 plus the number. But a script or loop that is interrupted by Ctrl-C
+/// continues unless it sees that its command died of SIGINT.
 ///
-/// Nothing is dropped on the way. Comes back only where it can't be done, with the reason.
+/// No destructors run. Returns only if it fails, with the reason.
 pub fn end_by(Signal(number): Signal) -> io::Error {
     Command::new("/proc/self/exe")
         .args([ARGUMENT, &number.to_string()])

@@ -69,8 +69,8 @@ impl Family {
         })
     }
 
-    /// Asks everyone to end, parents first, so that a script doesn't go on with its next line
-    /// because the last one ended. What is stopped must run to hear of it.
+    /// Asks all processes to end, parents first, so that a script doesn't continue with its next line
+    /// because the last one ended. A stopped process must be continued to receive the signal.
     pub(crate) fn ask(&self) {
         for process in self.members().unwrap_or_default() {
             process.send(&[Signal::TERM, Signal::CONT]);
@@ -82,7 +82,8 @@ impl Family {
         self.killing.as_ref().map(|killing| killing.look_at)
     }
 
-    /// Kills whoever is found. Says what it took once nobody is left, or nobody who can be killed.
+    /// Kills all processes that are found. Returns the result once none is left, or none that can be
+    /// killed.
     pub(crate) fn kill(&mut self, now: i64) -> Option<Over> {
         let table = Table::read();
         let living = table.as_ref().map(|table| self.living(table));
@@ -114,7 +115,8 @@ impl Family {
         if killing.looks > LOOKS_BEFORE_GROUPS {
             kill_groups(table, &living);
         }
-        // Descendants become children as their parents end: whoever `/proc` doesn't show is one at last.
+        // Descendants become children when their parents end. So a process that `/proc` doesn't show
+        // becomes a child in the end.
         let hidden = living.is_empty() && Children::now() != Children::None;
         let left = if hidden { 1 } else { living.len() };
         let hopeless = refused > 0 && refused == living.len() && killing.looks > 1;

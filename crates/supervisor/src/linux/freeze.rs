@@ -46,8 +46,8 @@ impl Freeze {
         self.look_at
     }
 
-    /// Stops whoever of `members`, parents before their children, does not stand still. True the
-    /// first time that everybody does who can be stopped.
+    /// Stops all running processes of `members`, parents before their children. True the first time that
+    /// all processes that can be stopped are stopped.
     pub(crate) fn stop(&mut self, members: &[Process], now: i64) -> bool {
         self.looks += 1;
         self.look_at = now.saturating_add(self.pause);
@@ -86,8 +86,8 @@ impl Freeze {
         holds_back
     }
 
-    /// Continues whoever was stopped by this, children before their parents, so that no parent sees
-    /// a child that is stopped. Returns the signals that were held back.
+    /// Continues all processes that this stopped, children before their parents, so that no parent sees a
+    /// stopped child. Returns the signals that were held back.
     pub(crate) fn thaw(self, members: &[Process]) -> Vec<Signal> {
         for process in members.iter().rev() {
             if self.stopped.contains(&process.id) {

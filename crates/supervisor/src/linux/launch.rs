@@ -34,7 +34,7 @@ pub(crate) fn arguments(foreground: bool) -> [OsString; 3] {
     ]
 }
 
-/// Becomes the command; comes back only where that can't be.
+/// Becomes the command; returns only if that fails.
 pub(crate) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let supervisor = arguments.next();
     let foreground = arguments.next().is_some_and(|place| place == "foreground");
@@ -66,7 +66,7 @@ fn prepare(supervisor: Option<&OsString>, foreground: bool) -> io::Result<()> {
 }
 
 fn failed(program: &OsString, error: &io::Error, code: u8) -> ExitCode {
-    // Nobody can be told where stderr is closed.
+    // If stderr is closed, the error can't be reported.
     let _result = writeln!(io::stderr(), "error: failed to run {program:?}: {error}");
     ExitCode::from(code)
 }

@@ -61,7 +61,7 @@ pub fn entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
     Some(match supervise::supervise() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody can be told where stderr is closed.
+            // If stderr is closed, the error can't be reported.
             let _result = writeln!(
                 io::stderr(),
                 "error: a command's supervisor failed: {error}"

@@ -17,7 +17,7 @@ use crate::linux::heir::reap_adopted;
 ///
 /// # Errors
 ///
-/// Where SIGCHLD can't be listened to.
+/// If SIGCHLD can't be listened to.
 pub async fn reap_orphans() -> io::Result<Infallible> {
     if getpid().as_raw_pid() != 1 {
         return std::future::pending().await;

@@ -20,7 +20,7 @@ enum Phase {
     Left { until: i64 },
     /// Everybody has been asked to end. It can't be undone: later limits may only shorten this.
     Ending { kill_at: i64 },
-    /// Whoever is left is being killed.
+    /// All remaining processes are being killed.
     Killing,
 }
 
@@ -29,7 +29,7 @@ enum Phase {
 pub(crate) enum Due {
     /// TERM to everyone.
     Ask,
-    /// KILL to everyone, until nobody is left.
+    /// KILL to all processes, until none is left.
     Kill,
 }
 
@@ -62,7 +62,7 @@ impl Plan {
         self.ending(now.saturating_add(self.grace).min(self.limits.kill_at));
     }
 
-    /// The command has ended, and others of its family have not. True where this is what ends them.
+    /// The command has ended, and others of its family have not. True if this is what ends them.
     pub(crate) fn left(&mut self, now: i64) -> bool {
         let running = self.phase == Phase::Running;
         if running {

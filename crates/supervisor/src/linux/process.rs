@@ -21,7 +21,7 @@ pub(crate) struct Process {
     pub(crate) session: i32,
     /// It has ended. One whose first thread has, and others not, is alive.
     pub(crate) zombie: bool,
-    /// It stands still: by a signal, or by whoever traces it.
+    /// It is stopped, by a signal or by its tracer.
     pub(crate) stopped: bool,
 }
 

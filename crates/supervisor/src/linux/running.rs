@@ -149,10 +149,10 @@ impl Running {
     /// Stops everything that came of the command until [`Running::thaw`], and tells
     /// [`Event::Frozen`] once all of it stands still. Doesn't wait.
     ///
-    /// It is no stop of a job: the terminal stays where it is, and a shell that is part of the
-    /// command takes no notice. What a user has stopped before stays stopped after. Signals that are
-    /// passed on meanwhile are heard when it goes on. The limits hold, and whoever is asked to end is
-    /// continued for that; a command that is being ended already is not stopped.
+    /// This is not a stop of a job: the terminal keeps its owner, and a shell that is part of the command
+    /// does not notice. Processes that a user stopped before stay stopped afterwards. Signals that are
+    /// passed on in the meantime arrive when the command continues. The limits still apply: to end the
+    /// command, it is continued first. A command that is already being ended is not stopped.
     ///
     /// # Caveats
     ///
@@ -170,7 +170,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// Only where the system refuses a timer or a wait; everything is ended then, as it is on drop.
+    /// Only if the system refuses a timer or a wait. Everything is then ended, as it is on drop.
     pub async fn next(&mut self) -> io::Result<Event> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -219,7 +219,7 @@ impl Running {
             Checks::AtKill => Checks::Late,
             Checks::Late | Checks::Killing(_) => {
                 if now() >= self.limits.term_at {
-                    // Whoever should have said so was stopped.
+                    // The process that should have reported it was stopped.
                     self.out_of_time();
                 }
                 return self.depart(None);

@@ -33,7 +33,7 @@ impl Signals {
     ///
     /// # Errors
     ///
-    /// Where `/proc` doesn't tell which signals are ignored, or the system refuses.
+    /// If `/proc` doesn't tell which signals are ignored, or the system refuses.
     pub fn new() -> io::Result<Self> {
         let ignored = Ignored::now()?;
         FORWARDED
@@ -58,9 +58,8 @@ impl Signals {
     }
 }
 
-/// The signals that this process ignores: those that it was told to when it was started, as by
-/// `nohup` or `trap '' INT`, until it listens to them. Whoever started it wants it to outlive them,
-/// and so with all that it starts.
+/// The signals that this process ignored when it was started, such as by `nohup` or `trap '' INT`, until
+/// it listens to them. Its parent wants it, and all processes that it starts, to survive these signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ignored {
     /// Signal 1 in the lowest bit.
@@ -72,7 +71,7 @@ impl Ignored {
     ///
     /// # Errors
     ///
-    /// Where `/proc` doesn't tell.
+    /// If `/proc` doesn't tell.
     pub fn now() -> io::Result<Self> {
         let status = std::fs::read_to_string("/proc/self/status")?;
         Self::parse(&status).ok_or_else(|| {

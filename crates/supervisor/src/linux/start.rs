@@ -38,8 +38,8 @@ impl Command {
     ///
     /// # Caveats
     ///
-    /// Dropping the future leaves nothing behind: where the command was started already, its
-    /// supervisor ends it, as it does when [`Running`] is dropped.
+    /// Dropping the future leaves nothing behind: if the command was started already, its supervisor ends
+    /// it, as it does when [`Running`] is dropped.
     ///
     /// # Errors
     ///

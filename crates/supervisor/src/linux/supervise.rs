@@ -35,7 +35,7 @@ const REAPED_AT_ONCE: usize = 1_000;
 /// Is the supervisor until nothing is left of the command.
 pub(crate) fn supervise() -> io::Result<()> {
     rustix::thread::set_name(&std::ffi::CString::new(NAME)?)?;
-    // Whoever wants the command to end tells the caller. The command gets an empty mask again.
+    // Requests to end the command go to the caller. The command gets an empty mask again.
     let mut blocked = SigSet::all();
     blocked.remove(Number::SIGCHLD);
     blocked.thread_set_mask()?;
@@ -55,7 +55,7 @@ pub(crate) fn supervise() -> io::Result<()> {
 }
 
 async fn run(mut channel: Channel, order: Start, stdin: OwnedFd) -> io::Result<()> {
-    // Where the caller's own parent ignored SIGCHLD, children would vanish with their exit codes.
+    // If the caller's own parent ignored SIGCHLD, children would vanish with their exit codes.
     let mut children = signal(SignalKind::child())?;
     let mut alarm = Alarm::new()?;
     let mut plan = Plan::new(order.limits, order.grace);
@@ -189,7 +189,7 @@ impl Supervisor {
         }
     }
 
-    /// Stops whoever is to stand still and does not.
+    /// Stops the processes that should be stopped and are still running.
     fn stop(&mut self, now: i64) -> io::Result<()> {
         if let Some(freeze) = &mut self.freeze
             && now >= freeze.look_at()

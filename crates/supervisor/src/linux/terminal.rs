@@ -12,7 +12,7 @@ use crate::linux::process::{Process, Table, own_group, own_session};
 /// The terminal of this session, whatever stdin is.
 pub(crate) const CONTROLLING: &str = "/dev/tty";
 
-/// Makes `group` the one that reads from the terminal and hears its keys.
+/// Makes `group` the one that reads from the terminal and gets the signals of its keys.
 pub(crate) fn set_foreground(tty: &File, group: Pid) -> io::Result<()> {
     while_ttou_blocked(|| tcsetpgrp(tty, group))
 }
@@ -38,7 +38,7 @@ pub(crate) struct Tty {
 }
 
 impl Tty {
-    /// `None` where there is no terminal, or this process's group can't be named to it.
+    /// `None` if there is no terminal, or this process's group can't be named to it.
     pub(crate) fn open() -> Option<Self> {
         let device = File::open(CONTROLLING).ok()?;
         let modes = tcgetattr(&device).ok()?;
@@ -65,7 +65,7 @@ impl Tty {
         self.given = true;
     }
 
-    /// Gives it to the command's group. False where it isn't ours to give.
+    /// Gives it to the command's group. False if it isn't ours to give.
     pub(crate) fn give(&mut self, group: Pid) -> bool {
         if self.is_ours() && set_foreground(&self.device, group).is_ok() {
             self.given = true;

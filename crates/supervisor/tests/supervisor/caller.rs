@@ -50,7 +50,7 @@ async fn call() -> ExitCode {
             None => command.env_remove(setting),
         };
     }
-    // Where the test is on a terminal it sees what it needs there.
+    // If the test is on a terminal, it sees there what it needs.
     let on_terminal = socket == "-";
     let (stream, _quiet) = if on_terminal {
         let (ours, theirs) = UnixStream::pair().expect("a pair");

@@ -134,7 +134,7 @@ fn signals_reach_it() -> Result {
 /// What `/proc` says of the command's signals.
 const SIGNALS: &str = r"sed -n /^Sig[BIC][lg]/p /proc/self/status";
 
-/// What whoever started the tests ignores; Rust adds SIGPIPE for itself.
+/// The signals that the parent of the tests ignores; Rust adds SIGPIPE for itself.
 fn ignored_here() -> std::result::Result<Option<u64>, Failed> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("SigIgn:"));

@@ -11,7 +11,7 @@ use crate::harness::{FAR, Setup, unlimited};
 /// nobody make one.
 const WITHOUT_PID_NAMESPACE: &str = "TESTS_WITHOUT_PID_NAMESPACE";
 
-/// Left out only where somebody said so.
+/// Skipped only on request.
 pub(crate) fn tests() -> Vec<Trial> {
     vec![
         Trial::ignorable_test(
@@ -103,8 +103,8 @@ pub(crate) fn tests() -> Vec<Trial> {
 const HIDDEN: &str = "setsid /mnt/unreadable 1000 & \
                       while [ -e /proc/$! ]; do sleep 0.01; done; echo hidden; exit 0";
 
-/// Becomes its arguments where `/proc` hides what this user may not trace, as a program that can't
-/// be read: `/mnt/unreadable`, which sleeps. Whoever may do everything would see it.
+/// Runs its arguments where `/proc` hides the processes that this user may not trace, such as
+/// `/mnt/unreadable`, a sleeping program that can't be read. A user with all rights would see it.
 const HIDES: &str = "mount -t proc -o hidepid=2 proc /proc && mount -t tmpfs tmpfs /mnt &&
     cp \"$(command -v sleep)\" /mnt/unreadable && chmod 111 /mnt/unreadable || exit
     exec setpriv --bounding-set=-all --inh-caps=-all $AS \"$@\"";

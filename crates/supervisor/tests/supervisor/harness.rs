@@ -165,7 +165,7 @@ impl Caller {
         parent(self.pid.unsigned_abs())
     }
 
-    /// The next event as the caller tells it; empty where it is gone.
+    /// The next event as the caller tells it; empty if it is gone.
     pub(crate) fn event(&mut self) -> String {
         let mut line = String::new();
         self.events.read_line(&mut line).expect("an event in time");

@@ -1,4 +1,4 @@
-//! Whoever is killed or stopped: the command doesn't outlive its limits.
+//! Any process is killed or stopped: the command doesn't outlive its limits.
 
 use rustix::process::Signal;
 

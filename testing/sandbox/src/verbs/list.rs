@@ -26,7 +26,7 @@ pub(crate) struct ListOptions {
     exact: Option<u64>,
 }
 
-/// Where an earlier page ended: its list's revision, and the first key that it left out.
+/// The end of an earlier page: its list's revision, and the first key that it left out.
 #[derive(Clone, Debug, PartialEq)]
 struct Page {
     revision: u64,

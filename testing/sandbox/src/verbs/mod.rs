@@ -31,11 +31,11 @@ pub(crate) struct Call<'a> {
     pub(crate) server: &'a Arc<Server>,
     pub(crate) target: &'a Target,
     pub(crate) query: &'a Query,
-    /// What the caller is told beside the answer.
+    /// What the caller gets besides the answer.
     pub(crate) warnings: RefCell<Vec<String>>,
 }
 
-/// What a verb gives back.
+/// What a verb returns.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// One object, with its HTTP status.
@@ -51,7 +51,7 @@ pub(crate) enum Outcome {
 pub(crate) struct List {
     pub(crate) revision: u64,
     pub(crate) items: Vec<Arc<Value>>,
-    /// Where the next page begins; empty on the last.
+    /// The continue token of the next page; empty on the last page.
     pub(crate) next: String,
     /// How many objects the following pages have.
     pub(crate) remaining: Option<usize>,

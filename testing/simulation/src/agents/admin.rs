@@ -45,7 +45,7 @@ async fn list(agent: &Agent) {
     }
 }
 
-/// Does something about a lease, or a hold, that stands there.
+/// Ends or takes over an existing lease or hold.
 async fn meet(agent: &mut Agent, node: &Arc<str>, lease: &NodeLease) {
     let Some(confirmed) = acquisition(lease) else {
         return;

@@ -30,7 +30,7 @@ pub(super) async fn live(agent: &mut Agent) {
     }
 }
 
-/// Takes some nodes and gives them back. Returns whether it got them.
+/// Acquires some nodes and releases them. Returns whether it got them.
 pub(super) async fn once(agent: &mut Agent) -> bool {
     let nodes = some_nodes(agent);
     let held = acquire_all(agent, &nodes, 3, Duration::from_secs(3_600)).await;
@@ -96,7 +96,7 @@ async fn acquire_all(
         match agent.keep(change, GRACE).await {
             Ok(kept) => held.push(kept),
             Err(_) => {
-                // The others are given back by whoever asked for them.
+                // The other locks are released by the agents that acquired them.
                 let _ = agent.maintenance.release_acquired(change).await;
             }
         }

@@ -12,7 +12,7 @@ use crate::history::{Event, Recorder};
 #[derive(Clone)]
 pub(crate) struct Outside {
     pub(crate) sandbox: Sandbox,
-    /// Where the Leases are.
+    /// The namespace of the Leases.
     pub(crate) namespace: &'static str,
     pub(crate) recorder: Recorder,
 }

@@ -22,7 +22,7 @@ pub(super) async fn live(agent: &mut Agent) {
         };
         let grace = Duration::from_millis(agent.rng.u64(50..1_000));
         let Ok(held) = agent.keep(&change, grace).await else {
-            // The webhook left too little time; it runs out.
+            // The webhook left too little time; it expires.
             continue;
         };
         let millis = agent.rng.u64(100..25_000);
@@ -157,7 +157,7 @@ impl Locks<'_> {
         stops.min().unwrap_or(BootInstant::from_micros(i64::MAX))
     }
 
-    /// Waits until one of them stands otherwise.
+    /// Waits until the state of one of them changes.
     async fn changed(&mut self) {
         let changes = self.held.iter().zip(&self.standings);
         let changes = changes.map(|(held, known)| held.changed(known).boxed());

@@ -1,5 +1,5 @@
-//! One who waits until the node can be had, works under a kept lease, and gives it back when done;
-//! or, as a leader does, works for as long as it lasts.
+//! A client that waits until the node is free, works under a kept lease, and releases it when done. As a
+//! leader, it works for as long as the lease lasts.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ async fn work(agent: &mut Agent, node: &Arc<str>, acquired: &Change, leads: bool
     } else {
         agent.rng.u64(100..25_000)
     };
-    // Else the webhook left too little time; it runs out.
+    // Otherwise the webhook left too little time; it expires.
     if let Ok(held) = agent.keep(acquired, stop).await {
         guard(agent, node, held, millis).await;
     }
@@ -127,7 +127,7 @@ async fn steps(machine: crate::machine::Machine, mut rng: fastrand::Rng, millis:
     }
 }
 
-/// Work that notes whenever it is let go on, and when it is done or dropped.
+/// Work that records every continuation, and when it is done or dropped.
 struct Work {
     client: ClientId,
     node: Arc<str>,

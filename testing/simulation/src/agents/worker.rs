@@ -1,4 +1,4 @@
-//! One who takes a node when it can be had, works, renews, and gives it back or forgets to.
+//! A client that acquires a free node, works, renews, and releases the lock or forgets to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ async fn hold(agent: &mut Agent, node: &Arc<str>, acquired: &Change, seconds: u3
         }
     }
     agent.idle(100..2_000).await;
-    // Now and then it is forgotten, and runs out.
+    // Sometimes the client forgets it, and it expires.
     if agent.rng.u8(..5) == 0 {
         return;
     }

@@ -52,7 +52,7 @@ pub(super) struct Request {
     pub(super) client: ClientId,
     pub(super) op: Option<OpId>,
     pub(super) sent: Time,
-    /// The node whose Lease it is about, where it is about one alone.
+    /// The node whose Lease it is about, if it is about a single one.
     pub(super) node: Option<Arc<str>>,
     /// It watches.
     pub(super) watches: bool,
@@ -96,7 +96,7 @@ pub(super) struct Standstill {
     pub(super) to: Time,
 }
 
-/// What a client was told all Leases are.
+/// All Leases, as reported to a client.
 pub(super) struct Listed {
     pub(super) at: Time,
     pub(super) client: ClientId,
@@ -104,7 +104,7 @@ pub(super) struct Listed {
     pub(super) nodes: Vec<Arc<str>>,
 }
 
-/// What a client was told of an acquisition that it kept.
+/// What was reported to a client about an acquisition that it kept.
 pub(super) struct Loss {
     pub(super) at: Time,
     pub(super) client: ClientId,

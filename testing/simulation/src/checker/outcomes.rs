@@ -1,4 +1,5 @@
-//! What callers were told, against what stood there; what was retaken, and what sets did on their way.
+//! Compares what was reported to callers with what the Leases contained, what was acquired again, and
+//! what sets did on their way.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -186,7 +187,7 @@ fn set_kept(
         let Some(standing) = lease.acquisition() else {
             continue;
         };
-        // What was lost runs out, and nothing is written about it.
+        // A lost lock expires, and nothing is written about it.
         let end = lease.renewed.unwrap_or(0) + i64::from(lease.duration) * 1_000_000;
         if end < EPOCH + (*returned + RUNS_OUT).as_micros() {
             continue;

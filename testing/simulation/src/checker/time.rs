@@ -82,7 +82,7 @@ fn is_up_to_date(digest: &Digest, known: &Known, life: Time) -> bool {
     stood_still.all(|still| match still.how {
         Freeze::Stopped | Freeze::Suspended => true,
         Freeze::Paused => has_heard_since(digest, known, still),
-        // It may have been too short to be told from a slow answer.
+        // It may have been too short to distinguish it from a slow answer.
         Freeze::Halted => false,
     })
 }
@@ -133,7 +133,7 @@ pub(super) fn covered(digest: &Digest, violations: &mut Vec<Violation>) {
     }
 }
 
-/// When the Lease ends for all others, in microseconds of Unix time; `None` where they go by their own
+/// When the Lease ends for all others, in microseconds of Unix time; `None` if they go by their own
 /// eyes.
 fn stored_end(digest: &Digest, commit: &Commit) -> Option<i64> {
     let times = |commit: &Commit| {
@@ -173,7 +173,7 @@ fn believed_past(
     })
 }
 
-/// Success is told with a third of the duration left at least.
+/// Success is reported with at least a third of the duration left.
 pub(super) fn time_left(digest: &Digest, violations: &mut Vec<Violation>) {
     for (&id, op) in &digest.ops {
         let Some((returned, ending)) = &op.returned else {

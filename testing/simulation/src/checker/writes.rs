@@ -62,7 +62,8 @@ impl Checker<'_> {
         }
     }
 
-    /// A lease goes to another only after its end, a hold only where that was confirmed.
+    /// A lease gets another holder only after it expired or was released, a hold only if that was
+    /// confirmed.
     fn taken_in_time(&mut self, commit: &Commit) {
         let Some((id, op)) = self.digest.op_of(commit) else {
             return;
@@ -123,7 +124,7 @@ impl Checker<'_> {
             Call::Unhold(None) => None,
             // When these may take something is another rule's business.
             Call::Acquire(_) | Call::Campaign(_) | Call::Hold(None) => return,
-            // A set gives back what it has.
+            // A set releases what it has.
             Call::AcquireAll(..) if commit.acquisition_after().is_some() => return,
             Call::AcquireAll(..) => None,
         };

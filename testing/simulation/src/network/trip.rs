@@ -66,7 +66,7 @@ pub(super) enum Loss {
     /// A page with this status; whether the request was carried out.
     Page(StatusCode, bool),
     Repeated,
-    /// Where the body ends, in thousandths of it.
+    /// The point where the body ends, in thousandths of its length.
     Truncated(u16),
 }
 

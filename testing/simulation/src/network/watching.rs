@@ -58,7 +58,7 @@ pub(super) fn relay(
             broken = relay.run(body) => broken,
         };
         if broken {
-            // Who is gone meanwhile hears nothing.
+            // A client that has disconnected gets no events.
             let _ = open.send(Err(io::ErrorKind::ConnectionReset.into())).await;
         }
     });
@@ -78,7 +78,7 @@ struct Relay {
 }
 
 impl Relay {
-    /// Relays until the watch ends; `true` where it breaks off.
+    /// Relays until the watch ends; `true` if it breaks off.
     async fn run(mut self, body: AnswerBody) -> bool {
         if self
             .since

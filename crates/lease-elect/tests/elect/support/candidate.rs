@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::cluster::Cluster;
 use super::eventually;
 
-/// How to start a candidate. Its daemon writes `begin NAME PID`, and `end NAME` where it is asked to
-/// end, into the journal; whoever begins also says of each who began before and still lives.
+/// How to start a candidate. Its daemon writes `begin NAME PID` into the journal, and `end NAME` if it is
+/// asked to end. At the beginning it also lists every daemon that began earlier and is still running.
 pub(crate) struct Setup {
     wrapper: Vec<OsString>,
     words: Vec<OsString>,

@@ -150,7 +150,7 @@ impl Cluster {
         self.request(http::Request::delete(self.path()), Vec::new());
     }
 
-    /// Waits until whoever is behind `wire` watches the Lease: what is written there comes to it.
+    /// Waits until the client behind `wire` watches the Lease and so sees every later write.
     pub(crate) fn is_watched_on(&self, wire: &Wire) {
         // The first may be read by the list that the watch begins with; the second is not.
         for round in 0..2 {

@@ -1,10 +1,8 @@
-//! Following one Lease each: the first few by a watch of their own, all others by one that they
-//! share.
+//! Follows one Lease each: the first few with a watch of their own, all others with a shared watch.
 //!
-//! A program that keeps one lock asks for nothing but this lock. One that keeps a thousand neither
-//! opens a thousand connections, nor uses up the streams that the server grants to one connection
-//! (100, where nothing else is configured), so that its renewals would have to wait for a watch to
-//! end.
+//! A program that keeps one lock reads only this lock. A program that keeps a thousand must not open a
+//! thousand connections. It must not use up the streams of one connection either (100 by default),
+//! because its renewals would then wait for a watch to end.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
@@ -28,12 +26,12 @@ const ALONE: usize = 8;
 const SPARE: usize = 1024;
 
 impl Api {
-    /// What happens to a node's Lease after the version `from`. Of changes in quick succession only
-    /// the last may be told.
+    /// What happens to a node's Lease after the version `from`. If several changes come in quick
+    /// succession, only the last may be reported.
     ///
     /// # Caveats
-    /// The shared watch is of all Leases. Where only Leases of certain names may be watched, those
-    /// who share it are told nothing.
+    /// The shared watch covers all Leases. If the user may watch only Leases of certain names, those who
+    /// share it get no events.
     pub(crate) fn follow_lease(
         &self,
         node: &str,
@@ -58,7 +56,7 @@ struct State {
 }
 
 struct Shared {
-    /// Whatever happened after this version was told, or will be.
+    /// Everything after this version was reported, or will be.
     since: u64,
     told: BTreeMap<String, watch::Sender<Told>>,
     followers: usize,
@@ -75,7 +73,7 @@ impl Shared {
         }
     }
 
-    /// Forgets what was told of Leases that nobody follows, if these are too many by now.
+    /// Forgets the reports about Leases that nobody follows, if there are too many.
     fn forget_others(&mut self) {
         if self.told.len() <= self.followers + SPARE {
             return;
@@ -145,7 +143,7 @@ impl Followers {
             Shared::new(since, self.share(api, since))
         });
         if from < shared.since {
-            // What happened in between was told to nobody. What is told twice counts once.
+            // Changes in between were not reported to anybody. Duplicate reports count once.
             shared.begin_anew(from, self.share(api, from));
         }
         shared.followers += 1;
@@ -211,7 +209,7 @@ fn tell(told: &watch::Sender<Told>, at: u64, event: LeaseEvent) {
     });
 }
 
-/// What is told of a Lease that is newer than `from`.
+/// The report about a Lease that is newer than `from`.
 fn newer(told: watch::Receiver<Told>, from: u64) -> BoxStream<'static, Result<LeaseEvent, Error>> {
     stream::unfold(told, move |mut told| async move {
         loop {
@@ -227,7 +225,7 @@ fn newer(told: watch::Receiver<Told>, from: u64) -> BoxStream<'static, Result<Le
     .boxed()
 }
 
-/// The stream, whose place is given back when it is dropped.
+/// The stream. Dropping it frees its slot.
 fn with_place<T: Send + 'static>(
     events: BoxStream<'static, T>,
     place: Left,

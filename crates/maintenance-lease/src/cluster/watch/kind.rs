@@ -1,4 +1,4 @@
-//! The kinds of objects that are watched: where they are, and how they are read.
+//! The kinds of objects that are watched: their paths, and how to read them.
 
 use std::sync::Arc;
 

@@ -219,7 +219,7 @@ impl Cluster {
             .await;
     }
 
-    /// Makes a namespace, where it is not there.
+    /// Creates a namespace, unless it exists.
     pub(crate) async fn make_namespace_named(&self, name: &str) {
         let namespace = json!({
             "apiVersion": "v1",

@@ -321,7 +321,7 @@ fn reset() -> BoxError {
     io::Error::from(io::ErrorKind::ConnectionReset).into()
 }
 
-/// What a proxy answers whoever has to log in first.
+/// A proxy's answer to a client that has to log in first.
 fn login_page() -> Response<Body> {
     let page = b"<!DOCTYPE html>\n<title>Log in</title>\n<script>{\"items\":[{}]}</script>\n";
     let mut answer = Response::new(Body::from(page.to_vec()));

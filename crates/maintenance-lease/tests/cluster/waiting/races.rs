@@ -60,7 +60,7 @@ async fn hand_over(cluster: &Cluster, waiters: usize, rounds: usize) -> Vec<(usi
     counts
 }
 
-/// How many requests that takes is exact only where no waiter is kept waiting by a busy machine.
+/// The number of requests is exact only if no waiter is delayed by a busy machine.
 #[test]
 fn a_hand_over_among_200_takes_a_request_each_and_no_read() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {

@@ -24,7 +24,7 @@ pub enum Refusal {
         now: Box<Machine>,
     },
     /// Its kubelet gives no sign of life, and the control plane has not called it silent: what its Ready
-    /// condition says instead, `None` where it has none.
+    /// condition says instead, `None` if it has none.
     NotCalledUnreachable(Option<Status>),
     /// It is not known whether its kubelet is alive.
     HeartbeatUnknown(Why),
@@ -69,8 +69,8 @@ impl Sight {
     /// # Errors
     /// What does.
     pub(super) fn check_doubts(&self, insistence: Insistence) -> Result<(), Refusal> {
-        // The control plane goes by what changes, whatever the clock of the kubelet says: where a heartbeat
-        // is ahead of the clock, it still knows.
+        // The control plane looks for changes and ignores the kubelet's clock. So its status is correct
+        // even if a heartbeat is ahead of the clock.
         let status = self.signs.status();
         if status != Some(Status::Unknown) {
             return Err(Refusal::NotCalledUnreachable(status));
@@ -153,7 +153,7 @@ mod tests {
                 "{step:?}"
             );
         }
-        // What was fenced and came back is that, whoever knew what.
+        // A node that was fenced and came back is reported as back, even if other facts are unknown.
         let back = next(|sight| {
             *sight = fenced();
             sight.signs.heartbeat = ago(5);
