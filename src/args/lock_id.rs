@@ -109,7 +109,7 @@ impl LockIdArgs {
 fn lock_id(typed: &str) -> Result<LockId, &'static str> {
     typed
         .parse()
-        .map_err(|_| "not a lock id, which acquire -o lock-id prints")
+        .map_err(|_| "not a lock id (see acquire -o lock-id)")
 }
 
 /// The values of `--token`, before and after the command.

@@ -8,7 +8,8 @@ use maintenance_lease::protocol::LockId;
 use super::nodes::Selection;
 use crate::error::Failure;
 
-/// One lock id, or NODE=ID for each of several nodes, separated by spaces.
+/// One lock id, or NODE=ID for each of several nodes, separated by spaces. The lines NODE ID that
+/// `acquire -o lock-id` prints for several nodes are read too.
 pub(crate) const VARIABLE: &str = "MAINT_LOCK_ID";
 /// The deprecated name.
 pub(crate) const DEPRECATED: &str = "MAINT_TOKEN";
@@ -88,12 +89,19 @@ pub(crate) fn not_of_one(source: &str) -> Failure {
 }
 
 fn pairs(value: &str) -> Option<BTreeMap<String, LockId>> {
-    let pairs = value.split_whitespace().map(|pair| {
-        let (node, id) = pair.split_once('=')?;
-        Some((node.to_owned(), id.parse().ok()?))
-    });
-    let pairs: Option<BTreeMap<_, _>> = pairs.collect();
+    let lines = value.lines().filter(|line| !line.trim().is_empty());
+    let pairs: Option<BTreeMap<_, _>> = match value.contains('=') {
+        true => value
+            .split_whitespace()
+            .map(|pair| pair_of(pair.split_once('=')?))
+            .collect(),
+        false => lines.map(|line| pair_of(line.split_once(' ')?)).collect(),
+    };
     pairs.filter(|pairs| !pairs.is_empty())
+}
+
+fn pair_of((node, id): (&str, &str)) -> Option<(String, LockId)> {
+    Some((node.to_owned(), id.trim().parse().ok()?))
 }
 
 fn unusable(message: String) -> Failure {
@@ -145,6 +153,14 @@ mod tests {
         assert_eq!(demanded(&two, &["b"]), Ok(Some(OTHER.into())));
         assert_eq!(demanded(&two, &["c"]), Ok(None));
         assert!(demanded(&two, &["a", "b"]).is_err());
+    }
+
+    #[test]
+    fn what_acquire_prints_for_several_nodes_is_read() {
+        let printed = format!("a {ONE}\nb {OTHER}\n");
+        let variables = [(VARIABLE, &*printed)];
+        assert_eq!(demanded(&variables, &["b"]), Ok(Some(OTHER.into())));
+        assert_eq!(demanded(&variables, &["c"]), Ok(None));
     }
 
     #[test]

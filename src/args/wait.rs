@@ -11,8 +11,8 @@ use super::duration;
 pub(crate) struct PatienceArgs {
     /// Wait for the nodes to be unlocked
     ///
-    /// Your own locks are waited for, too: another command of yours may hold them. A dry run does not
-    /// wait.
+    /// acquire and hold also wait for your own locks, because another command of yours may hold them. A dry
+    /// run does not wait.
     #[arg(long)]
     pub(crate) wait: bool,
 

@@ -88,7 +88,7 @@ pub(crate) fn of(
     let mut events = Vec::new();
     if broken && (verb, change.done) != (Verb::Unhold, Done::Released) {
         events.push(event(
-            "MaintenanceLockBroken",
+            "MaintenanceLockTakenOver",
             format!("{caller} {took} the maintenance {lock} of {before}{because}"),
             true,
         ));

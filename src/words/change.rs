@@ -82,12 +82,14 @@ fn what(change: &Change, telling: Telling) -> String {
         Done::Renewed => format!("renewed by {}{}", holder(&change.lease), until(change, now)),
         Done::AlreadyHeld => "already on hold by you".to_owned(),
         Done::Released if change.state_before == State::AdminHold && broken => {
-            format!("hold of {} ended", holder(&change.before))
+            format!("hold ended (was on hold by {})", holder(&change.before))
         }
         Done::Released if change.state_before == State::AdminHold => {
             format!("hold ended{}", had(change, telling))
         }
-        Done::Released if broken => format!("lock of {} released", holder(&change.before)),
+        Done::Released if broken => {
+            format!("released (was locked by {})", holder(&change.before))
+        }
         Done::Released => format!("released{}", had(change, telling)),
         Done::AlreadyFree => "already free".to_owned(),
     }
@@ -114,7 +116,10 @@ fn instead_of(change: &Change, broken: bool, now: Now) -> String {
     match (&change.before, change.state_before) {
         (Some(before), _) if broken => format!(", taken over from {}", person(before)),
         (_, State::Held { until }) => {
-            format!(", replacing your lock until {}", clock(until, now.latest))
+            format!(
+                "; this replaces your lock, which had until {}",
+                clock(until, now.latest)
+            )
         }
         _ => String::new(),
     }
@@ -245,7 +250,9 @@ pub(crate) fn may_still_act(who: &str, node: &str, until: Option<Instant>, now: 
             format!("{may} until they notice: the end of their lock cannot be read")
         }
         Some(until) => format!("{may} until {} at the latest", clock(until, now.latest)),
-        None => format!("{may} until they notice: a hold does not expire"),
+        None => format!(
+            "{who} may still be working on node/{node}: tell them that their hold has ended"
+        ),
     }
 }
 

@@ -61,9 +61,13 @@ impl With<'_> {
         let (taken, found) = (names(false), names(true));
         match (&taken[..], &found[..]) {
             (taken, "") => format!("{taken} {locked}"),
-            ("", found) => format!("{found} already locked, left as it is"),
+            ("", found) => {
+                format!("{found} already locked by you: renewed, and not released at the end")
+            }
             (taken, found) => {
-                format!("{taken} {locked}; {found} already locked, left as it is")
+                format!(
+                    "{taken} {locked}; {found} already locked by you: renewed, and not released at the end"
+                )
             }
         }
     }

@@ -46,7 +46,7 @@ fn ones_own_lease_becomes_a_hold() {
         cluster.maint(["acquire", &node]).succeeds();
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "takes longer"]).run(), @r#"
         $ kubectl maint hold worker-1 -m "takes longer"
-        node/worker-1 on hold by alice@bastion, replacing your lock until [time]
+        node/worker-1 on hold by alice@bastion; this replaces your lock, which had until [time]
         -- stderr
         A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
@@ -136,7 +136,7 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         "
         );
         assert_snapshot!(events_of(cluster, &node), @r#"
-        Warning MaintenanceLockBroken: alice@bastion took over the maintenance lock of bob@laptop: "fire"
+        Warning MaintenanceLockTakenOver: alice@bastion took over the maintenance lock of bob@laptop: "fire"
         Normal MaintenanceHold: alice@bastion put the node on hold for maintenance: "fire"
         "#);
         assert_snapshot!(
@@ -158,7 +158,7 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         $ kubectl maint hold worker-1 -m flood --take-over --yes
         node/worker-1 on hold by carol@desk, taken over from alice@bastion
         -- stderr
-        Warning: alice@bastion may still act on node/worker-1 until they notice: a hold does not expire
+        Warning: alice@bastion may still be working on node/worker-1: tell them that their hold has ended
         A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
         "

@@ -95,8 +95,8 @@ fn nodes_that_may_not_be_read() {
         ");
         assert_snapshot!(run(&["hold", one, two, "-m", "rack moves"]), @r#"
         $ kubectl maint hold worker-1 worker-2 -m "rack moves"
-        node/worker-1 on hold by alice@bastion, replacing your lock until [time]
-        node/worker-2 on hold by alice@bastion, replacing your lock until [time]
+        node/worker-1 on hold by alice@bastion; this replaces your lock, which had until [time]
+        node/worker-2 on hold by alice@bastion; this replaces your lock, which had until [time]
         -- stderr
         Warning: could not check that node/worker-1 and 1 more exists: no permission to read Nodes. The Lease of a node that does not exist is never deleted
         Holds do not expire. To end them: kubectl maint unhold worker-1 worker-2

@@ -264,7 +264,7 @@ fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
         assert_snapshot!(cluster.maint(["release", &node, "--lock-id", "worker-1"]).run(), @"
         $ kubectl maint release worker-1 --lock-id worker-1
         -- stderr
-        error: invalid value 'worker-1' for '--lock-id <ID>': not a lock id, which acquire -o lock-id prints
+        error: invalid value 'worker-1' for '--lock-id <ID>': not a lock id (see acquire -o lock-id)
 
         For more information, try '--help'.
         -- exit code 2
@@ -375,7 +375,7 @@ fn breaking_anothers_lease_takes_a_confirmation() {
         "#);
         assert_snapshot!(cluster.maint(["release", &node, "--force", "--dry-run"]).run(), @"
         $ kubectl maint release worker-1 --force --dry-run
-        node/worker-1 lock of bob@laptop released (dry run)
+        node/worker-1 released (was locked by bob@laptop) (dry run)
         -- stderr
         without --dry-run, this asks first: Release the lock of bob@laptop on node/worker-1?
         -- exit code 0
@@ -385,7 +385,7 @@ fn breaking_anothers_lease_takes_a_confirmation() {
             cluster.maint(["release", &node, "--force", "--yes", "-m", "he is away"]).run(),
             @r#"
             $ kubectl maint release worker-1 --force --yes -m "he is away"
-            node/worker-1 lock of bob@laptop released
+            node/worker-1 released (was locked by bob@laptop)
             -- stderr
             Warning: bob@laptop may still act on node/worker-1 until [time] at the latest
             -- exit code 0
@@ -394,7 +394,7 @@ fn breaking_anothers_lease_takes_a_confirmation() {
         assert_eq!(holder_of(cluster, &node), None);
         assert_snapshot!(
             events_of(cluster, &node),
-            @r#"Warning MaintenanceLockBroken: alice@bastion released the maintenance lock of bob@laptop: "he is away""#
+            @r#"Warning MaintenanceLockTakenOver: alice@bastion released the maintenance lock of bob@laptop: "he is away""#
         );
     });
 }

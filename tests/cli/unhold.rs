@@ -67,9 +67,9 @@ fn anothers_hold_takes_a_confirmation() {
         );
         assert_snapshot!(cluster.maint(["unhold", &node, "--yes"]).run(), @"
         $ kubectl maint unhold worker-1 --yes
-        node/worker-1 hold of bob@laptop ended
+        node/worker-1 hold ended (was on hold by bob@laptop)
         -- stderr
-        Warning: bob@laptop may still act on node/worker-1 until they notice: a hold does not expire
+        Warning: bob@laptop may still be working on node/worker-1: tell them that their hold has ended
         -- exit code 0
         ");
         assert_eq!(holder_of(cluster, &node), None);

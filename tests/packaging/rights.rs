@@ -169,7 +169,7 @@ fn users_do_whatever_the_verbs_do_where_the_namespace_is() {
         ours,
         [
             "MaintenanceHold",
-            "MaintenanceLockBroken",
+            "MaintenanceLockTakenOver",
             "MaintenanceUnhold"
         ]
     );

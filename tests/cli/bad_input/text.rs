@@ -119,7 +119,7 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         "#);
         assert_snapshot!(cluster.maint(["release", &held, "--force", "--yes"]).run(), @r"
         $ kubectl maint release held --force --yes
-        node/held lock of a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f released
+        node/held released (was locked by a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f)
         -- stderr
         Warning: a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f may still act on node/held until [time] at the latest
         -- exit code 0
@@ -181,7 +181,7 @@ fn a_holder_of_white_space() {
         "#);
         assert_snapshot!(cluster.maint(["release", &padded, "--force", "--yes"]).run(), @r#"
         $ kubectl maint release padded --force --yes
-        node/padded lock of "alice@bastion " released
+        node/padded released (was locked by "alice@bastion ")
         -- stderr
         Warning: "alice@bastion " may still act on node/padded until [time] at the latest
         -- exit code 0

@@ -79,7 +79,7 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
                 .args(["sh", "-c", "echo $MAINT_HOLDER"])
                 .run();
             assert_eq!(run.stdout.trim_end(), "alice@bastion");
-            let found_it = "already locked, left as it is; running on this machine: sh";
+            let found_it = "already locked by you: renewed, and not released at the end; running on this machine: sh";
             assert!(run.stderr.contains(found_it), "{run}");
             assert_eq!(acquisition(cluster, &node), found);
         }
