@@ -158,7 +158,7 @@ fn what_others_have_is_taken_over_after_a_confirmation_only() {
         $ kubectl maint hold worker-1 -m flood --take-over --yes
         node/worker-1 on hold by carol@desk, taken over from alice@bastion
         -- stderr
-        Warning: alice@bastion may still act on node/worker-1 until they notice: a hold does not expire
+        Warning: alice@bastion may still act on node/worker-1, because a hold does not expire; tell them
         A hold does not expire. To end it: kubectl maint unhold worker-1
         -- exit code 0
         "

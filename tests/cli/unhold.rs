@@ -69,7 +69,7 @@ fn anothers_hold_takes_a_confirmation() {
         $ kubectl maint unhold worker-1 --yes
         node/worker-1 hold of bob@laptop ended
         -- stderr
-        Warning: bob@laptop may still act on node/worker-1 until they notice: a hold does not expire
+        Warning: bob@laptop may still act on node/worker-1, because a hold does not expire; tell them
         -- exit code 0
         ");
         assert_eq!(holder_of(cluster, &node), None);
