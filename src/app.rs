@@ -121,7 +121,7 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
                         start.terminal.warn(
                             "interrupted again: locks were not released, and a request may still take effect",
                         );
-                        start.terminal.hint(format!("to see: {} status --mine", start.program));
+                        start.terminal.hint(format!("to check: {} status --mine", start.program));
                         Ok(Code::INTERRUPTED)
                     }
                 }
@@ -130,7 +130,7 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
             runtime.shutdown_background();
             result
         }
-        Err(error) => Err(Failure::input(format!("can't start: {error}"))),
+        Err(error) => Err(Failure::input(format!("could not start: {error}"))),
     };
     let code = result.unwrap_or_else(|failure| {
         problems::tell(start.terminal, &failure, Some(start.program.asked()));

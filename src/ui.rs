@@ -84,7 +84,7 @@ impl Terminal {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => self.stdout.set(Stdout::Closed),
             Err(error) => {
                 self.stdout.set(Stdout::Failed);
-                self.error(&format!("the result could not be written: {error}"));
+                self.error(&format!("could not write the result: {error}"));
             }
         }
     }

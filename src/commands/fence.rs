@@ -105,7 +105,7 @@ pub(crate) struct FenceArgs {
 pub(crate) enum Insist {
     /// Over 55% of the nodes in the zone are unreachable
     MassLoss,
-    /// The state of the zone is unknown: you may not read it
+    /// The state of the zone is unknown: no permission to read it
     ZoneUnknown,
     /// It is unknown whether another tool is repairing the node
     RemediationUnknown,

@@ -166,7 +166,7 @@ impl WithArgs {
                 shown(self.grace),
                 length(Span::seconds(shortest)),
             ),
-            "use at least 3/2 × (--request-timeout + --grace + 1s)",
+            "use a longer --lease-duration, or a shorter --request-timeout or --grace",
         ))
     }
 }

@@ -121,7 +121,7 @@ fn fate_words(fate: &Fate, health: &Health, now: Now) -> String {
         Fate::Evicted { at } if *at <= now.earliest => {
             format!("{node}, eviction due {} ago", span(now.earliest - *at))
         }
-        Fate::Evicted { at } => format!("{node}, evicted in {}", span(*at - now.earliest)),
+        Fate::Evicted { at } => format!("{node}, eviction in {}", span(*at - now.earliest)),
         Fate::NeverEvicted => format!("{node}, never evicted"),
         Fate::Unevicted => format!("{node}, not being evicted yet"),
         Fate::Collected => format!("{node}, deleted by PodGC soon"),
@@ -155,10 +155,10 @@ pub(crate) fn names(stranded: &Stranded) -> Option<String> {
     (!names.is_empty()).then(|| names.join("\n"))
 }
 
-/// The totals, such as `2 nodes not well: 3 pods, 1 orphaned volume`.
+/// The totals, such as `2 unhealthy nodes: 3 pods, 1 orphaned volume`.
 pub(crate) fn summary(stranded: &Stranded) -> String {
     if stranded.nodes.is_empty() {
-        return "all nodes are well: nothing is stranded".to_owned();
+        return "all nodes are healthy: nothing is stranded".to_owned();
     }
     let count = |count: usize, word: &str| {
         let s = if count == 1 { "" } else { "s" };
@@ -175,8 +175,8 @@ pub(crate) fn summary(stranded: &Stranded) -> String {
                 .map(|known| count(known, word)),
         );
     }
-    let nodes = count(stranded.nodes.len(), "node");
-    format!("{nodes} not well: {}", parts.join(", "))
+    let nodes = count(stranded.nodes.len(), "unhealthy node");
+    format!("{nodes}: {}", parts.join(", "))
 }
 
 /// What could not be read, one per line.

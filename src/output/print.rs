@@ -98,7 +98,7 @@ fn acts_on_a_terminal(c: char) -> bool {
 }
 
 fn unprintable(error: &dyn std::fmt::Display) -> Failure {
-    Failure::input(format!("the result can't be printed: {error}"))
+    Failure::input(format!("could not print the result: {error}"))
 }
 
 #[cfg(test)]

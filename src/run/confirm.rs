@@ -184,7 +184,7 @@ async fn ask(
             session.terminal.raw_stderr(fact);
         }
         return Err(Failure::Unconfirmed(
-            "not confirmed: --nodes-from - reads standard input, which leaves no prompt".to_owned(),
+            "not confirmed: --nodes-from - uses standard input, so there is no prompt".to_owned(),
         ));
     }
     session.terminal.confirm(facts, question, yes).await

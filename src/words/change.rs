@@ -247,7 +247,7 @@ pub(crate) fn may_still_act(who: &str, node: &str, until: Option<Instant>, now: 
     let may = format!("{who} may still act on node/{node}");
     match until {
         Some(Instant::UNREADABLE) => {
-            format!("{may} until they notice: the end of their lock cannot be read")
+            format!("{may}, because the end of their lock cannot be read; tell them")
         }
         Some(until) => format!("{may} until {} at the latest", clock(until, now.latest)),
         None => format!(

@@ -35,7 +35,7 @@ impl Marks {
     pub(crate) fn words(&self, now: Now) -> Option<String> {
         let hook = self.at_work(now).map(|hook| {
             format!(
-                "hook {} of {} may be at work until {}",
+                "hook {} of {} may be running until {}",
                 escape(&hook.program),
                 escape(&hook.who),
                 in_seconds(hook.until)
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(
             words.as_deref(),
             Some(
-                r#"hook ./power\ton of bob@laptop\u{202e} may be at work until 2026-03-01T12:01:00Z; by carol\u{1b}@desk at 2026-03-01T11:00:00Z, powered off: its lights\rare off: "no\nanswer""#
+                r#"hook ./power\ton of bob@laptop\u{202e} may be running until 2026-03-01T12:01:00Z; by carol\u{1b}@desk at 2026-03-01T11:00:00Z, powered off: its lights\rare off: "no\nanswer""#
             )
         );
         assert_eq!(Marks::default().words(Now::at(NOW)), None);

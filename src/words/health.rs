@@ -37,15 +37,15 @@ pub(crate) fn words(health: &Health, now: Now) -> String {
             since,
         } => {
             let which = match since {
-                Some(Since::NewNode) => " of an earlier Node",
-                Some(Since::Restarted) => " of an earlier boot",
+                Some(Since::NewNode) => " for an earlier Node",
+                Some(Since::Restarted) => " for an earlier boot",
                 Some(Since::SameBoot | Since::Unknown) | None => "",
             };
             format!("{word} (asserted by {}{which})", escape(by))
         }
-        Health::OutOfService { by: None, .. } => format!("{word} (asserted by a taint alone)"),
+        Health::OutOfService { by: None, .. } => format!("{word} (taint without a record)"),
         Health::Restarted { by } => {
-            format!("{word} (restarted: unfence it, by {})", escape(by))
+            format!("{word} (by {}; restarted: unfence it)", escape(by))
         }
         Health::KubeletAlive { by: Some(by) } => {
             format!("OutOfService, kubelet alive (taint set by {})", escape(by))
@@ -145,7 +145,7 @@ mod tests {
                     by: by(),
                     since: Some(Since::Restarted),
                 }),
-                "OutOfService (asserted by alice\\u{1b}@bastion of an earlier boot)",
+                "OutOfService (asserted by alice\\u{1b}@bastion for an earlier boot)",
             ),
             (
                 "NotReady",
@@ -153,14 +153,14 @@ mod tests {
                     by: None,
                     since: None,
                 }),
-                "OutOfService (asserted by a taint alone)",
+                "OutOfService (taint without a record)",
             ),
             (
                 "Ready,SchedulingDisabled",
                 Some(Health::Restarted {
                     by: "alice\u{1b}@bastion".to_owned(),
                 }),
-                "Fenced (restarted: unfence it, by alice\\u{1b}@bastion),SchedulingDisabled",
+                "Fenced (by alice\\u{1b}@bastion; restarted: unfence it),SchedulingDisabled",
             ),
             (
                 "Ready",

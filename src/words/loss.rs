@@ -27,7 +27,7 @@ pub(crate) fn lines(
         (_, Stage::Over) => "the command has ended",
     };
     let message = format!(
-        "lost the lock on node/{}, {command}: {}",
+        "lost the lock on node/{} ({command}): {}",
         lost.node,
         cause(lost, before, now)
     );
@@ -138,7 +138,7 @@ fn to_see(lost: &Lost, program: &Program) -> String {
 /// A renewal of a node failed, but there is time left: the command is ended at `end`.
 pub(crate) fn warning(node: &str, problem: &str, end: Instant, now: Now) -> String {
     format!(
-        "could not renew node/{node}, retrying ({}). The command is ended at {} unless it is renewed",
+        "could not renew node/{node}; retrying ({}). Unless a renewal succeeds, the command is ended at {}",
         escape(problem),
         clock(end, now.latest)
     )
@@ -147,7 +147,8 @@ pub(crate) fn warning(node: &str, problem: &str, end: Instant, now: Now) -> Stri
 /// The command was stopped, and has until `end`.
 pub(crate) fn stopped(end: Instant, now: Now) -> String {
     format!(
-        "stopped: the lock is not renewed now, and the command is ended at {}",
+        "stopped: the lock is no longer renewed. Unless you continue with `fg` or `bg`, the command is \
+         ended at {}",
         clock(end, now.latest)
     )
 }

@@ -7,7 +7,7 @@ const MANIFEST: &str = "deploy/rbac.yaml";
 
 /// What a fencer needs to judge a node, if it is unknown which right is missing.
 pub(crate) const TO_JUDGE: &str =
-    "deploy/rbac.yaml grants it by ClusterRole kubectl-maint-fencer to group kubectl-maint:fencers";
+    "deploy/rbac.yaml (ClusterRole kubectl-maint-fencer) grants it to group kubectl-maint:fencers";
 
 const NODES: &str = "nodes";
 const LEASES: &str = "leases.coordination.k8s.io";
@@ -163,11 +163,11 @@ pub(crate) fn granted(right: &Right, verb: &str) -> String {
         return "ask your cluster's administrator".to_owned();
     };
     match (group, &right.namespace) {
-        (Some(group), _) => format!("{MANIFEST} grants it by {role} to group {group}"),
+        (Some(group), _) => format!("{MANIFEST} ({role}) grants it to group {group}"),
         (None, Some(namespace)) => {
-            format!("{MANIFEST} grants it by {role}, bound in namespace {namespace}")
+            format!("{MANIFEST} ({role}) grants it if bound in namespace {namespace}")
         }
-        (None, None) => format!("{MANIFEST} grants it by {role}"),
+        (None, None) => format!("{MANIFEST} ({role}) grants it"),
     }
 }
 
@@ -267,24 +267,24 @@ mod tests {
             (
                 right("list", NODES, None),
                 "status",
-                "deploy/rbac.yaml grants it by ClusterRole kubectl-maint-viewer to group \
+                "deploy/rbac.yaml (ClusterRole kubectl-maint-viewer) grants it to group \
                  kubectl-maint:viewers",
             ),
             (
                 right("patch", NODES, None),
                 "fence",
-                "deploy/rbac.yaml grants it by ClusterRole kubectl-maint-fencer to group \
+                "deploy/rbac.yaml (ClusterRole kubectl-maint-fencer) grants it to group \
                  kubectl-maint:fencers",
             ),
             (
                 right("get", LEASES, Some(NAMESPACE)),
                 "acquire",
-                "deploy/rbac.yaml grants it by Role kubectl-maint-user to group kubectl-maint:users",
+                "deploy/rbac.yaml (Role kubectl-maint-user) grants it to group kubectl-maint:users",
             ),
             (
                 right("list", LEASES, None),
                 "leases",
-                "deploy/rbac.yaml grants it by ClusterRole kubectl-maint-administrator to group \
+                "deploy/rbac.yaml (ClusterRole kubectl-maint-administrator) grants it to group \
                  kubectl-maint:administrators",
             ),
             (right("list", LEASES, Some("shop")), "leases", nobodys),
@@ -292,13 +292,13 @@ mod tests {
             (
                 right("list", PODS, None),
                 "force-delete",
-                "deploy/rbac.yaml grants it by ClusterRole kubectl-maint-operator to group \
+                "deploy/rbac.yaml (ClusterRole kubectl-maint-operator) grants it to group \
                  kubectl-maint:operators",
             ),
             (
                 right("get", PODS, Some("shop")),
                 "force-delete",
-                "deploy/rbac.yaml grants it by ClusterRole kubectl-maint-owner, bound in namespace \
+                "deploy/rbac.yaml (ClusterRole kubectl-maint-owner) grants it if bound in namespace \
                  shop",
             ),
             (right("patch", NODES, None), "status", nobodys),

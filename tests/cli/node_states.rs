@@ -118,7 +118,7 @@ fn every_state_of_a_node_is_told() {
         b-reports   Free     <none>          <none>   <none>   <none>   NotReady (reporting)
         c-silent    Free     <none>          <none>   <none>   <none>   Unreachable 12m
         d-fenced    Free     <none>          <none>   <none>   <none>   OutOfService (asserted by carol@desk)
-        e-tainted   Free     <none>          <none>   <none>   <none>   OutOfService (asserted by a taint alone)
+        e-tainted   Free     <none>          <none>   <none>   <none>   OutOfService (taint without a record)
         f-alive     Free     <none>          <none>   <none>   <none>   OutOfService, kubelet alive
         g-gone      Locked   alice@bastion   <none>   30m      30m      Gone
         -- stderr
@@ -287,7 +287,7 @@ fn who_fenced_a_node_and_which_hook_is_at_work_is_told_in_full() {
         let status = |more: &[&str]| cluster.maint(["status", &fenced]).args(more).succeeds();
 
         let wide = status(&["-o", "wide"]);
-        let told = "hook ./reconnect of bob@laptop may be at work until 2099-01-01T00:00:00Z; by \
+        let told = "hook ./reconnect of bob@laptop may be running until 2099-01-01T00:00:00Z; by \
                     carol\\u{1b}[31m@desk at 2026-01-02T03:04:05Z, isolated with ./isolate: \
                     \"no\\nanswer\"\n";
         assert!(wide.stdout.ends_with(told), "{wide}");

@@ -144,7 +144,7 @@ fn a_namespace_that_is_being_deleted() {
         assert_snapshot!(cluster.maint(["acquire", &nodes[1]]).run(), @"
         $ kubectl maint acquire worker-2
         -- stderr
-        error: namespace kube-node-maintenance is being deleted: no Lease can be made in it
+        error: namespace kube-node-maintenance is being deleted: no Lease can be created in it
         hint: retry when the namespace is gone; acquire creates it again
         -- exit code 1
         ");

@@ -417,7 +417,7 @@ fn nodes_from_standard_input_are_never_asked_about() {
         -- stderr
         context [context], server [server], user [user]: 1 node
           node/worker-1 is locked by bob@laptop since [time] until [time]
-        error: not confirmed: --nodes-from - reads standard input, which leaves no prompt
+        error: not confirmed: --nodes-from - uses standard input, so there is no prompt
         hint: add --yes to confirm
         -- exit code 6
         ");

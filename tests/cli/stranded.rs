@@ -139,10 +139,10 @@ fn pods_on_a_silent_node_are_told_in_words() {
         apps   pod/db-0                          worker-1   Terminating +[length], name held
         apps   pod/held-0                        worker-1   Held by finalizer example.com/backup
         apps   pod/logs-1                        worker-1   NodeUnreachable, never evicted
-        apps   pod/web-1                         worker-1   NodeUnreachable, evicted in [length]
+        apps   pod/web-1                         worker-1   NodeUnreachable, eviction in [length]
         <none>          volumeattachment/csi-1   worker-1   Orphan, no pod there uses it
         -- stderr
-        1 node not well: 4 pods, 1 orphaned volume
+        1 unhealthy node: 4 pods, 1 orphaned volume
         -- exit code 0
         ");
         let counted = cluster.maint(["status", "--pods", &node, "-v6"]).run();
@@ -198,7 +198,7 @@ fn pods_of_a_node_that_is_gone_are_found() {
         NAMESPACE            NAME         NODE                 STATE
         apps   pod/left-0   gone   NodeGone, deleted by PodGC soon
         -- stderr
-        1 node not well: 1 pod
+        1 unhealthy node: 1 pod
         -- exit code 0
         ");
         let all = cluster.maint(["status", "--pods"]).succeeds();
@@ -213,7 +213,7 @@ fn that_all_is_well_is_said() {
         assert_snapshot!(cluster.maint(["status", "--pods"]).run(), @"
         $ kubectl maint status --pods
         -- stderr
-        all nodes are well: nothing is stranded
+        all nodes are healthy: nothing is stranded
         -- exit code 0
         ");
     });
@@ -273,11 +273,11 @@ fn what_may_not_be_read_is_not_taken_for_well() {
         assert_snapshot!(shown(&status()), @"
         $ kubectl maint status --pods worker-1
         NAMESPACE              NAME        NODE                       STATE
-        apps   pod/web-1   worker-1   NodeUnreachable, evicted in [length]
+        apps   pod/web-1   worker-1   NodeUnreachable, eviction in [length]
         -- stderr
-        1 node not well: 1 pod
-        Warning: orphaned volumes unknown: you may not list volumeattachments.storage.k8s.io
-        Warning: blocked namespaces unknown: you may not list namespaces
+        1 unhealthy node: 1 pod
+        Warning: orphaned volumes unknown: no permission to list volumeattachments.storage.k8s.io
+        Warning: blocked namespaces unknown: no permission to list namespaces
         -- exit code 0
         ");
     });

@@ -111,7 +111,7 @@ fn certificate_of_tomorrow_hints_at_the_clock() {
     );
     assert!(
         run.stderr
-            .contains("check the local clock: the server's certificate is not valid yet by it"),
+            .contains("check the local clock: it is before the time when the server's certificate becomes valid"),
         "{run:?}"
     );
 }

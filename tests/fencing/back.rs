@@ -79,7 +79,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     assert_snapshot!(stage.maint(["unfence", &node]).run(), @r#"
     $ kubectl maint unfence worker-1
     -- stderr
-    error: cannot unfence node/worker-1: it was not restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
+    error: cannot unfence node/worker-1: it has not been restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
     hint: reboot it, or undo its isolation: kubectl maint unfence worker-1 -- HOOK; to unfence it anyway: kubectl maint unfence worker-1 --accept-risk=boot-id -m "WHY"
     -- exit code 6
     "#);
@@ -110,7 +110,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     assert_snapshot!(stage.maint(["unfence", &node, "--timeout=0", "--", "true"]).run(), @r#"
     $ kubectl maint unfence worker-1 --timeout=0 -- true
     -- stderr
-    error: cannot unfence node/worker-1: it was not restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
+    error: cannot unfence node/worker-1: it has not been restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
     hint: reboot it first; to unfence it anyway: kubectl maint unfence worker-1 --timeout 0 --accept-risk=boot-id -m "WHY" -- true
     -- exit code 6
     "#);
@@ -251,7 +251,7 @@ fn pods_that_tolerate_the_taint_are_named() {
     -- stderr
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
-    stays on the node (tolerates the taint, or is a static pod): stay/proxy
+    left on the node (static pods, or pods that tolerate the taint): stay/proxy
     node/worker-1: nothing is left to evict or detach
     -- exit code 0
     ");

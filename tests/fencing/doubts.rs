@@ -93,8 +93,8 @@ fn a_zone_that_nobody_may_read_is_a_doubt_of_its_own() {
     assert_snapshot!(fence(&[]), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: cannot fence node/worker-1: unknown how many other nodes are unreachable: you may not list nodes
-    hint: if you know that they are well: kubectl maint fence worker-1 --powered-off=dark --accept-risk=zone-unknown -m "WHY"
+    error: cannot fence node/worker-1: unknown how many other nodes are unreachable: no permission to list nodes
+    hint: if you know that they are up: kubectl maint fence worker-1 --powered-off=dark --accept-risk=zone-unknown -m "WHY"
     -- exit code 6
     "#);
     let another = fence(&["--accept-risk=mass-loss", "-m", "I see them"]);
@@ -205,7 +205,7 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     assert_snapshot!(stage.maint(fence).kubeconfig(&user).run(), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: cannot fence node/worker-1: unknown whether another tool is remediating it: you may not get leases.coordination.k8s.io in namespace medik8s-leases
+    error: cannot fence node/worker-1: unknown whether another tool is remediating it: no permission to get leases.coordination.k8s.io in namespace medik8s-leases
     hint: if you know that none is: kubectl maint fence worker-1 --powered-off=dark --accept-risk=remediation-unknown -m "WHY"
     -- exit code 6
     "#);
@@ -221,11 +221,11 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     assert_snapshot!(stage.maint(fence).args(insist).kubeconfig(user).run(), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark --accept-risk=remediation-unknown -m "no medik8s here"
     -- stderr
-    Warning: unknown whether another tool is remediating node/worker-1: you may not get leases.coordination.k8s.io in namespace medik8s-leases
+    Warning: unknown whether another tool is remediating node/worker-1: no permission to get leases.coordination.k8s.io in namespace medik8s-leases
     node/worker-1 on hold until it is unfenced
     node/worker-1: fencing hold ended
     Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
-    hint: you need permission to patch nodes: deploy/rbac.yaml grants it by ClusterRole kubectl-maint-fencer to group kubectl-maint:fencers
+    hint: you need permission to patch nodes: deploy/rbac.yaml (ClusterRole kubectl-maint-fencer) grants it to group kubectl-maint:fencers
     -- exit code 1
     "#);
     stage.is_untouched(&node);

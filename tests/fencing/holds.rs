@@ -97,7 +97,7 @@ fn a_hold_that_somebody_took_over_is_theirs() {
     $ kubectl maint fence worker-1 --powered-off=dark
     node/worker-1 is already fenced by alice@bastion, powered off: dark (since [time])
     -- stderr
-    Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the node now
+    Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the lock now
     node/worker-1: nothing is left to evict or detach
     -- exit code 0
     ");
@@ -139,7 +139,7 @@ fn a_hook_that_succeeded_and_can_not_be_recorded_is_told_of() {
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
     begun
-    Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the node now
+    Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the lock now
     Warning: the hook succeeded, but this was not recorded: node/worker-1 should be off now
     error: cannot fence node/worker-1: on hold by mallory@laptop: "mine" (since [time])
     hint: take it over first with `kubectl maint hold worker-1 --take-over -m WHY`

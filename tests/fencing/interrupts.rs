@@ -213,7 +213,7 @@ fn a_hold_that_somebody_takes_meanwhile_keeps_no_node_fenced() {
     $ kubectl maint unfence worker-1
     node/worker-1 unfenced
     -- stderr
-    Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the node now
+    Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the lock now
     -- exit code 0
     ");
     assert_eq!(stage.record(&node), None);

@@ -69,7 +69,7 @@ fn volumes_stay_only_for_the_pods_that_use_them() {
     assert_eq!(run.code, 4, "{run}");
     assert!(
         run.stderr
-            .contains("stay there: you may not get persistentvolumes"),
+            .contains("stay there: no permission to get persistentvolumes"),
         "{run}"
     );
 }

@@ -16,9 +16,9 @@ const ADMINISTRATORS: &str = "kubectl-maint:administrators";
 
 /// Who grants what a user of locks needs, and what somebody needs to see them.
 const BY_USER: &str =
-    "deploy/rbac.yaml grants it by Role kubectl-maint-user to group kubectl-maint:users";
+    "deploy/rbac.yaml (Role kubectl-maint-user) grants it to group kubectl-maint:users";
 const BY_VIEWER: &str =
-    "deploy/rbac.yaml grants it by Role kubectl-maint-viewer to group kubectl-maint:viewers";
+    "deploy/rbac.yaml (Role kubectl-maint-viewer) grants it to group kubectl-maint:viewers";
 
 /// What may be done to Leases, and whether the verbs ever do it.
 const LEASE_VERBS: [&str; 8] = [

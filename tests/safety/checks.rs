@@ -273,7 +273,7 @@ fn whoever_works_on_the_node_is_not_disturbed() {
         assert!(
             levels
                 .words("lease")
-                .contains("bob@laptop has the node for")
+                .contains("bob@laptop has the lock for")
         );
         let lease = format!("{}/{}", crate::support::LEASES, scene.node);
         for (spec, level) in [

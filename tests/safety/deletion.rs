@@ -153,7 +153,7 @@ fn under_a_lock_of_with_the_line_acts_as_its_holder() {
         let with = ["with", &scene.node, "--", "/bin/sh", "-c", &script];
         let run = scene.cluster.maint(with).succeeds();
         let refused = "error: refused: lease; nothing was deleted\n\
-                       hint: this runs under that lock, taken by `with`; to use it: kubectl maint \
+                       hint: this runs inside `with`, which has the lock; act as its holder: kubectl maint \
                        --holder alice@bastion/with-";
         assert!(run.stdout.contains(refused), "{run}");
         assert!(run.stdout.contains("you hold the node's lock"), "{run}");
@@ -179,7 +179,7 @@ fn under_a_hold_the_line_acts_as_the_person_who_has_it() {
         let with = scene.cluster.maint(with);
         let run = with.args(["/bin/sh", "-c", &script]).succeeds();
         let refused = "error: refused: lease; nothing was deleted\n\
-                       hint: this runs under that lock, taken by `with`; to use it: kubectl maint \
+                       hint: this runs inside `with`, which has the lock; act as its holder: kubectl maint \
                        --holder alice@bastion force-delete pod/web-1 ";
         assert!(run.stdout.contains(refused), "{run}");
         assert!(!scene.is_there("web-1"));

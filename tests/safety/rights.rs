@@ -40,7 +40,7 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
                 .contains("the pod has not been ready for 10m, which does not show whether its node is unreachable"),
             "{words}"
         );
-        assert!(words.ends_with("you may not get nodes"), "{words}");
+        assert!(words.ends_with("no permission to get nodes"), "{words}");
         let confirm = levels.confirm().to_owned();
         assert!(confirm.contains("lease-unknown"), "{confirm}");
 
@@ -138,8 +138,9 @@ fn who_may_not_even_read_the_target_is_told_what_it_takes() {
         let user = scene.user("dev", &[pods(&["watch"])]);
         let (namespace, node) = (&*scene.namespace, &*scene.node);
         let target = format!("node/{node}");
-        let owner = format!("kubectl-maint-owner, bound in namespace {namespace}");
-        let to_group = |role| format!("kubectl-maint-{role} to group kubectl-maint:{role}s");
+        let owner = format!("kubectl-maint-owner) grants it if bound in namespace {namespace}");
+        let to_group =
+            |role| format!("kubectl-maint-{role}) grants it to group kubectl-maint:{role}s");
         for (words, right, role) in [
             (
                 vec!["force-delete", "pod/web-1", "-n", namespace],
@@ -170,7 +171,7 @@ fn who_may_not_even_read_the_target_is_told_what_it_takes() {
             let run = scene.cluster.maint(words).kubeconfig(&user).run();
             assert_eq!(run.code, 1, "{run}");
             let hint = format!(
-                "hint: you need permission to {right}: deploy/rbac.yaml grants it by ClusterRole {role}\n"
+                "hint: you need permission to {right}: deploy/rbac.yaml (ClusterRole {role}\n"
             );
             assert!(run.stderr.ends_with(&hint), "{run}");
         }
@@ -186,7 +187,7 @@ fn a_missing_right_is_told_before_anything_is_tried() {
         levels.are(&[("rights", Some("refuse"))]);
         assert_eq!(
             levels.words("rights"),
-            "you do not have the right to delete pods"
+            "you do not have permission to delete pods"
         );
         let confirmed = ["--accept-risk", "-m", "why"];
         let run = scene
@@ -210,7 +211,7 @@ fn who_may_not_make_a_lease_that_is_missing_does_not_know_of_it() {
         let levels = report();
         levels.are(&[("lease-unknown", Some("unknown")), ("lease", None)]);
         let words = levels.words("lease-unknown");
-        assert!(words.contains("you may not create leases"), "{words}");
+        assert!(words.contains("no permission to create leases"), "{words}");
         scene.cluster.released(&scene.node);
         report().are(&[("lease-unknown", None), ("lease", Some("ok"))]);
     });

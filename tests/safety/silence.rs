@@ -128,10 +128,7 @@ fn a_node_that_has_no_heartbeat_is_silent_only_where_the_control_plane_says_so()
             let run = fence(scene, &node);
             let (code, told) = match status {
                 Some("Unknown") => (0, "(dry run)"),
-                Some(_) => (
-                    6,
-                    "its Ready condition is still False, as its kubelet set it",
-                ),
+                Some(_) => (6, "its Ready condition is still False, set by its kubelet"),
                 None => (6, "its Ready condition is missing"),
             };
             assert_eq!(run.code, code, "{run}");

@@ -29,7 +29,7 @@ fn what_a_job_promises_is_known_only_to_who_may_read_it() {
         let levels = scene.levels_for(&blind, "import-1");
         levels.are(&[("owner", Some("unknown")), ("no-owner", None)]);
         let words = levels.words("owner");
-        assert!(words.contains("you may not list jobs"), "{words}");
+        assert!(words.contains("no permission to list jobs"), "{words}");
         let flag = levels.confirm();
         assert!(flag.contains("owner"), "{flag}");
         let levels = scene.levels_for(&seeing, "import-1");
@@ -41,7 +41,10 @@ fn what_a_job_promises_is_known_only_to_who_may_read_it() {
 fn rights_of_which_the_server_does_not_tell_are_unknown() {
     scene("untold", |scene| {
         scene.harmless_pod("web-1");
-        for (status, why) in [(503, "ServiceUnavailable"), (403, "you may not create")] {
+        for (status, why) in [
+            (503, "ServiceUnavailable"),
+            (403, "no permission to create"),
+        ] {
             let gate = scene
                 .cluster
                 .gate_for(Treatment::Answer(status, None), |_, path| {

@@ -56,7 +56,7 @@ impl Credentials {
         let invalid = |_| ConnectError::InvalidCredential {
             what: "token",
             owner: owner(),
-            detail: "it has characters that no header can carry".to_owned(),
+            detail: "it has characters that are not allowed in an HTTP header".to_owned(),
         };
         if let Some(path) = &user.token_file {
             return TokenFile::open(Path::new(path))

@@ -169,7 +169,7 @@ impl ConnectError {
                 "check the proxy: it is set by proxy-url in the kubeconfig, or by HTTPS_PROXY"
             }
             Self::NotYetValid { .. } => {
-                "check the local clock: the server's certificate is not valid yet by it"
+                "check the local clock: it is before the time when the server's certificate becomes valid"
             }
             Self::Expired { .. } => {
                 "check the local clock; if it is right, renew the server's certificate"

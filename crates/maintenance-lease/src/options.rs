@@ -28,16 +28,16 @@ pub enum InvalidOption {
     #[error("a hold needs a reason")]
     NoReason,
     /// An election on a Lease that locks a node.
-    #[error("leaders are not elected on the Leases of nodes")]
+    #[error("the Lease of a node cannot be used for leader election")]
     ElectionOnANode,
     /// A hold of something other than a node.
-    #[error("only nodes are held by administrators")]
+    #[error("only nodes can be put on hold")]
     HoldOfNoNode,
     /// Nothing was acquired, so there is nothing to keep.
-    #[error("nothing was acquired that could be kept")]
+    #[error("nothing was acquired, so there is nothing to renew")]
     NothingToKeep,
     /// The duration leaves no time to renew before the work has to stop.
-    #[error("a lease of {duration}s can't be kept: it takes at least {shortest}s")]
+    #[error("a lease of {duration}s is too short to be renewed in time: use at least {shortest}s")]
     TooShort {
         /// The requested duration in seconds.
         duration: u32,
@@ -46,7 +46,7 @@ pub enum InvalidOption {
     },
     /// No duration leaves time to renew before the work has to stop.
     #[error(
-        "it takes a lease of at least {shortest}s for its work to be stopped in time, and none is longer than 1h"
+        "stopping the work in time takes a lease of at least {shortest}s, but the longest lease is 1h"
     )]
     NoneLongEnough {
         /// The shortest duration that would be long enough, in seconds.

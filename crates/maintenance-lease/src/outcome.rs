@@ -114,21 +114,21 @@ impl fmt::Display for Refused {
             Refusal::HeldByCaller => write!(f, "{lock} is already held by {holder}"),
             Refusal::Expired => write!(f, "{lock} has an expired lease of {holder}"),
             Refusal::AdminHold => write!(f, "{lock} is on hold by {holder}"),
-            Refusal::OwnHold => write!(f, "{lock} is on your own hold"),
-            Refusal::NotHolder => write!(f, "{lock} is not yours but {holder}'s"),
-            Refusal::NotHeld => write!(f, "{lock} is not held by anybody"),
-            Refusal::NotAHold => write!(f, "{lock} is not on hold: it is {holder}'s lease"),
+            Refusal::OwnHold => write!(f, "{lock} is already on hold by {holder}"),
+            Refusal::NotHolder => write!(f, "{lock} is held by {holder}, not by you"),
+            Refusal::NotHeld => write!(f, "{lock} is free"),
+            Refusal::NotAHold => write!(f, "{lock} is not on hold, but held by {holder}"),
             Refusal::ChangedHands => {
-                write!(f, "{lock} changed hands: it is {holder}'s now")
+                write!(f, "{lock} was acquired again by {holder}")
             }
             Refusal::Elected => write!(
                 f,
-                "{lock} has a Lease that coordinated leader election owns (its strategy is set)"
+                "the Lease of {lock} has a strategy and belongs to coordinated leader election"
             ),
-            Refusal::Deleting => write!(f, "{lock} has a Lease that is being deleted"),
+            Refusal::Deleting => write!(f, "the Lease of {lock} is being deleted"),
             Refusal::Foreign => write!(
                 f,
-                "{lock} has a Lease without the labels of yours: it is another application's"
+                "the Lease of {lock} lacks your labels and belongs to another application"
             ),
         }
     }
@@ -156,11 +156,13 @@ pub enum Error {
         source: ApiError,
     },
     /// This namespace of the Leases is being deleted, so no Lease can be created in it.
-    #[error("namespace {0} is being deleted: no Lease can be made in it")]
+    #[error("namespace {0} is being deleted: no Lease can be created in it")]
     NamespaceTerminating(String),
     /// A write was sent and its outcome could not be determined in time: it may have taken effect, or may
     /// still do so.
-    #[error("unknown whether {subject}/{node} was {intent}: {source}; it may still take effect")]
+    #[error(
+        "unknown whether {subject}/{node} was {intent}: the write may still take effect ({source})"
+    )]
     Unknown {
         /// What the lock is for.
         subject: Subject,

@@ -64,7 +64,7 @@ impl<T> Known<T> {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Forbidden(right) => write!(f, "you may not {right}"),
+            Self::Forbidden(right) => write!(f, "no permission to {right}"),
             Self::NoAnswer(how) => f.write_str(how),
             Self::Untold(what) => f.write_str(what),
             Self::NotRead => f.write_str("it was not read"),

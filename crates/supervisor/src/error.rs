@@ -35,7 +35,7 @@ pub enum StartError {
     #[error("a command already runs under this process")]
     Busy,
     /// `/proc` tells nothing of this process, or shows another process namespace.
-    #[error("/proc can't be used to find the processes of a command: {0}")]
+    #[error("/proc cannot be used to find the processes of a command: {0}")]
     NoProc(#[source] io::Error),
     /// Its time was over before it began.
     #[error("there is no time left to run the command")]

@@ -245,7 +245,7 @@ impl Work<'_> {
             }
         }
         Err(Failure::input(format!(
-            "could not delete all: what is left kept changing ({TRIES} attempts)"
+            "could not delete everything: some objects kept changing ({TRIES} attempts)"
         )))
     }
 

@@ -38,7 +38,7 @@ pub(super) fn note(caller: &str, why: &str, done: &Deleted) -> String {
     let mut note = format!("{caller} {did} {target} (uid {}){result}.", target.uid);
     for (what, ids) in [
         (
-            "Accepted although refused",
+            "Accepted refusals",
             ids(once(report).chain(along), is_overridden),
         ),
         (
@@ -173,7 +173,7 @@ mod tests {
         );
         assert_eq!(
             note("alice@bastion", "unplugged", &deleted(report, Vec::new())),
-            "alice@bastion force-deleted pod/web-0 (uid u-1). Accepted although refused: in-grace. \
+            "alice@bastion force-deleted pod/web-0 (uid u-1). Accepted refusals: in-grace. \
              Accepted risks: lease-unknown, owner. Why: unplugged. Known at that time: \
              in-grace: so it is with in-grace; owner: so it is with owner; \
              lease-unknown: so it is with lease-unknown; node-unreachable: so it is with node-unreachable"

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use maintenance_lease::protocol::identity;
+use maintenance_lease::protocol::{Refusal, identity};
 use maintenance_lease::{Error, NodeLease, Refused};
 use pod_safety::Known;
 use pod_safety::checks::Level;
@@ -23,6 +23,7 @@ use crate::run::session::Session;
 use crate::text::escape;
 use crate::words::change::{dry_run_suffix, may_still_act};
 use crate::words::holder::of_node;
+use crate::words::node_state::stands;
 use crate::words::refusal::{at_work, fenced};
 
 impl Work<'_> {
@@ -121,7 +122,7 @@ impl Work<'_> {
                     None,
                 );
                 terminal.hint(format!(
-                    "this runs under that lock, taken by `with`; to use it: {line}"
+                    "this runs inside `with`, which has the lock; act as its holder: {line}"
                 ));
             }
             _ => {
@@ -155,11 +156,12 @@ impl Work<'_> {
     /// Reports that somebody acquired the lock of a node after the report showed it as free.
     pub(super) fn taken(&self, look: &Look, refused: &Refused) -> Code {
         let terminal = self.session.terminal;
-        terminal.error(&format!(
-            "refused: lease: {}; nothing was deleted",
-            escape(&refused.to_string())
-        ));
         let lease = refused.lease.as_ref();
+        let why = match refused.refusal {
+            Refusal::Held | Refusal::AdminHold => stands(&refused.node, lease, self.reader.now()),
+            _ => escape(&refused.to_string()),
+        };
+        terminal.error(&format!("refused: lease: {why}; nothing was deleted"));
         let program = self.session.program;
         let caller = self.session.locks.identity();
         let holder = lease.and_then(NodeLease::holder);

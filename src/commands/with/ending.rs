@@ -22,8 +22,11 @@ pub(super) async fn give_back(
 ) -> bool {
     let rest = match &outcome.over {
         Some(over) if over.unkillable == 0 => None,
-        Some(over) => Some(format!("{} of its processes", over.unkillable)),
-        None => Some("processes of it".to_owned()),
+        Some(over) => Some(match over.unkillable {
+            1 => "1 process of the command".to_owned(),
+            left => format!("{left} processes of the command"),
+        }),
+        None => Some("processes of the command".to_owned()),
     };
     if let Some(rest) = rest {
         for held in held {
@@ -67,7 +70,7 @@ fn leave(session: &Session<'_>, held: HeldLease, rest: &str) {
     held.leave();
     if !found {
         session.terminal.warn(format!(
-            "{rest} could not be ended and may still run: node/{node} is not released, but {until}"
+            "{rest} could not be ended and may still be running: node/{node} is not released, but {until}"
         ));
     }
 }

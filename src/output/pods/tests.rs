@@ -128,7 +128,7 @@ fn every_fate_is_in_words() {
     };
     assert_snapshot!(table(&all(), layout, Now::at(NOW)).expect("rows"), @r"
     NAMESPACE   NAME                     NODE       STATE
-    apps        pod/web-7d4c-x           worker-1   NodeUnreachable, evicted in 3m12s
+    apps        pod/web-7d4c-x           worker-1   NodeUnreachable, eviction in 3m12s
     apps        pod/web-7d4c-y           worker-1   NodeNotReady, eviction due 2m10s ago
     apps        pod/logs-z               worker-1   NodeUnreachable, never evicted
     apps        pod/young-0              worker-1   NodeUnreachable, not being evicted yet
@@ -149,10 +149,10 @@ fn every_fate_is_in_words() {
     let wide = table(&all(), layout, Now::at(NOW)).expect("rows");
     assert_snapshot!(wide.lines().take(3).collect::<Vec<_>>().join("\n"), @"
     NAMESPACE   NAME                     NODE       STATE                                            OWNER
-    apps        pod/web-7d4c-x           worker-1   NodeUnreachable, evicted in 3m12s                ReplicaSet/web-7d4c
+    apps        pod/web-7d4c-x           worker-1   NodeUnreachable, eviction in 3m12s                ReplicaSet/web-7d4c
     apps        pod/web-7d4c-y           worker-1   NodeNotReady, eviction due 2m10s ago             ReplicaSet/web-7d4c
     ");
-    assert_snapshot!(summary(&all()), @"1 node not well: 9 pods, 3 orphaned volumes, 1 blocked namespace");
+    assert_snapshot!(summary(&all()), @"1 unhealthy node: 9 pods, 3 orphaned volumes, 1 blocked namespace");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn what_is_not_known_is_said() {
     };
     assert_eq!(
         unknown(&stranded),
-        ["orphaned volumes unknown: you may not list volumeattachments"]
+        ["orphaned volumes unknown: no permission to list volumeattachments"]
     );
     let layout = Layout {
         wide: false,

@@ -130,7 +130,7 @@ impl Site<'_> {
         let marking = self.session.locks.mark_fenced(&self.node, fenced);
         if let Err(failure) = self.or_soon(async { Ok(marking.await?) }).await {
             self.session.terminal.warn(format!(
-                "could not write to the lease of node/{} that it is {}: {}",
+                "could not record in the Lease of node/{} that it is {}: {}",
                 self.node,
                 if fenced { "fenced" } else { "no longer fenced" },
                 escape(&failure.to_string())

@@ -56,7 +56,7 @@ pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
 
 /// The hold of the fencing of `node` was ended, and `person` holds the lock now.
 pub(crate) fn hold_lost(node: &str, person: &str) -> String {
-    format!("the fencing hold on node/{node} was lost: {person} has the node now")
+    format!("the fencing hold on node/{node} was lost: {person} has the lock now")
 }
 
 /// The hold that this run took on `node` could not be released.

@@ -42,7 +42,7 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                 "cannot fence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
-            to_judge(node, why),
+            to_judge(node, why, program),
         ),
         MassLoss(zone) => unsafe_(
             format!(
@@ -66,7 +66,7 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                 escape(&why.to_string())
             ),
             format!(
-                "if you know that they are well: {}",
+                "if you know that they are up: {}",
                 program.accepting(node, "zone-unknown")
             ),
         ),
@@ -109,7 +109,7 @@ pub(crate) fn back_alive(node: &str, age: Span, program: &Program) -> Failure {
 /// The control plane has not marked `node` as unreachable; `None`: it reports nothing.
 fn not_called_unreachable(node: &str, status: Option<Status>, program: &Program) -> Failure {
     let said = match status {
-        Some(Status::False) => "is still False, as its kubelet set it",
+        Some(Status::False) => "is still False, set by its kubelet",
         Some(_) => "is still True",
         None => "is missing",
     };
@@ -127,10 +127,11 @@ fn not_called_unreachable(node: &str, status: Option<Status>, program: &Program)
 }
 
 /// What to do if it is unknown whether `node` is alive, because of `why`.
-fn to_judge(node: &str, why: &Why) -> String {
+fn to_judge(node: &str, why: &Why, program: &Program) -> String {
     match why {
         Why::Untold(_) => format!("set the clock of node/{node}, and check that its kubelet runs"),
-        _ => TO_JUDGE.to_owned(),
+        Why::Forbidden(_) => TO_JUDGE.to_owned(),
+        Why::NoAnswer(_) | Why::NotRead => format!("retry: {}", program.whole(node, "")),
     }
 }
 
@@ -157,7 +158,7 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
                 "cannot unfence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
-            to_judge(node, why),
+            to_judge(node, why, program),
         ),
         back::Refusal::Unrecorded => unsafe_(
             format!(
@@ -168,7 +169,7 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
         ),
         back::Refusal::NotRestarted(record) => unsafe_(
             format!(
-                "cannot unfence node/{node}: it was not restarted since {} fenced it ({}), so earlier \
+                "cannot unfence node/{node}: it has not been restarted since {} fenced it ({}), so earlier \
                  pods may still be running",
                 escape(&record.who),
                 escape(&record.when)
@@ -193,7 +194,7 @@ pub(crate) fn fenced_anew(node: &str, program: &Program) -> Failure {
         format!(
             "cannot unfence node/{node}: it was fenced again during this command, or its record changed"
         ),
-        format!("check who fenced it, then retry: {program} status {node} -o wide"),
+        format!("check who fenced it with `{program} status {node} -o wide`, then retry"),
     )
 }
 

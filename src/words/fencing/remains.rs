@@ -52,7 +52,7 @@ pub(crate) fn tolerating(remains: &Remains) -> String {
         volumes => format!("; its volumes stay attached: {}", list(volumes)),
     };
     format!(
-        "stays on the node (tolerates the taint, or is a static pod): {}{volumes}",
+        "left on the node (static pods, or pods that tolerate the taint): {}{volumes}",
         list(&remains.tolerating)
     )
 }

@@ -94,7 +94,7 @@ fn a_result_that_cannot_be_written_is_an_error() {
                 .expect("the plugin was built");
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert!(
-                stderr.contains("error: the result could not be written: "),
+                stderr.contains("error: could not write the result: "),
                 "{words:?}: {stderr}"
             );
             assert_eq!(output.status.code(), Some(1), "{words:?}: {stderr}");

@@ -121,7 +121,7 @@ fn a_holder_that_would_never_expire() {
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--holder", "kubeadm-x"]).run(), @r#"
     $ kubectl maint acquire worker-1 --holder kubeadm-x
     -- stderr
-    error: invalid value 'kubeadm-x' for '--holder <ID>': a holder identity must not begin with "kubeadm": that would never expire
+    error: invalid value 'kubeadm-x' for '--holder <ID>': a holder identity must not begin with "kubeadm": such a lock would never expire
 
     For more information, try '--help'.
     -- exit code 2
@@ -129,7 +129,7 @@ fn a_holder_that_would_never_expire() {
     assert_snapshot!(cluster.maint(["acquire", "worker-1"]).holder("kubeadm:alice").run(), @r#"
     $ kubectl maint acquire worker-1
     -- stderr
-    error: invalid value 'kubeadm:alice' for '--holder <ID>': a holder identity must not begin with "kubeadm": that would never expire
+    error: invalid value 'kubeadm:alice' for '--holder <ID>': a holder identity must not begin with "kubeadm": such a lock would never expire
 
     For more information, try '--help'.
     -- exit code 2

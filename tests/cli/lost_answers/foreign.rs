@@ -92,14 +92,14 @@ fn a_list_that_was_cut_short_is_an_error() {
         assert_snapshot!(through(&["status"]), @"
         $ kubectl maint status
         -- stderr
-        error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short on its way; try again
+        error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short; retry
         -- exit code 1
         ");
         // Not one node less.
         assert_snapshot!(through(&["release", "--mine"]), @"
         $ kubectl maint release --mine
         -- stderr
-        error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short on its way; try again
+        error: the answer to GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases was cut short; retry
         -- exit code 1
         ");
         for node in &nodes {
@@ -111,19 +111,19 @@ fn a_list_that_was_cut_short_is_an_error() {
         assert_snapshot!(through(&["acquire", "--all"]), @"
         $ kubectl maint acquire --all
         -- stderr
-        error: the answer to GET /api/v1/nodes was cut short on its way; try again
+        error: the answer to GET /api/v1/nodes was cut short; retry
         -- exit code 1
         ");
         assert_snapshot!(through(&["status"]), @"
         $ kubectl maint status
         -- stderr
-        error: the answer to GET /api/v1/nodes was cut short on its way; try again
+        error: the answer to GET /api/v1/nodes was cut short; retry
         -- exit code 1
         ");
         assert_snapshot!(through(&["status", "--pods"]), @"
         $ kubectl maint status --pods
         -- stderr
-        error: the answer to GET /api/v1/nodes was cut short on its way; try again
+        error: the answer to GET /api/v1/nodes was cut short; retry
         -- exit code 1
         ");
     });

@@ -216,7 +216,7 @@ fn what_cannot_be_meant_has_a_code_of_its_own() {
     $ kubectl maint with worker-1 --lease-duration 31s -- true
     -- stderr
     error: --lease-duration 31s is too short: --request-timeout 10s and --grace 10s need at least 32s
-    hint: use at least 3/2 × (--request-timeout + --grace + 1s)
+    hint: use a longer --lease-duration, or a shorter --request-timeout or --grace
     -- exit code 125
     ");
     assert_snapshot!(cluster.maint(["with", "worker-1", "--", "true"]).run(), @"

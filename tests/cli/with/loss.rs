@@ -30,7 +30,7 @@ fn to_who_took_it_over() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1, the command is being ended: taken over by bob@laptop: "it is on fire" (since [time])
+        error: lost the lock on node/worker-1 (the command is being ended): taken over by bob@laptop: "it is on fire" (since [time])
         hint: an Event may say who ended it and why; see `kubectl describe node worker-1`
         -- exit code 5
         "#);
@@ -53,7 +53,7 @@ fn to_who_broke_it() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1, the command is being ended: released by bob@laptop: "alice is away"
+        error: lost the lock on node/worker-1 (the command is being ended): released by bob@laptop: "alice is away"
         hint: an Event may say who ended it and why; see `kubectl describe node worker-1`
         -- exit code 5
         "#);
@@ -73,7 +73,7 @@ fn with_its_lease() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1, the command is being ended: its Lease was deleted
+        error: lost the lock on node/worker-1 (the command is being ended): its Lease was deleted
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
@@ -96,7 +96,7 @@ fn of_several_any_one_ends_it_and_the_others_are_released() {
         -- stderr
         node/worker-1, node/worker-2 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 and 1 more created
-        error: lost the lock on node/worker-2, the command is being ended: taken over by bob@laptop: "fire" (since [time])
+        error: lost the lock on node/worker-2 (the command is being ended): taken over by bob@laptop: "fire" (since [time])
         hint: an Event may say who ended it and why; see `kubectl describe node worker-2`
         node/worker-1 released
         -- exit code 5
@@ -169,9 +169,9 @@ fn a_renewal_that_fails_is_told_while_there_is_time_and_so_is_the_next_that_land
             .until_it_says("running on this machine");
         shut.store(true, Ordering::SeqCst);
         running.says(&format!(
-            "Warning: could not renew node/{node}, retrying (Unable to connect"
+            "Warning: could not renew node/{node}; retrying (Unable to connect"
         ));
-        running.says(" UTC unless it is renewed\n");
+        running.says("). Unless a renewal succeeds, the command is ended at ");
         shut.store(false, Ordering::SeqCst);
         running.says(&format!("node/{node} renewed again\n"));
         running.is_sent(Signal::TERM);
@@ -190,7 +190,7 @@ fn because_the_server_does_not_answer() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1, the command is ended before the lock expires: it could not be renewed in time (Unable to connect to the server: no answer within 666ms (request canceled))
+        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it could not be renewed in time (Unable to connect to the server: no answer within 666ms (request canceled))
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
@@ -210,7 +210,7 @@ fn also_for_who_does_not_listen() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo at work; while :; do sleep 1000; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1, the command is ended before the lock expires: it could not be renewed in time (Unable to connect to the server: no answer within 666ms (request canceled))
+        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it could not be renewed in time (Unable to connect to the server: no answer within 666ms (request canceled))
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
@@ -232,7 +232,7 @@ fn because_its_credential_plugin_hangs() {
             "{run}"
         );
         let lost = format!(
-            "error: lost the lock on node/{node}, the command is ended before the lock expires: it could not be renewed in time ("
+            "error: lost the lock on node/{node} (the command is ended before the lock expires): it could not be renewed in time ("
         );
         assert!(run.stderr.contains(&lost), "{run}");
         // It ends with the command, and not when it pleases.

@@ -27,7 +27,7 @@ fn an_edit_that_keeps_the_holder_is_no_take_over() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1, the command is being ended: it was acquired again as alice@bastion/with-[process]. Its Lease was edited, or released and acquired again
+        error: lost the lock on node/worker-1 (the command is being ended): it was acquired again as alice@bastion/with-[process]. Its Lease was edited, or released and acquired again
         hint: an Event may say who ended it and why; see `kubectl describe node worker-1`
         -- exit code 5
         "#);
@@ -45,7 +45,7 @@ fn an_edit_that_shortens_the_lease_is_told_from_a_server_that_is_away() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1, the command is ended before the lock expires: it was not renewed in time: its Lease ended at [time], 1s after the last renewal. Either its Lease was edited, or this process or machine was paused
+        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it was not renewed in time: its Lease ended at [time], 1s after the last renewal. Either its Lease was edited, or this process or machine was paused
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
@@ -66,7 +66,7 @@ fn the_command_itself_may_release_it() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN release $MAINT_NODE --holder $MAINT_HOLDER 2>/dev/null; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1, the command is being ended: it was released
+        error: lost the lock on node/worker-1 (the command is being ended): it was released
         hint: an Event may say who ended it and why; see `kubectl describe node worker-1`
         -- exit code 5
         "#);

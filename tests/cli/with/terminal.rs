@@ -168,7 +168,7 @@ fn ctrl_z_stops_a_command_of_it_and_fg_continues_it() {
         says(&mut shell, &format!("$PLUGIN with -q {node} -- {reader}"));
         sees(&mut shell, "begun");
         shell.send_control('z').expect("somebody reads");
-        let warning = "stopped: the lock is not renewed now, and the command is ended at ";
+        let warning = "stopped: the lock is no longer renewed. Unless you continue with `fg` or `bg`, the command is ended at ";
         sees(&mut shell, warning);
         sees(&mut shell, "Stopped");
         sees(&mut shell, OUTER);
@@ -217,8 +217,8 @@ fn a_loss_is_told_again_when_the_screen_is_given_back() {
         let take_over = ["hold", &node, "--take-over", "--yes", "-m", "fire"];
         cluster.maint(take_over).holder("bob@laptop").succeeds();
         for stage in [
-            ", the command is being ended: ",
-            ", the command has ended: ",
+            " (the command is being ended): ",
+            " (the command has ended): ",
         ] {
             sees(&mut shell, stage);
             sees(&mut shell, "taken over by bob@laptop: \"fire\"");

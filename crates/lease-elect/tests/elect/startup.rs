@@ -72,7 +72,7 @@ fn the_locks_of_nodes_are_not_led_on(cluster: &Cluster) {
         .with(&["-n", "kube-node-maintenance"]);
     let mut a = setup.run(&["true"]);
     assert_eq!(a.code(), Some(125));
-    a.says("not elected on the Leases of nodes");
+    a.says("the Lease of a node cannot be used for leader election");
 }
 
 fn a_namespace_that_is_not_there_is_named(cluster: &Cluster) {

@@ -29,7 +29,7 @@ pub enum ApiError {
     #[error("error: the server's answer could not be read: {0}")]
     Unreadable(String),
     /// The answer ended before it was complete: a list lacks some of its elements.
-    #[error("the answer to {asked} was cut short on its way; try again")]
+    #[error("the answer to {asked} was cut short; retry")]
     CutShort {
         /// Method and path.
         asked: String,
@@ -52,7 +52,9 @@ pub enum ApiError {
     #[error("this machine was paused while it waited for the server's answer")]
     Paused,
     /// No answer since the pause of the machine has shown how late it is.
-    #[error("the server's time is unknown since this machine was paused: its answers have no date")]
+    #[error(
+        "the server's time is unknown after a pause of this machine: the server's answers have no date"
+    )]
     Undated,
     /// Nothing was sent: there is no tokio runtime here.
     #[error(transparent)]

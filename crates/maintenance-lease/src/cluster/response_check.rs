@@ -355,7 +355,7 @@ mod tests {
         for end in 1..list.len() {
             let said = said(None, &list[..end]).expect("an error");
             assert_eq!(
-                said, "the answer to GET /api/v1/nodes was cut short on its way; try again",
+                said, "the answer to GET /api/v1/nodes was cut short; retry",
                 "{end}"
             );
         }

@@ -82,11 +82,11 @@ impl fmt::Display for Lost {
             },
             LostBy::Deletion => write!(f, "the Lease of {lock} was deleted"),
             LostBy::Replacement(None) => {
-                write!(f, "the Lease of {lock} was deleted and made again")
+                write!(f, "the Lease of {lock} was deleted and created again")
             }
             LostBy::Replacement(Some(by)) => write!(
                 f,
-                "the Lease of {lock} was deleted and made again, for {}",
+                "the Lease of {lock} was deleted and created again for {}",
                 self.taker(by)
             ),
             LostBy::Election => write!(
@@ -123,7 +123,7 @@ mod tests {
         );
         assert_eq!(
             said(Subject::Node, LostBy::Replacement(Some(hold()))),
-            "the Lease of node/a was deleted and made again, for a hold of bob@laptop"
+            "the Lease of node/a was deleted and created again for a hold of bob@laptop"
         );
         assert_eq!(
             said(Subject::Lease, LostBy::TakeOver(hold())),

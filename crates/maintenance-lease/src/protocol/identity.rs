@@ -60,7 +60,9 @@ pub enum InvalidIdentity {
     #[error("a holder identity must not be empty")]
     Empty,
     /// It begins with `kubeadm`, which would make the lease a hold that never expires.
-    #[error("a holder identity must not begin with {ADMIN_PREFIX:?}: that would never expire")]
+    #[error(
+        "a holder identity must not begin with {ADMIN_PREFIX:?}: such a lock would never expire"
+    )]
     Admin,
     /// It has white space at an end or control characters, which nobody could type again.
     #[error("a holder identity must not have control characters, nor white space at its ends")]

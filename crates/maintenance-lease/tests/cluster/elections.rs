@@ -258,7 +258,7 @@ async fn client_go_waits_for_as_long_as_we_renew_and_follows_then(cluster: Clust
     assert_eq!(refused.refusal, Refusal::ChangedHands);
     assert_eq!(
         refused.to_string(),
-        format!("lease/{} changed hands: it is theirs's now", setting.lease)
+        format!("lease/{} was acquired again by theirs", setting.lease)
     );
 }
 

@@ -450,7 +450,10 @@ fn assert_unknown(error: &Error, node: &str, participle: &str) {
     };
     assert_eq!((named.as_str(), *intent), (node, participle));
     let text = error.to_string();
-    assert!(text.ends_with("it may still take effect"), "{text}");
+    assert!(
+        text.contains(": the write may still take effect ("),
+        "{text}"
+    );
 }
 
 async fn holder(cluster: &Cluster, node: &str) -> String {

@@ -72,7 +72,7 @@ async fn in_a_terminating_one_nothing_is_made(cluster: Cluster) {
     let error = alice.hold(&node, &Hold::new("disk")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "namespace kube-node-maintenance is being deleted: no Lease can be made in it"
+        "namespace kube-node-maintenance is being deleted: no Lease can be created in it"
     );
 }
 

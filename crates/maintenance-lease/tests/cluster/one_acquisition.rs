@@ -196,7 +196,7 @@ async fn force_does_not_break_another_acquisition(cluster: Cluster) {
     assert_eq!(refused.refusal, Refusal::ChangedHands);
     assert_eq!(
         refused.to_string(),
-        format!("node/{node} changed hands: it is bob's now")
+        format!("node/{node} was acquired again by bob")
     );
     assert_eq!(cluster.lease(&node).await, before);
 }

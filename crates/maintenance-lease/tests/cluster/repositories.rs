@@ -106,7 +106,7 @@ async fn elsewhere_nobody_holds_as_an_administrator(cluster: Cluster) {
     let apps = Repository::new(namespace(&cluster, "apps").await);
     let alice = holder(&cluster, &apps, "alice");
     let error = alice.hold("backup", &Hold::new("disk")).await.unwrap_err();
-    assert_eq!(error.to_string(), "only nodes are held by administrators");
+    assert_eq!(error.to_string(), "only nodes can be put on hold");
     assert!(alice.get("backup").await.unwrap().is_none());
     acquire(&alice, "backup").await;
     let refused = refusal(alice.unhold("backup").await);
@@ -151,7 +151,7 @@ async fn messages_name_the_lease_and_its_namespace(cluster: Cluster) {
     cluster.patch(&path, finalizers(json!([]))).await;
     assert_eq!(
         error.unwrap_err().to_string(),
-        format!("namespace {namespace} is being deleted: no Lease can be made in it")
+        format!("namespace {namespace} is being deleted: no Lease can be created in it")
     );
 }
 
@@ -191,7 +191,7 @@ async fn two_applications_see_nothing_of_each_other(cluster: Cluster) {
     assert_eq!(refused.refusal, Refusal::Foreign);
     assert_eq!(
         refused.to_string(),
-        "lease/compaction has a Lease without the labels of yours: it is another application's"
+        "the Lease of lease/compaction lacks your labels and belongs to another application"
     );
 }
 

@@ -14,7 +14,7 @@ pub(super) fn check(pod: &PodSight, now: Now) -> Vec<Verdict> {
         return vec![Verdict::refuse(
             "not-deleting",
             format!(
-                "it was not deleted yet: first run kubectl delete pod {name} -n {namespace} --wait=false"
+                "it has not been deleted yet: first run `kubectl delete pod {name} -n {namespace} --wait=false`"
             ),
         )];
     };

@@ -95,14 +95,14 @@ pub(super) fn goes_with_its_node(lock: &Known<Lock>, now: Now) -> Verdict {
     match lock {
         Known::Yes(Lock::Another { holder, until, .. }) => {
             let until = match until {
-                None => "until they notice: a hold has no end".to_owned(),
-                Some(Instant::UNREADABLE) => "until they notice".to_owned(),
-                Some(until) => format!("for {}, or until they notice", age(*until - now.latest)),
+                None => ", because a hold does not expire: tell them".to_owned(),
+                Some(Instant::UNREADABLE) => ": tell them".to_owned(),
+                Some(until) => format!(" for up to {}: tell them", age(*until - now.latest)),
             };
             Verdict::warn(
                 GOES,
                 format!(
-                    "the lock is deleted with the Node, and {} may still act {until}",
+                    "the lock is deleted with the Node, and {} may still act{until}",
                     visible(person(holder))
                 ),
             )
@@ -120,8 +120,8 @@ pub(super) fn goes_with_its_node(lock: &Known<Lock>, now: Now) -> Verdict {
 
 fn has_it(until: Option<Instant>, now: Now) -> String {
     match until {
-        Some(Instant::UNREADABLE) => "has the node until an unreadable time".to_owned(),
-        Some(until) => format!("has the node for {} more", age(until - now.latest)),
+        Some(Instant::UNREADABLE) => "has the lock until an unreadable time".to_owned(),
+        Some(until) => format!("has the lock for {} more", age(until - now.latest)),
         None => "has the node on hold".to_owned(),
     }
 }
@@ -258,14 +258,14 @@ mod tests {
             (verdict.level, verdict.words)
         };
         for (until, may) in [
-            (Some(NOW + Span::seconds(600)), "for 10m, or until"),
-            (Some(Instant::UNREADABLE), "until they notice"),
-            (None, "until they notice: a hold has no end"),
+            (Some(NOW + Span::seconds(600)), " for up to 10m: tell them"),
+            (Some(Instant::UNREADABLE), ": tell them"),
+            (None, ", because a hold does not expire: tell them"),
         ] {
             let (level, words) = goes(&another(until));
             assert_eq!(level, Level::Warn);
             assert!(
-                words.contains(&format!("carol@c may still act {may}")),
+                words.contains(&format!("carol@c may still act{may}")),
                 "{words}"
             );
         }

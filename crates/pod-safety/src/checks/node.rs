@@ -132,7 +132,7 @@ fn fenced(there: &There, now: Now) -> Option<Verdict> {
         Fenced::No => None,
         Fenced::Asserted => Some(Verdict::warn(
             FENCED,
-            "the node has the out-of-service taint, but no record of who set it and how they knew",
+            "the node has the out-of-service taint, but no record of who fenced the node and how",
         )),
         Fenced::Outdated { by, how, since } => {
             let which = match since {

@@ -7,7 +7,7 @@ pub(super) fn check(right: &str, may: &Known<bool>) -> Verdict {
     match may {
         Known::Yes(true) => Verdict::ok("rights", format!("you may {right}")),
         Known::Yes(false) => {
-            Verdict::refuse("rights", format!("you do not have the right to {right}"))
+            Verdict::refuse("rights", format!("you do not have permission to {right}"))
         }
         Known::Unknown(why) => {
             Verdict::unknown("rights-unknown", &format!("whether you may {right}"), why)
@@ -27,7 +27,7 @@ mod tests {
         assert_eq!(verdict(&Known::Yes(true)).level, Level::Ok);
         let missing = verdict(&Known::Yes(false));
         assert_eq!(missing.level, Level::Refuse);
-        assert_eq!(missing.words, "you do not have the right to delete pods");
+        assert_eq!(missing.words, "you do not have permission to delete pods");
         let unknown = verdict(&forbidden());
         assert_eq!(
             (unknown.id, unknown.level),

@@ -63,7 +63,7 @@ pub(crate) fn tests() -> Vec<Trial> {
                 let mut caller = setup.sh("echo started");
                 assert_eq!(
                     caller.events(),
-                    "error /proc can't be used to find the processes of a command: it shows \
+                    "error /proc cannot be used to find the processes of a command: it shows \
                          another process namespace (unshare --mount-proc mounts this one's)"
                 );
                 assert_eq!(caller.rest(), b"");
