@@ -54,7 +54,10 @@ fn yes_breaks_the_lease() {
         let terminal = asked(cluster, &["release", &node, "--force"]);
         let (said, code) = answered(terminal, "yes\r");
         assert_eq!(code, 0, "{said}");
-        assert!(said.contains("lock of bob@laptop released"), "{said}");
+        assert!(
+            said.contains("released (was locked by bob@laptop)"),
+            "{said}"
+        );
         assert_eq!(holder_of(cluster, &node), None);
     });
 }

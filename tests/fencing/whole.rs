@@ -57,7 +57,7 @@ fn a_silent_node_is_fenced_and_its_pod_comes_back_elsewhere() {
         .expect("it is back");
     let run = stage.maint(["unfence", silent]).run();
     assert_eq!(run.code, 6, "{run}");
-    assert!(run.stderr.contains("it was not restarted"), "{run}");
+    assert!(run.stderr.contains("it has not been restarted"), "{run}");
     assert!(stage.is_tainted(silent));
 
     kubelets

@@ -263,7 +263,7 @@ fn what_other_tools_and_verbs_have() {
     $ kubectl maint acquire worker-1 --wait=10m
     -- stderr
     error: --wait takes no value
-    hint: to wait for at most 10m, use --wait --timeout 10m
+    hint: to wait at most 10m, use --wait --timeout 10m
     -- exit code 2
     ");
     assert_snapshot!(said("acquire worker-1 --force"), @"
