@@ -269,57 +269,57 @@ fn what_other_tools_and_verbs_have() {
     assert_snapshot!(said("acquire worker-1 --force"), @"
     $ kubectl maint acquire worker-1 --force
     -- stderr
-    error: unknown flag --force for `acquire`
-    hint: to release the lock of somebody else, use `kubectl maint release NODE --force -m WHY`; to take over a node, use `kubectl maint hold NODE --take-over -m WHY`
+    error: acquire has no flag --force
+    hint: to end somebody else's lock, run `kubectl maint release NODE --force -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("acquire worker-1 --take-over"), @"
     $ kubectl maint acquire worker-1 --take-over
     -- stderr
-    error: unknown flag --take-over for `acquire`
-    hint: to release the lock of somebody else, use `kubectl maint release NODE --force -m WHY`; to take over a node, use `kubectl maint hold NODE --take-over -m WHY`
+    error: acquire has no flag --take-over
+    hint: to take over somebody else's lock, run `kubectl maint hold NODE --take-over -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("unhold worker-1 -m done"), @"
     $ kubectl maint unhold worker-1 -m done
     -- stderr
-    error: unknown flag -m for `unhold`
-    hint: remove it: an Event on the node records who ended the hold
+    error: unhold has no flag -m
+    hint: remove it: an Event of the node records who ended the hold
     -- exit code 2
     ");
     assert_snapshot!(said("hold worker-1 -m fire --force"), @"
     $ kubectl maint hold worker-1 -m fire --force
     -- stderr
-    error: unknown flag --force for `hold`
-    hint: to take over a node, use `kubectl maint hold NODE --take-over -m WHY`
+    error: hold has no flag --force
+    hint: to take over somebody else's lock, run `kubectl maint hold NODE --take-over -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("release worker-1 --take-over"), @"
     $ kubectl maint release worker-1 --take-over
     -- stderr
-    error: unknown flag --take-over for `release`
-    hint: to take over a node, use `kubectl maint hold NODE --take-over -m WHY`
+    error: release has no flag --take-over
+    hint: to end somebody else's lock, run `kubectl maint release NODE --force -m WHY`
     -- exit code 2
     ");
     assert_snapshot!(said("verify worker-1 -o json"), @"
     $ kubectl maint verify worker-1 -o json
     -- stderr
-    error: unknown flag -o for `verify`
-    hint: check its exit code, or use `kubectl maint status NODE -o json`
+    error: verify has no flag -o
+    hint: its exit code is the answer; for JSON, run `kubectl maint status NODE -o json`
     -- exit code 2
     ");
     assert_snapshot!(said("verify --mine"), @"
     $ kubectl maint verify --mine
     -- stderr
-    error: unknown flag --mine for `verify`
-    hint: verify checks one lock by its --lock-id; show all your locks with `kubectl maint status --mine`
+    error: verify has no flag --mine
+    hint: it checks one lock, given with --lock-id; for all, run `kubectl maint status --mine`
     -- exit code 2
     ");
     assert_snapshot!(said("with worker-1 --duration 2h -- bash"), @"
     $ kubectl maint with worker-1 --duration 2h -- bash
     -- stderr
-    error: unknown flag --duration for `with`, which locks until COMMAND ends
-    hint: remove it; --lease-duration sets how soon the lock expires after a crash
+    error: with has no flag --duration: the lock lasts as long as COMMAND
+    hint: remove it; --lease-duration is the time until the lock expires after a crash
     -- exit code 125
     ");
     assert_snapshot!(said("with worker-1 --lease-duration 2h -- bash"), @"
@@ -333,7 +333,7 @@ fn what_other_tools_and_verbs_have() {
     assert_snapshot!(said("with worker-1 -y -- bash"), @"
     $ kubectl maint with worker-1 -y -- bash
     -- stderr
-    error: unknown flag -y for `with`, which has no prompts
+    error: with has no flag -y: it asks for no confirmation
     hint: remove it
     -- exit code 125
     ");
