@@ -4,16 +4,15 @@ pub(crate) mod usage_errors;
 
 use clap::{Command, CommandFactory as _, Parser, Subcommand};
 
-use crate::args;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::session::Start;
 use crate::run::{parallel, problems};
 use crate::words::program::{FILE, NAME};
+use crate::{args, commands};
 
 use crate::args::connection::ConnectionArgs;
 use crate::args::holder::HolderArgs;
-use crate::commands;
 
 /// Lock nodes for maintenance: one lock per node that everybody can see
 ///

@@ -18,8 +18,8 @@ use crate::error::Failure;
 use crate::exit::Code;
 use crate::platform::discard_typed;
 use crate::signals::asked_to_end;
+use crate::text::ALARM;
 
-const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 
@@ -134,7 +134,7 @@ impl Terminal {
         if speaks_for_itself(text) {
             self.stderr(format_args!("{text}"));
         } else {
-            self.stderr(format_args!("{ERROR}error:{ERROR:#} {text}"));
+            self.stderr(format_args!("{ALARM}error:{ALARM:#} {text}"));
         }
     }
 

@@ -1,11 +1,10 @@
 //! The arguments of every verb that changes the locks of nodes.
 
 use clap::Args;
+use maintenance_lease::DryRun;
 
 use super::nodes::{NodeArgs, Selection};
 use super::output::OutputArgs;
-use maintenance_lease::DryRun;
-
 use super::write::WriteArgs;
 use crate::error::Failure;
 use crate::output::format::Format;

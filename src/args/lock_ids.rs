@@ -14,7 +14,7 @@ pub(crate) const VARIABLE: &str = "MAINT_LOCK_ID";
 /// The deprecated name.
 pub(crate) const DEPRECATED: &str = "MAINT_TOKEN";
 /// The node that a single lock id belongs to, if known.
-const NODE: &str = "MAINT_NODE";
+pub(crate) const NODE: &str = "MAINT_NODE";
 
 /// Lock ids by node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl LockIds {
             Err(_) => pairs(value).map(Self::Of),
         });
         match parsed {
-            Some(acquisitions) => Ok(Some(acquisitions)),
+            Some(ids) => Ok(Some(ids)),
             None => Err(unusable(format!("{VARIABLE} is not a lock id"))),
         }
     }

@@ -11,7 +11,6 @@ pub(crate) mod lock_ids;
 pub(crate) mod nodes;
 pub(crate) mod output;
 pub(crate) mod risks;
-
 pub(crate) mod until;
 pub(crate) mod wait;
 pub(crate) mod write;

@@ -21,8 +21,7 @@ use crate::exit::Code;
 use crate::output::fencing::Fencing;
 use crate::run::fencing::{Hook, LeaseEnd, Look, Recording, Site, Tries, Written};
 use crate::run::session::Start;
-use crate::text::escape;
-use crate::text::for_shell;
+use crate::text::{escape, for_shell};
 use crate::words::fencing::{
     fenced, hold_lost, hold_not_ended, hold_stays, record_open, stuck, unrecorded,
 };

@@ -14,10 +14,8 @@ pub(crate) use self::record::records;
 use super::grid::{Cell, Grid};
 use super::status::{Label, none, text, unknown, unreadable};
 use crate::text::escape;
-use crate::words::holder::named;
-use crate::words::holder::of_node;
-use crate::words::time::remaining;
-use crate::words::time::span;
+use crate::words::holder::{named, of_node};
+use crate::words::time::{remaining, span};
 
 /// An entry of the list.
 #[derive(Clone, Debug)]

@@ -14,8 +14,7 @@ pub(crate) use self::record::records;
 use super::grid::{Cell, Grid};
 use super::status::{none, text};
 use crate::text::escape;
-use crate::words::time::remaining;
-use crate::words::time::span;
+use crate::words::time::{remaining, span};
 
 /// Which columns are shown.
 #[derive(Clone, Copy, Debug)]

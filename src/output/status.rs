@@ -14,8 +14,7 @@ use crate::text::escape;
 use crate::words::fencing_marks::Marks;
 use crate::words::health;
 use crate::words::holder::of_node;
-use crate::words::time::remaining;
-use crate::words::time::span;
+use crate::words::time::{remaining, span};
 
 /// A node and what is known about it.
 #[derive(Clone, Copy, Debug)]

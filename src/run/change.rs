@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use maintenance_lease::protocol::{Instant, Span};
-use maintenance_lease::{Change, Done, Error, NodeEvent, NodeLease, Sight};
+use maintenance_lease::{Change, Done, DryRun, Error, NodeEvent, NodeLease, Sight};
 
 use super::confirm::{self, Confirmed};
 use super::events;
@@ -24,7 +24,6 @@ use crate::words::change::{self, Telling, dry_run_suffix};
 use crate::words::program::Program;
 use crate::words::time::{clock, length};
 use crate::words::verb::Outcomes;
-use maintenance_lease::DryRun;
 
 /// A verb that is running.
 pub(crate) struct Work<'a> {

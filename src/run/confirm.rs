@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::protocol::{self, Caller, Instant, Names, Now, State, breaks};
+use maintenance_lease::{DryRun, NodeLease};
 use pod_safety::fencing::is_of_fencing;
 
 use super::targets::Targets;
@@ -15,7 +15,6 @@ use crate::run::session::Session;
 use crate::words::holder::person;
 use crate::words::refusal::{fenced, why};
 use crate::words::time::clock_and_utc;
-use maintenance_lease::DryRun;
 
 /// How many holders are listed; of more, only their number is shown.
 const SHOWN: usize = 20;

@@ -4,16 +4,13 @@ use maintenance_lease::protocol::{LockId, identity};
 use maintenance_lease::{HeldLease, NodeLease};
 use supervisor::Command;
 
+use crate::args::lock_ids;
+
 /// The nodes, separated by spaces.
 const NODES: &str = "MAINT_NODES";
 /// The holder, in the form that `--holder` accepts.
 pub(crate) const HOLDER: &str = "MAINT_HOLDER";
-/// The lock id, or NODE=ID for each if there are several.
-pub(crate) const LOCK_ID: &str = "MAINT_LOCK_ID";
-/// The deprecated name.
-const TOKEN: &str = "MAINT_TOKEN";
-/// Set only for a single node. The others below are about its Lease.
-const NODE: &str = "MAINT_NODE";
+// Set only for a single node, like its name.
 const LEASE_UID: &str = "MAINT_LEASE_UID";
 const FENCING_TOKEN: &str = "MAINT_FENCING_TOKEN";
 const TRANSITIONS: &str = "MAINT_TRANSITIONS";
@@ -39,9 +36,9 @@ impl Variables {
         [
             (NODES, Some(self.nodes)),
             (HOLDER, holder.map(ToOwned::to_owned)),
-            (TOKEN, self.lock_id.clone()),
-            (LOCK_ID, self.lock_id),
-            (NODE, self.node),
+            (lock_ids::DEPRECATED, self.lock_id.clone()),
+            (lock_ids::VARIABLE, self.lock_id),
+            (lock_ids::NODE, self.node),
             (LEASE_UID, self.lease_uid),
             (FENCING_TOKEN, self.fencing.map(|it| it.to_string())),
             (TRANSITIONS, self.transitions.map(|it| it.to_string())),

@@ -1,11 +1,10 @@
 //! Builds the Go programs.
 
-use std::env;
-use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 use control_plane::{Binary, KUBERNETES_VERSION, cache_dir, target_dir};

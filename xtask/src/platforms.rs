@@ -1,10 +1,9 @@
 //! `cargo xtask platforms`: checks that the shipped packages compile for other systems.
 
-use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::{env, fs};
 
 use anyhow::Result;
 

@@ -1,11 +1,10 @@
 //! A practice cluster: an in-memory API server with nodes, and the environment to reach it with.
 
-use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use std::{env, fs};
 
 use anyhow::{Context, Result};
 use control_plane::{Binary, target_dir};

@@ -3,11 +3,10 @@
 mod classify;
 
 use std::error::Error as StdError;
-use std::fmt;
-use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{fmt, io};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use thiserror::Error;

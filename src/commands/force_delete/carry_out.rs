@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::join;
-use maintenance_lease::{Error, Maintenance, NodeLease};
+use maintenance_lease::{DryRun, Error, Maintenance, NodeLease};
 use pod_safety::cluster::{Deletion, Reader};
 use pod_safety::consent::{Consent, Missing};
 use pod_safety::report::Report;
@@ -19,7 +19,6 @@ use crate::exit::Code;
 use crate::output::safety::Outcome;
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
-use maintenance_lease::DryRun;
 
 /// How often the checks are repeated if the object keeps changing.
 const TRIES: usize = 3;

@@ -1,6 +1,6 @@
 //! The request to delete one target, and what is known about it afterwards.
 
-use maintenance_lease::ApiError;
+use maintenance_lease::{ApiError, DryRun};
 use pod_safety::cluster::{Deletion, Exactly};
 use pod_safety::facts::PodSight;
 use pod_safety::report::Target;
@@ -10,7 +10,6 @@ use crate::error::{Failure, Kind};
 use crate::output::safety::Outcome;
 use crate::run::interruption::Interruption;
 use crate::text::{escape, for_shell};
-use maintenance_lease::DryRun;
 
 /// The result of a delete request.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,12 +1,13 @@
 //! The lock during fence and unfence: one that the caller already holds, or a hold that lasts as long as
 //! the node is fenced.
 
-use maintenance_lease::protocol::{Instant, Span, State};
+use maintenance_lease::protocol::{Instant, LockId, Span, State};
 use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
 use pod_safety::fencing::hold::PURPOSE;
 use pod_safety::fencing::steps::Lock;
 
 use super::{Site, hook};
+use crate::args::lock_ids::LockIds;
 use crate::error::Failure;
 use crate::run::side_effects::Asides;
 use crate::run::variables::is_held_by;
@@ -51,7 +52,7 @@ impl Site<'_> {
     }
 
     fn is_of_outer(&self, lease: &NodeLease) -> bool {
-        is_held_by(lease, self.outer) && is_acquired_by(lease, &self.node, self.inherited)
+        is_held_by(lease, self.outer) && is_acquired_by(lease, &self.node, self.inherited.as_ref())
     }
 
     /// Puts the node on hold for as long as it is fenced. After Ctrl-C it waits a moment for the answer.
@@ -154,7 +155,8 @@ impl Site<'_> {
         };
         let rest = until - now.latest;
         let needed = limit + hook::GRACE;
-        if rest >= Span::from(needed) || is_acquired_by(lease, &self.node, self.inherited) {
+        if rest >= Span::from(needed) || is_acquired_by(lease, &self.node, self.inherited.as_ref())
+        {
             return Ok(());
         }
         Err(too_short(&self.node, rest, needed, self.program()))
@@ -169,20 +171,15 @@ pub(crate) enum LeaseEnd {
     WithOuter,
 }
 
-/// Whether the lock ids of an outer `with`, a single one or `NODE=ID` for each node, match the acquisition
-/// in `lease`.
-fn is_acquired_by(lease: &NodeLease, node: &str, ids: Option<&str>) -> bool {
-    let Some(id) = lease.lock_id() else {
-        return false;
-    };
-    names_acquisition(ids.unwrap_or_default(), node, &id.to_string())
+/// Whether the lock ids of an outer `with` include the acquisition in `lease`.
+fn is_acquired_by(lease: &NodeLease, node: &str, ids: Option<&LockIds>) -> bool {
+    lease
+        .lock_id()
+        .is_some_and(|id| names_acquisition(ids, node, &id))
 }
 
-fn names_acquisition(ids: &str, node: &str, id: &str) -> bool {
-    ids.split_whitespace().any(|given| {
-        let of_node = given.strip_prefix(node);
-        given == id || of_node.and_then(|rest| rest.strip_prefix('=')) == Some(id)
-    })
+fn names_acquisition(ids: Option<&LockIds>, node: &str, id: &LockId) -> bool {
+    ids.and_then(|ids| ids.of_node(node)) == Some(id)
 }
 
 fn hold_reason(why: &str) -> String {
@@ -197,19 +194,33 @@ fn hold_reason(why: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use connect::Environment;
+
     use super::*;
+    use crate::args::lock_ids;
 
     #[test]
     fn the_lock_of_an_outer_command_is_that_very_acquisition() {
+        const UID: &str = "0f8fad5b-d9cb-469f-a165-70867728950e";
+        let id = |end: &str| format!("{UID}.{end}");
+        let ours: LockId = id("1.n").parse().expect("a lock id");
         for (ids, is_it) in [
-            ("u.1.n", true),
-            ("worker-1=u.1.n", true),
-            ("worker-2=v.1.n worker-1=u.1.n", true),
-            ("worker-2=u.1.n", false),
-            ("u.2.n", false),
-            ("", false),
+            (id("1.n"), true),
+            (format!("worker-1={}", id("1.n")), true),
+            (
+                format!("worker-2={} worker-1={}", id("1.v"), id("1.n")),
+                true,
+            ),
+            (format!("worker-2={}", id("1.n")), false),
+            (id("2.n"), false),
+            (String::new(), false),
         ] {
-            assert_eq!(names_acquisition(ids, "worker-1", "u.1.n"), is_it, "{ids}");
+            for name in [lock_ids::VARIABLE, lock_ids::DEPRECATED] {
+                let environment = Environment::of_variables([(name, ids.as_str())]);
+                let ids = LockIds::of(&environment).ok().flatten();
+                let names = names_acquisition(ids.as_ref(), "worker-1", &ours);
+                assert_eq!(names, is_it, "{name} {ids:?}");
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use std::ffi::OsStr;
 use futures::future::join;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now, Span};
-use maintenance_lease::{ApiError, Error, NodeEvent, NodeLease, Right};
+use maintenance_lease::{ApiError, DryRun, Error, NodeEvent, NodeLease, Right};
 use pod_safety::Known;
 use pod_safety::cluster::{Evidence, Reader};
 use pod_safety::facts::Zone;
@@ -25,22 +25,19 @@ pub(crate) use self::attempt::Hook;
 pub(crate) use self::lock::LeaseEnd;
 pub(crate) use self::record::Recording;
 pub(crate) use self::timeout::Patience;
-use super::events;
 use super::interruption::Interruption;
-use super::parallel;
 use super::problems::Problems;
+use super::{events, parallel};
+use crate::args::lock_ids::LockIds;
 use crate::args::nodes::node_name;
 use crate::args::output::OutputArgs;
 use crate::args::write::WriteArgs;
-use crate::error::Failure;
-use crate::error::Verb;
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::output::format::Format;
-use crate::run::session::Session;
-use crate::run::session::Start;
-use crate::run::variables::{HOLDER, LOCK_ID};
+use crate::run::session::{Session, Start};
+use crate::run::variables::HOLDER;
 use crate::words::change::dry_run_suffix;
-use maintenance_lease::DryRun;
 
 /// How often a write is tried if the Node keeps changing.
 const MOST_TRIES: u32 = 10;
@@ -53,7 +50,7 @@ pub(crate) struct Site<'a> {
     write: &'a WriteArgs,
     /// The holder and the lock ids of the `with` that this runs under.
     outer: Option<&'a str>,
-    inherited: Option<&'a str>,
+    inherited: Option<LockIds>,
     /// The value of `PATH`.
     path: Option<&'a OsStr>,
     interrupt: Interruption,
@@ -109,7 +106,8 @@ impl<'a> Site<'a> {
             session,
             write,
             outer: start.environment.get(HOLDER),
-            inherited: start.environment.get(LOCK_ID),
+            // Without one that can be read, nothing was inherited.
+            inherited: LockIds::of(start.environment).ok().flatten(),
             path: start.environment.get_os("PATH"),
             interrupt,
             is_seen: Cell::new(false),

@@ -1,12 +1,10 @@
 //! One process of the control plane.
 
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, fs, thread};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};

@@ -1,10 +1,9 @@
 //! The control plane as a whole.
 
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::{fmt, fs};
 
 use anyhow::{Context, Result, bail};
 

@@ -7,12 +7,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use crate::object;
 use crate::resource::{Catalog, Resource};
 use crate::route::key;
-use crate::rules;
 use crate::server::{Server, State};
 use crate::store::{Change, Store};
+use crate::{object, rules};
 
 /// The finalizer of an object that goes after what it owns.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";

@@ -7,10 +7,9 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
-use crate::object;
 use crate::resource::Resource;
-use crate::table;
 use crate::verbs::List;
+use crate::{object, table};
 
 /// What the reader's `Accept` header chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,17 +12,15 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::failure::Failure;
-use crate::object;
 use crate::query::Query;
 use crate::representation::{Include, Renderer, Representation};
 use crate::resource::Resource;
 use crate::route::Target;
-use crate::rules;
 use crate::selector::Selector;
 use crate::server::Server;
 use crate::store::{Change, Compacted};
 use crate::verbs::{ListOptions, prefix};
-use crate::versions;
+use crate::{object, rules, versions};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);

@@ -1,12 +1,11 @@
 //! A node that several want, what is done to it, and at the end the judgement.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use control_plane::{ControlPlane, NodeSpec};
 use tempfile::TempDir;

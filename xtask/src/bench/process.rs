@@ -1,9 +1,8 @@
 //! The resources that a running process uses, as Linux reports them.
 
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{fs, io};
 
 use anyhow::{Context as _, Result};
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use maintenance_lease::{Acquire, DryRun, Hold, RowDetail};
-use maintenance_lease::{Maintenance, Release, Renew};
+use maintenance_lease::{Acquire, DryRun, Hold, Maintenance, Release, Renew, RowDetail};
 use serde_json::{Value, json};
 
 use crate::on_both_servers;

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::names;
-use super::time;
+use super::{names, time};
 use crate::cause::Cause;
 use crate::object;
 

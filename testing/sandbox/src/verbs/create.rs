@@ -4,12 +4,10 @@ use serde_json::Value;
 
 use super::{Call, Outcome, check_namespace};
 use crate::failure::Failure;
-use crate::object;
 use crate::resource::Resource;
 use crate::route::key;
-use crate::rules;
 use crate::server::State;
-use crate::versions;
+use crate::{object, rules, versions};
 
 pub(crate) fn create(call: &Call<'_>, mut body: Value) -> Result<Outcome, Failure> {
     let resource = call.resource();

@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use super::{Call, List, ListOptions, Outcome, list};
 use crate::collector::{FOREGROUND, ORPHAN};
 use crate::failure::Failure;
-use crate::object;
 use crate::query::{DeleteOptions, Propagation};
-use crate::rules;
 use crate::server::State;
+use crate::{object, rules};
 
 /// Namespaces that the server would make again at once.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];

@@ -12,13 +12,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::object;
 use crate::query::Query;
 use crate::resource::Resource;
 use crate::route::Target;
-use crate::rules;
 use crate::server::Server;
-use crate::versions;
+use crate::{object, rules, versions};
 
 pub(crate) use create::create;
 pub(crate) use delete::{delete, delete_collection};

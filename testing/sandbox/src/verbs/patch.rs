@@ -5,9 +5,7 @@ use serde_json::Value;
 use super::update::{check_name, update};
 use super::{Call, Outcome};
 use crate::failure::Failure;
-use crate::object;
-use crate::strategic;
-use crate::versions;
+use crate::{object, strategic, versions};
 
 /// How a patch is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,9 @@ use serde_json::Value;
 use super::create::insert;
 use super::{Call, Outcome, check_namespace};
 use crate::failure::Failure;
-use crate::object;
 use crate::route::Subresource;
-use crate::rules;
 use crate::server::State;
-use crate::versions;
+use crate::{object, rules, versions};
 
 /// PUT.
 pub(crate) fn replace(call: &Call<'_>, mut body: Value) -> Result<Outcome, Failure> {
