@@ -6,7 +6,7 @@ use super::write::reason;
 
 /// Flags of the verbs that refuse what is in doubt: `D` are the doubts that can be overridden.
 #[derive(Args, Debug)]
-pub(crate) struct DoubtArgs<D: ValueEnum + Send + Sync + 'static> {
+pub(crate) struct RiskArgs<D: ValueEnum + Send + Sync + 'static> {
     /// Reason, recorded on the node
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
@@ -32,7 +32,7 @@ pub(crate) struct DoubtArgs<D: ValueEnum + Send + Sync + 'static> {
     overridden: Vec<D>,
 }
 
-impl<D: ValueEnum + PartialEq + Send + Sync> DoubtArgs<D> {
+impl<D: ValueEnum + PartialEq + Send + Sync> RiskArgs<D> {
     /// Whether the operator accepts `doubt`.
     pub(crate) fn insists(&self, doubt: &D) -> bool {
         self.accept_risk.contains(doubt) || self.overridden.contains(doubt)

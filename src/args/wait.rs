@@ -8,7 +8,7 @@ use super::duration;
 
 /// Flags of the verbs that can wait for a lock.
 #[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct PatienceArgs {
+pub(crate) struct WaitingArgs {
     /// Wait for the nodes to be unlocked
     ///
     /// acquire and hold also wait for your own locks, because another command of yours may hold them. A dry
@@ -31,11 +31,11 @@ pub(crate) struct PatienceArgs {
 
 /// How long to wait; `None`: without a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience(pub(crate) Option<Duration>);
+pub(crate) struct WaitLimit(pub(crate) Option<Duration>);
 
-impl PatienceArgs {
+impl WaitingArgs {
     /// How long to wait; `None` if waiting was not requested.
-    pub(crate) fn patience(self) -> Option<Patience> {
-        self.wait.then_some(Patience(self.timeout))
+    pub(crate) fn limit(self) -> Option<WaitLimit> {
+        self.wait.then_some(WaitLimit(self.timeout))
     }
 }

@@ -5,12 +5,12 @@ use maintenance_lease::{Acquire, SetOptions};
 
 use crate::args::change::ChangingArgs;
 use crate::args::duration;
-use crate::args::wait::PatienceArgs;
+use crate::args::wait::WaitingArgs;
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::run::change::{Got, Report, Work};
-use crate::run::lock_set::Taking;
+use crate::run::change::{Acquired, ChangeReport, VerbRun};
+use crate::run::lock_set::LockedSet;
 use crate::run::session::Start;
 use crate::words::program::Program;
 
@@ -60,7 +60,7 @@ pub(crate) struct AcquireArgs {
     pub(crate) partial: bool,
 
     #[command(flatten)]
-    pub(crate) patience: PatienceArgs,
+    pub(crate) limit: WaitingArgs,
 
     #[command(flatten)]
     pub(crate) change: ChangingArgs,
@@ -76,7 +76,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         options = options.reason(reason);
     }
 
-    let work = Work::begin(start, &args.change, Verb::Acquire).await?;
+    let work = VerbRun::begin(start, &args.change, Verb::Acquire).await?;
     let targets = work.targets(&selection, true).await?;
     let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
     let single = targets.single;
@@ -84,21 +84,23 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     // If one of them is locked or does not exist, nothing is written to the others.
     let targets = match args.partial || nodes.len() == 1 {
         true => targets,
-        false => work.look(targets, true).await?,
+        false => work.read(targets, true).await?,
     };
     let mut options = SetOptions::acquire(options);
     if args.partial {
         options = options.partial();
     }
-    let patience = args.patience.patience();
-    let taking = Taking::set(&work, targets.nodes, options, patience).await;
+    let limit = args.limit.limit();
+    let locked = LockedSet::set(&work, targets.nodes, options, limit).await;
 
-    let report = Report::new(&work).asked_for(Some(args.duration)).then(then);
-    taking.tell(report, nodes, single).await
+    let report = ChangeReport::new(&work)
+        .requested(Some(args.duration))
+        .then(then);
+    locked.report(report, nodes, single).await
 }
 
 /// When the locks of `nodes` expire, and the commands to extend them, a line each.
-fn then(program: &Program, nodes: &str, got: &Got) -> String {
+fn then(program: &Program, nodes: &str, got: &Acquired) -> String {
     let why = program.asked().why();
     let with = match nodes.starts_with('-') {
         // `renew` takes only names.

@@ -14,12 +14,12 @@ use pod_safety::fencing::{How, Proof, Remains, is_of_fencing};
 use crate::args::duration;
 use crate::args::hook::HookArgs;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::args::risks::DoubtArgs;
+use crate::args::risks::RiskArgs;
 use crate::args::write::{WriteArgs, reason};
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::output::fencing::Fencing;
-use crate::run::fencing::{Hook, LeaseEnd, Look, Recording, Site, Tries, Written};
+use crate::run::fencing::{Attempts, FencingTarget, Hook, LeaseEnd, Observed, Recording, Written};
 use crate::run::session::Start;
 use crate::text::{escape, for_shell};
 use crate::words::fencing::{
@@ -75,7 +75,7 @@ pub(crate) struct FenceArgs {
     pub(crate) isolated: bool,
 
     #[command(flatten)]
-    pub(crate) doubts: DoubtArgs<Insist>,
+    pub(crate) doubts: RiskArgs<Risk>,
 
     #[command(flatten)]
     pub(crate) hook: HookArgs,
@@ -101,7 +101,7 @@ pub(crate) struct FenceArgs {
 
 /// The doubts that an operator may know better about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Insist {
+pub(crate) enum Risk {
     /// Over 55% of the nodes in the zone are unreachable
     MassLoss,
     /// The state of the zone is unknown: no permission to read it
@@ -128,11 +128,11 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
             ),
         ));
     }
-    let site = Site::open(start, &args.node, &args.write, args.output).await?;
-    let hook = Hook::new(&site, &args.hook)?;
-    let mut course = Course {
+    let target = FencingTarget::open(start, &args.node, &args.write, args.output).await?;
+    let hook = Hook::new(&target, &args.hook)?;
+    let mut run = FenceRun {
         args,
-        site: &site,
+        target: &target,
         hook,
         proof: None,
         taken: None,
@@ -141,19 +141,19 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         has_found_hold: false,
         lease_end: None,
     };
-    let result = match course.run().await {
+    let result = match run.run().await {
         Ok(()) => Ok(()),
-        Err(failure) => Err(course.give_back(failure).await),
+        Err(failure) => Err(run.give_back(failure).await),
     };
-    let code = site.end(Verb::Fence, result).await;
-    course.tell_lease_end();
+    let code = target.end(Verb::Fence, result).await;
+    run.report_lease_end();
     Ok(code)
 }
 
 /// A fencing in progress.
-struct Course<'a> {
+struct FenceRun<'a> {
     args: &'a FenceArgs,
-    site: &'a Site<'a>,
+    target: &'a FencingTarget<'a>,
     hook: Hook<'a>,
     /// The proof that nothing runs on the node, once there is one, and the machine that it is about.
     proof: Option<Proof>,
@@ -169,86 +169,85 @@ struct Course<'a> {
     lease_end: Option<LeaseEnd>,
 }
 
-impl Course<'_> {
+impl FenceRun<'_> {
     async fn run(&mut self) -> Result<(), Failure> {
-        if self.site.is_dry_run() {
+        if self.target.is_dry_run() {
             return self.rehearse().await;
         }
-        let mut tries = Tries::default();
+        let mut tries = Attempts::default();
         loop {
-            let look = self.site.look().await?;
-            self.take_word(&look);
-            self.judge_record(&look).await;
-            self.has_found_hold = self.is_broken_off(&look);
-            match (self.next(&look).await?, self.proof.clone()) {
+            let observed = self.target.observed().await?;
+            self.take_word(&observed);
+            self.judge_record(&observed).await;
+            self.has_found_hold = self.is_broken_off(&observed);
+            match (self.next(&observed).await?, self.proof.clone()) {
                 (Step::Hold, _) => {
-                    self.warn_of_unknown(&look);
-                    let change = self.site.hold(&self.why()).await?;
+                    self.warn_of_unknown(&observed);
+                    let change = self.target.hold(&self.why()).await?;
                     self.number = change.fencing;
                     self.taken = change.lease;
                 }
                 (Step::HoldAgain, _) => {
                     // The record depends on this hold from the start, so it is never released.
-                    self.site.hold(&self.why()).await?;
+                    self.target.hold(&self.why()).await?;
                 }
                 (Step::Fence, _) | (Step::Record, None) => {
-                    let (_, patch) = self.record(&look, self.by_hook(&look, String::new()));
-                    self.site.may_patch(&patch).await?;
-                    let running = self.hook.run(&look, self.number, &mut tries);
-                    self.proof = running.await?.map(|output| self.by_hook(&look, output));
+                    let (_, patch) = self.record(&observed, self.by_hook(&observed, String::new()));
+                    self.target.may_patch(&patch).await?;
+                    let running = self.hook.run(&observed, self.number, &mut tries);
+                    self.proof = running.await?.map(|output| self.by_hook(&observed, output));
                 }
                 (Step::Record, Some(proof)) => {
-                    let (record, patch) = self.record(&look, proof);
-                    let written = self.site.patch(&patch).await?;
+                    let (record, patch) = self.record(&observed, proof);
+                    let written = self.target.patch(&patch).await?;
                     let recording = std::mem::take(&mut self.recording);
-                    self.recording = recording.after(written, record.clone(), &look);
+                    self.recording = recording.after(written, record.clone(), &observed);
                     if written == Written::Yes {
-                        self.tell(&look, &record, false).await;
+                        self.report(&observed, &record, false).await;
                     } else {
-                        tries.again(&self.site.node, written).await?;
+                        tries.observe_again(&self.target.node, written).await?;
                     }
                 }
-                (Step::Follow, _) => return self.follow(&look).await,
+                (Step::Follow, _) => return self.follow(&observed).await,
             }
         }
     }
 
     /// Whether an earlier run left only its hold behind.
-    fn is_broken_off(&self, look: &Look) -> bool {
-        let site = self.site;
-        let hold = look
-            .lease
-            .as_ref()
-            .filter(|lease| is_of_fencing(lease, site.now()) && site.session.locks.is_own(lease));
+    fn is_broken_off(&self, observed: &Observed) -> bool {
+        let target = self.target;
+        let hold = observed.lease.as_ref().filter(|lease| {
+            is_of_fencing(lease, target.now()) && target.session.locks.is_own(lease)
+        });
         hold.is_some()
             && self.taken.is_none()
-            && look.evidence.signs.record.is_none()
-            && self.hook.other(look).is_none()
+            && observed.evidence.signs.record.is_none()
+            && self.hook.other(observed).is_none()
     }
 
     /// Finds out whether a record was written if the answer was lost.
-    async fn judge_record(&mut self, look: &Look) {
+    async fn judge_record(&mut self, observed: &Observed) {
         if !self.recording.is_open() {
             return;
         }
-        self.recording = std::mem::take(&mut self.recording).judged(look);
+        self.recording = std::mem::take(&mut self.recording).judged(observed);
         if self.recording.is_there()
-            && let Some(record) = &look.evidence.signs.record
+            && let Some(record) = &observed.evidence.signs.record
         {
-            self.tell(look, record, false).await;
+            self.report(observed, record, false).await;
         }
     }
 
     /// Undoes what this run did if no record was written, and reports what stays. Returns the failure to
     /// report last.
     async fn give_back(&mut self, failure: Failure) -> Failure {
-        let (site, terminal) = (self.site, self.site.session.terminal);
+        let (target, terminal) = (self.target, self.target.session.terminal);
         let is_gone = matches!(failure, Failure::NodeGone { .. });
         // A Node that is gone needs no more writes.
         if self.recording.is_open() && !is_gone {
             // The record may still be written, so the lock stays.
             let by_hook = !self.hook.is_none();
-            return record_open(&site.node, &failure, by_hook, site.program());
+            return record_open(&target.node, &failure, by_hook, target.program());
         }
         self.hook.withdraw().await;
         let is_recorded = self.recording.is_there();
@@ -256,11 +255,11 @@ impl Course<'_> {
             return failure;
         }
         if let Some(hold) = self.taken.take() {
-            if let Err(failure) = site.unhold(&hold).await {
-                terminal.warn(hold_not_ended(&site.node, &failure, site.program()));
+            if let Err(failure) = target.unhold(&hold).await {
+                terminal.warn(hold_not_ended(&target.node, &failure, target.program()));
             }
         } else if self.has_found_hold && !is_gone {
-            terminal.warn(hold_stays(&site.node, site.program()));
+            terminal.warn(hold_stays(&target.node, target.program()));
         }
         if let Some(Proof {
             how: How::Hook { isolated, .. },
@@ -268,61 +267,62 @@ impl Course<'_> {
         }) = self.proof
             && !is_recorded
         {
-            terminal.warn(unrecorded(&site.node, isolated));
+            terminal.warn(unrecorded(&target.node, isolated));
         }
         failure
     }
 
     /// Warns if it is unknown whether another tool works on the node, or when its kubelet was last alive.
-    fn warn_of_unknown(&self, look: &Look) {
-        let signs = &look.evidence.signs;
-        if let (Known::Yes(_), Known::Unknown(why)) = (&signs.heartbeat, signs.heard(look.at)) {
-            self.site.session.terminal.warn(format!(
+    fn warn_of_unknown(&self, observed: &Observed) {
+        let signs = &observed.evidence.signs;
+        if let (Known::Yes(_), Known::Unknown(why)) = (&signs.heartbeat, signs.heard(observed.at)) {
+            self.target.session.terminal.warn(format!(
                 "node/{} is unreachable, but {}",
-                self.site.node,
+                self.target.node,
                 escape(&why.to_string())
             ));
         }
-        if let Known::Unknown(why) = &look.evidence.remediation {
-            self.site.session.terminal.warn(format!(
+        if let Known::Unknown(why) = &observed.evidence.remediation {
+            self.target.session.terminal.warn(format!(
                 "unknown whether another tool is remediating node/{}: {}",
-                self.site.node,
+                self.target.node,
                 escape(&why.to_string())
             ));
         }
     }
 
     /// Warns if the hold of the fencing was ended, and somebody else has the lock now.
-    fn warn_of_lost_hold(&self, look: &Look) {
-        let site = self.site;
-        let record = look.evidence.signs.record.as_ref();
+    fn warn_of_lost_hold(&self, observed: &Observed) {
+        let target = self.target;
+        let record = observed.evidence.signs.record.as_ref();
         let took_hold = record.is_some_and(|record| record.hold.is_some());
-        if let Some(lease) = &look.lease
+        if let Some(lease) = &observed.lease
             && took_hold
-            && site.lock(Some(lease)) == Lock::Others
-            && !is_of_fencing(lease, site.now())
+            && target.lock(Some(lease)) == Lock::Others
+            && !is_of_fencing(lease, target.now())
         {
-            site.session
+            target
+                .session
                 .terminal
-                .warn(hold_lost(&site.node, &person(lease)));
+                .warn(hold_lost(&target.node, &person(lease)));
         }
     }
 
     /// Reports what would be done, without doing it.
     async fn rehearse(&mut self) -> Result<(), Failure> {
-        let site = self.site;
-        let terminal = site.session.terminal;
-        let mut look = site.look().await?;
-        self.take_word(&look);
-        let step = self.next(&look).await?;
+        let target = self.target;
+        let terminal = target.session.terminal;
+        let mut observed = target.observed().await?;
+        self.take_word(&observed);
+        let step = self.next(&observed).await?;
         if matches!(step, Step::Hold | Step::HoldAgain) {
-            site.hold(&self.why()).await?;
+            target.hold(&self.why()).await?;
         }
         if matches!(step, Step::HoldAgain | Step::Follow) {
-            return match &look.evidence.signs.record {
+            return match &observed.evidence.signs.record {
                 Some(record) => {
-                    self.tell(&look, record, true).await;
-                    self.print(Fencing::fenced(&site.node, record, &Remains::default()))
+                    self.report(&observed, record, true).await;
+                    self.print(Fencing::fenced(&target.node, record, &Remains::default()))
                 }
                 None => Ok(()),
             };
@@ -330,54 +330,54 @@ impl Course<'_> {
         let proof = match self.proof.clone() {
             Some(proof) => proof,
             None => {
-                self.hook.check_alone(&look)?;
+                self.hook.check_alone(&observed)?;
                 let hook = command_line(&self.args.hook.hook);
                 terminal.remark(format!("would run on this machine: {hook}"));
-                self.by_hook(&look, String::new())
+                self.by_hook(&observed, String::new())
             }
         };
-        let mut tries = Tries::default();
+        let mut tries = Attempts::default();
         let record = loop {
-            let (record, patch) = self.record(&look, proof.clone());
-            match site.patch(&patch).await? {
+            let (record, patch) = self.record(&observed, proof.clone());
+            match target.patch(&patch).await? {
                 Written::Yes => break record,
-                written => tries.again(&site.node, written).await?,
+                written => tries.observe_again(&target.node, written).await?,
             }
-            look = site.look().await?;
-            self.next(&look).await?;
+            observed = target.observed().await?;
+            self.next(&observed).await?;
         };
-        self.lease_end = site.lease_end(look.lease.as_ref());
-        let line = fenced(&site.node, &record, false);
-        self.result(line + site.suffix());
-        self.print(Fencing::fenced(&site.node, &record, &Remains::default()))
+        self.lease_end = target.lease_end(observed.lease.as_ref());
+        let line = fenced(&target.node, &record, false);
+        self.result(line + target.suffix());
+        self.print(Fencing::fenced(&target.node, &record, &Remains::default()))
     }
 
-    async fn follow(&mut self, look: &Look) -> Result<(), Failure> {
-        if let Some(record) = &look.evidence.signs.record
+    async fn follow(&mut self, observed: &Observed) -> Result<(), Failure> {
+        if let Some(record) = &observed.evidence.signs.record
             && !self.recording.is_there()
         {
-            self.tell(look, record, true).await;
+            self.report(observed, record, true).await;
         }
-        self.warn_of_lost_hold(look);
-        let site = self.site;
-        site.mark(look.lease.as_ref(), true).await;
-        let remains = site
-            .follow(&look.evidence.signs.out_of_service, self.args.timeout)
+        self.warn_of_lost_hold(observed);
+        let target = self.target;
+        target.mark(observed.lease.as_ref(), true).await;
+        let remains = target
+            .follow(&observed.evidence.signs.out_of_service, self.args.timeout)
             .await?;
         if remains.is_over() {
-            site.session.terminal.remark(format!(
+            target.session.terminal.remark(format!(
                 "node/{}: nothing is left to evict or detach",
-                site.node
+                target.node
             ));
         }
-        if let Some(record) = &look.evidence.signs.record {
-            self.print(Fencing::fenced(&site.node, record, &remains))?;
+        if let Some(record) = &observed.evidence.signs.record {
+            self.print(Fencing::fenced(&target.node, record, &remains))?;
         }
         match remains.is_over() {
             true => Ok(()),
             false => {
-                let (timeout, program) = (self.args.timeout, site.program());
-                Err(stuck(&site.node, &remains, timeout, program))
+                let (timeout, program) = (self.args.timeout, target.program());
+                Err(stuck(&target.node, &remains, timeout, program))
             }
         }
     }

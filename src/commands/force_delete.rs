@@ -1,16 +1,16 @@
 //! `force-delete`: check the risks, then force-delete pods or a Node.
 
-mod asked;
 mod carry_out;
+mod event_note;
 mod evidence;
+mod lock_check;
 mod locks;
-mod look;
-mod next;
-mod note;
+mod next_command;
+mod read;
+mod replacements;
+mod report;
 mod request;
-mod sequel;
-mod standing;
-mod tell;
+mod targets;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use pod_safety::checks;
 use pod_safety::cluster::Reader;
 use pod_safety::consent::{Confirmed, Consent, NONE};
 
-use self::asked::Asked;
-use self::carry_out::Work;
+use self::carry_out::Run;
+use self::targets::Targets;
 use crate::args::connection::namespace;
 use crate::args::duration;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
@@ -213,19 +213,19 @@ pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Cod
             "use -o json or -o name",
         ));
     }
-    let asked = Asked::of(args)?;
+    let targets = Targets::of(args)?;
     let session = start.writing(&args.write).await?;
     let process = Running::ForceDelete.holder(session.locks.identity());
     let process = session.locks.as_holder(process);
     let process =
         process.map_err(|error| Failure::usage(error.to_string(), "use another --holder"))?;
     let reader = Reader::new(session.locks.requests().clone());
-    let work = Work {
+    let work = Run {
         session: &session,
         process: &process,
         reader: &reader,
         args,
-        asked: &asked,
+        targets: &targets,
     };
     let result = work.run().await;
     session.warn_of_clocks();

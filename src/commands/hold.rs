@@ -5,13 +5,13 @@ use maintenance_lease::{Hold, SetOptions};
 
 use crate::args::change::ChangingArgs;
 use crate::args::until::{Until, until};
-use crate::args::wait::PatienceArgs;
+use crate::args::wait::WaitingArgs;
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::run::change::{Got, Report, Work};
+use crate::run::change::{Acquired, ChangeReport, VerbRun};
 use crate::run::confirm::Confirmed;
-use crate::run::lock_set::Taking;
+use crate::run::lock_set::LockedSet;
 use crate::run::session::Start;
 use crate::run::targets::Target;
 use crate::words::program::Program;
@@ -49,7 +49,7 @@ pub(crate) struct HoldArgs {
     pub(crate) take_over: bool,
 
     #[command(flatten)]
-    pub(crate) patience: PatienceArgs,
+    pub(crate) limit: WaitingArgs,
 
     #[command(flatten)]
     pub(crate) change: ChangingArgs,
@@ -64,11 +64,11 @@ fn given_reason(typed: &str) -> Result<String, String> {
 
 pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let work = Work::begin(start, &args.change, Verb::Hold).await?;
+    let work = VerbRun::begin(start, &args.change, Verb::Hold).await?;
     let session = &work.session;
     let targets = work.targets(&selection, true).await?;
     // The server's time is known only after a read.
-    let targets = work.look(targets, true).await?;
+    let targets = work.read(targets, true).await?;
     let mut options = Hold::new(&args.message);
     if let Some(until) = args.until {
         options = options.until(until.after(session.locks.server_time().now().latest)?);
@@ -78,28 +78,28 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         false => Confirmed::default(),
     };
 
-    let report = Report::new(&work)
+    let report = ChangeReport::new(&work)
         .breaking(&confirmed)
         .because(Some(&args.message))
         .then(then);
     let nodes = targets.names().map(ToOwned::to_owned).collect();
     let single = targets.single;
-    let patience = args.patience.patience().filter(|_| !work.is_dry_run());
-    let taking = if patience.is_some() {
-        Taking::set(&work, targets.nodes, SetOptions::hold(options), patience).await
+    let limit = args.limit.limit().filter(|_| !work.is_dry_run());
+    let locked = if limit.is_some() {
+        LockedSet::set(&work, targets.nodes, SetOptions::hold(options), limit).await
     } else {
         let (locks, options, confirmed) = (&session.locks, &options, &confirmed);
         let hold = |Target { node, seen }| async move {
             let confirmed = confirmed.get(&node);
             Ok(locks.hold_seen(&node, options, confirmed, seen).await?)
         };
-        Taking::each(&work, targets.nodes, hold).await
+        LockedSet::each(&work, targets.nodes, hold).await
     };
-    taking.tell(report, nodes, single).await
+    locked.report(report, nodes, single).await
 }
 
 /// The command that ends it, to paste.
-fn then(program: &Program, nodes: &str, got: &Got) -> String {
+fn then(program: &Program, nodes: &str, got: &Acquired) -> String {
     let (does, them) = match got.count {
         1 => ("A hold does not expire", "it"),
         _ => ("Holds do not expire", "them"),

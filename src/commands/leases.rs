@@ -2,7 +2,7 @@
 
 use clap::Args;
 use futures::join;
-use maintenance_lease::{Error, HEARTBEATS, Realm};
+use maintenance_lease::{Error, HEARTBEATS, LeaseScope};
 
 use crate::args::connection::namespace;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
@@ -94,10 +94,10 @@ pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Fa
 async fn read(args: &LeasesArgs, session: &Session<'_>) -> Result<Vec<Entry>, Failure> {
     let namespace = session.connection.client.default_namespace();
     let (realm, namespace) = match (args.all_namespaces, args.heartbeats) {
-        (true, true) => (Realm::Everywhere, None),
-        (true, false) => (Realm::EverywhereButHeartbeats, None),
+        (true, true) => (LeaseScope::Everywhere, None),
+        (true, false) => (LeaseScope::EverywhereButHeartbeats, None),
         (false, false) if namespace == HEARTBEATS => return Ok(Vec::new()),
-        (false, _) => (Realm::Namespace(namespace), Some(namespace)),
+        (false, _) => (LeaseScope::Namespace(namespace), Some(namespace)),
     };
     let (leases, candidates) = join!(
         session.locks.any_leases(realm),

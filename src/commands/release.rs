@@ -11,7 +11,7 @@ use crate::args::output::offers_no_lock_id;
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::run::change::{Report, Work, must_exist};
+use crate::run::change::{ChangeReport, VerbRun, must_exist};
 use crate::run::confirm::Confirmed;
 use crate::run::session::{Session, Start};
 use crate::run::targets::Target;
@@ -77,16 +77,16 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
         options = options.reason(reason);
     }
 
-    let work = Work::begin(start, &args.change, Verb::Release).await?;
+    let work = VerbRun::begin(start, &args.change, Verb::Release).await?;
     let session = &work.session;
     let mut targets = work.targets(&selection, false).await?;
     let mut confirmed = Confirmed::default();
     if args.force {
-        targets = work.look(targets, false).await?;
+        targets = work.read(targets, false).await?;
         confirmed = work.confirm_breaking(&targets).await?;
     }
 
-    let report = Report::new(&work)
+    let report = ChangeReport::new(&work)
         .of(&selection)
         .breaking(&confirmed)
         .because(args.message.as_deref());

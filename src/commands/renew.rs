@@ -10,7 +10,7 @@ use crate::args::lock_id::LockIdArgs;
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::run::change::{Report, Work, must_exist};
+use crate::run::change::{ChangeReport, VerbRun, must_exist};
 use crate::run::session::Start;
 use crate::run::targets::Target;
 
@@ -67,11 +67,11 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
         options = options.reason(reason);
     }
 
-    let work = Work::begin(start, &args.change, Verb::Renew).await?;
+    let work = VerbRun::begin(start, &args.change, Verb::Renew).await?;
     let session = &work.session;
     let targets = work.targets(&selection, false).await?;
     let (locks, options) = (&session.locks, &options);
-    let report = Report::new(&work).asked_for(args.duration);
+    let report = ChangeReport::new(&work).requested(args.duration);
     work.each(targets, report, |Target { node, seen }| async move {
         match locks.renew_seen(&node, options, seen).await {
             Err(Error::Refused(refused))

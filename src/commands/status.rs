@@ -1,17 +1,17 @@
 //! `status`: who holds which nodes, since when, until when and why.
 
 mod follow;
-mod picture;
+mod node_details;
 mod pods;
 mod read;
-mod whole;
+mod snapshot;
 
 use clap::Args;
 use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::{Error, Sight};
 
 use self::follow::Follower;
-use self::picture::{Picture, Wanted};
+use self::snapshot::{NodeFilter, Snapshot};
 use crate::args::nodes::{NodeArgs, Selection};
 use crate::args::output::OutputArgs;
 use crate::error::Failure;
@@ -108,21 +108,21 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     }
     let session = start.reading().await?;
     let identity = session.locks.identity();
-    let wanted = Wanted {
+    let filter = NodeFilter {
         own: [identity.to_owned(), hold_identity(identity)],
         selection,
         locked: args.locked,
         check_taints: args.check_taints,
     };
-    let report = Report {
+    let report = StatusRun {
         session: &session,
         format: args.output.format(),
-        wanted,
+        filter,
     };
     if args.watch {
-        report.go_on(args).await
+        report.follow_changes(args).await
     } else {
-        parallel::or_interrupted(report.once(args)).await
+        parallel::or_interrupted(report.print_once(args)).await
     }
 }
 
@@ -130,17 +130,17 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
 const NOTHING_FOUND: &str = "No resources found";
 
 /// How to show the result.
-struct Report<'a> {
+struct StatusRun<'a> {
     session: &'a Session<'a>,
     format: Format,
-    wanted: Wanted,
+    filter: NodeFilter,
 }
 
-impl Report<'_> {
+impl StatusRun<'_> {
     /// Whether heartbeats are shown. JSON and YAML always have them.
     fn with_heartbeats(&self) -> bool {
         matches!(self.format, Format::Wide | Format::Json | Format::Yaml)
-            && self.wanted.selection != Selection::Mine
+            && self.filter.selection != Selection::Mine
     }
 
     fn is_table(&self) -> bool {
@@ -148,58 +148,58 @@ impl Report<'_> {
     }
 
     fn is_single(&self) -> bool {
-        matches!(&self.wanted.selection, Selection::Named(names) if names.len() == 1)
+        matches!(&self.filter.selection, Selection::Named(names) if names.len() == 1)
     }
 
     fn table(&self, args: &StatusArgs) -> Table {
         Table::new(
             self.format == Format::Wide,
-            self.wanted.selection != Selection::Mine,
+            self.filter.selection != Selection::Mine,
             !args.no_headers,
             self.session.terminal.width(),
         )
     }
 
-    async fn once(&self, args: &StatusArgs) -> Result<Code, Failure> {
+    async fn print_once(&self, args: &StatusArgs) -> Result<Code, Failure> {
         let Self {
-            session, wanted, ..
+            session, filter, ..
         } = self;
         let terminal = session.terminal;
-        let picture =
-            read::once(session, wanted, self.with_heartbeats(), args.nodes.parallel).await?;
+        let snapshot =
+            read::read_all(session, filter, self.with_heartbeats(), args.nodes.parallel).await?;
         let now = session.locks.server_time().now();
-        let nodes = wanted.nodes(&picture);
-        let views: Vec<View<'_>> = nodes.iter().map(|node| picture.view(node)).collect();
+        let nodes = filter.nodes(&snapshot);
+        let views: Vec<View<'_>> = nodes.iter().map(|node| snapshot.view(node)).collect();
         if !self.is_table() {
-            let items = nodes.iter().map(|node| picture.item(node, now)).collect();
+            let items = nodes.iter().map(|node| snapshot.item(node, now)).collect();
             if let Some(text) = print::items(items, self.is_single(), self.format)? {
                 terminal.data(text);
             }
         } else if !views.is_empty() {
             terminal.data(self.table(args).rows(&views, now));
         }
-        let problems = self.tell_unknown(&picture);
+        let problems = self.report_unknown(&snapshot);
         if self.is_table() && !self.is_single() && !views.is_empty() {
             terminal.remark(status::summary(&views, now));
         } else if self.is_table() && views.is_empty() && !problems.any() {
             terminal.remark(NOTHING_FOUND);
         }
-        self.tell_what_is_missing(&picture);
+        self.report_unlisted(&snapshot);
         Ok(problems.end().await)
     }
 
-    async fn go_on(&self, args: &StatusArgs) -> Result<Code, Failure> {
+    async fn follow_changes(&self, args: &StatusArgs) -> Result<Code, Failure> {
         let Self {
-            session, wanted, ..
+            session, filter, ..
         } = self;
-        let starting = Follower::start(session, wanted, self.with_heartbeats());
+        let starting = Follower::start(session, filter, self.with_heartbeats());
         let mut follower = parallel::or_interrupted(starting).await?;
         let mut table = self.table(args).for_rows_to_come();
-        let mut show = |picture: &Picture, items: &[Item]| self.show(&mut table, picture, items);
+        let mut show = |snapshot: &Snapshot, items: &[Item]| self.show(&mut table, snapshot, items);
         let items = follower.first();
-        let read = items.is_empty() || show(follower.picture(), &items)?;
-        self.tell_what_is_missing(follower.picture());
-        let problems = self.tell_unknown(follower.picture());
+        let read = items.is_empty() || show(follower.snapshot(), &items)?;
+        self.report_unlisted(follower.snapshot());
+        let problems = self.report_unknown(follower.snapshot());
         if self.is_table() && items.is_empty() && !problems.any() {
             session.terminal.remark(NOTHING_FOUND);
         }
@@ -207,19 +207,24 @@ impl Report<'_> {
         if code != Code::DONE || !read {
             return Ok(code);
         }
-        follower.go_on(show).await
+        follower.follow_changes(show).await
     }
 
     /// Prints some rows. Returns whether the output is still read.
-    fn show(&self, table: &mut Table, picture: &Picture, items: &[Item]) -> Result<bool, Failure> {
+    fn show(
+        &self,
+        table: &mut Table,
+        snapshot: &Snapshot,
+        items: &[Item],
+    ) -> Result<bool, Failure> {
         let terminal = self.session.terminal;
         let now = self.session.locks.server_time().now();
         if self.is_table() {
-            let views: Vec<View<'_>> = items.iter().map(|item| picture.view(&item.node)).collect();
+            let views: Vec<View<'_>> = items.iter().map(|item| snapshot.view(&item.node)).collect();
             terminal.data(table.rows(&views, now));
         } else {
             for item in items {
-                let item = picture.item(&item.node, now);
+                let item = snapshot.item(&item.node, now);
                 if let Some(text) = print::items(vec![item], true, self.format)? {
                     let before = match self.format {
                         Format::Yaml => "---\n",
@@ -233,17 +238,17 @@ impl Report<'_> {
     }
 
     /// Reports which of the named nodes don't exist.
-    fn tell_unknown(&self, picture: &Picture) -> Problems<'_> {
+    fn report_unknown(&self, snapshot: &Snapshot) -> Problems<'_> {
         let problems = Problems::new(self.session);
-        for node in self.wanted.unknown(picture) {
-            problems.tell(&Error::NodeNotFound(node.to_owned()).into());
+        for node in self.filter.unknown(snapshot) {
+            problems.report(&Error::NodeNotFound(node.to_owned()).into());
         }
         problems
     }
 
     /// Reports that there may be more nodes than are shown.
-    fn tell_what_is_missing(&self, picture: &Picture) {
-        if self.wanted.selection == Selection::All && picture.other_rows == Sight::Forbidden {
+    fn report_unlisted(&self, snapshot: &Snapshot) {
+        if self.filter.selection == Selection::All && snapshot.other_rows == Sight::Forbidden {
             self.session
                 .terminal
                 .remark("no permission to list nodes: only nodes with a Lease are shown");

@@ -12,13 +12,13 @@ use pod_safety::fencing::{Record, patch};
 use crate::args::duration;
 use crate::args::hook::HookArgs;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::args::risks::DoubtArgs;
+use crate::args::risks::RiskArgs;
 use crate::args::write::WriteArgs;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::output::fencing::Fencing;
 use crate::output::format::Format;
-use crate::run::fencing::{Hook, Look, Patience, Site, Tries, Written};
+use crate::run::fencing::{Attempts, FencingTarget, Hook, Observed, Timeout, Written};
 use crate::run::session::Start;
 use crate::text::escape;
 use crate::words::fencing::{
@@ -54,7 +54,7 @@ pub(crate) struct UnfenceArgs {
     pub(crate) node: String,
 
     #[command(flatten)]
-    pub(crate) doubts: DoubtArgs<Insist>,
+    pub(crate) doubts: RiskArgs<Risk>,
 
     #[command(flatten)]
     pub(crate) hook: HookArgs,
@@ -84,31 +84,31 @@ pub(crate) struct UnfenceArgs {
 
 /// The doubts that an operator may know better about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Insist {
+pub(crate) enum Risk {
     /// The node may not have been restarted since it was fenced
     BootId,
 }
 
 pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let site = Site::open(start, &args.node, &args.write, args.output).await?;
-    let mut course = Course {
+    let target = FencingTarget::open(start, &args.node, &args.write, args.output).await?;
+    let mut run = UnfenceRun {
         args,
-        site: &site,
-        hook: Hook::new(&site, &args.hook)?,
+        target: &target,
+        hook: Hook::new(&target, &args.hook)?,
         hold: None,
         is_undone: false,
     };
-    let result = match course.run().await {
+    let result = match run.run().await {
         Ok(()) => Ok(()),
-        Err(failure) => Err(course.give_up(failure).await),
+        Err(failure) => Err(run.give_up(failure).await),
     };
-    Ok(site.end(Verb::Unfence, result).await)
+    Ok(target.end(Verb::Unfence, result).await)
 }
 
 /// An unfencing in progress.
-struct Course<'a> {
+struct UnfenceRun<'a> {
     args: &'a UnfenceArgs,
-    site: &'a Site<'a>,
+    target: &'a FencingTarget<'a>,
     hook: Hook<'a>,
     /// The hold of the fencing, as found.
     hold: Option<NodeLease>,
@@ -116,60 +116,60 @@ struct Course<'a> {
     is_undone: bool,
 }
 
-impl Course<'_> {
+impl UnfenceRun<'_> {
     async fn run(&mut self) -> Result<(), Failure> {
-        let site = self.site;
-        let look = site.look().await?;
-        self.hold = self.hold_of_fencing(&look).cloned();
+        let target = self.target;
+        let observed = target.observed().await?;
+        self.hold = self.hold_of_fencing(&observed).cloned();
         if self.hold.is_none() {
-            self.check_lock(&look)?;
+            self.check_lock(&observed)?;
         }
-        if !self.sight(&look).is_fenced() {
+        if !self.sight(&observed).is_fenced() {
             // An earlier run ended before its last step, or another run executes its hook now.
             if let Some(hold) = &self.hold {
-                self.hook.check_alone(&look)?;
+                self.hook.check_alone(&observed)?;
                 self.confirm_unfinished(hold).await?;
                 // Another hook may have started while the operator answered.
-                self.hook.clear_other(&site.look().await?).await?;
-                site.unhold(hold).await?;
+                self.hook.clear_other(&target.observed().await?).await?;
+                target.unhold(hold).await?;
             }
-            return self.leave(&look).await;
+            return self.leave(&observed).await;
         }
-        let meant = look.evidence.signs.record.clone();
-        let look = match &self.hold {
+        let meant = observed.evidence.signs.record.clone();
+        let observed = match &self.hold {
             Some(hold) if self.confirm(hold, meant.as_ref()).await? => {
                 // Everything was read before the operator answered, so it may be outdated.
-                let look = site.look().await?;
-                self.expect(meant.as_ref(), &look)?;
-                look
+                let observed = target.observed().await?;
+                self.expect(meant.as_ref(), &observed)?;
+                observed
             }
-            _ => look,
+            _ => observed,
         };
-        self.undo(&look).await?;
+        self.undo(&observed).await?;
         // A dry run can't know what a hook would change.
-        let look = match self.is_undone && site.is_dry_run() {
-            true => look,
-            false => self.await_fit(look).await?,
+        let observed = match self.is_undone && target.is_dry_run() {
+            true => observed,
+            false => self.await_fit(observed).await?,
         };
-        if !self.sight(&look).is_fenced() {
+        if !self.sight(&observed).is_fenced() {
             // The Node was replaced, or somebody else unfenced it first.
             self.hook.withdraw().await;
-            if let (Some(hold), Some(lease)) = (&self.hold, &look.lease)
+            if let (Some(hold), Some(lease)) = (&self.hold, &observed.lease)
                 && hold.lock_id() == lease.lock_id()
             {
-                site.unhold(hold).await?;
+                target.unhold(hold).await?;
             }
-            return self.leave(&look).await;
+            return self.leave(&observed).await;
         }
-        self.expect(meant.as_ref(), &look)?;
-        let look = self.clear(look).await?;
-        self.tell(&format!("node/{} unfenced{}", site.node, site.suffix()))?;
+        self.expect(meant.as_ref(), &observed)?;
+        let observed = self.clear(observed).await?;
+        self.print_line(&format!("node/{} unfenced{}", target.node, target.suffix()))?;
         let ended = self.end_hold().await;
         if ended.is_ok() {
-            site.mark(look.lease.as_ref(), false).await;
+            target.mark(observed.lease.as_ref(), false).await;
         }
-        if !site.is_dry_run() {
-            self.post(&look).await;
+        if !target.is_dry_run() {
+            self.post(&observed).await;
         }
         ended
     }
@@ -177,53 +177,53 @@ impl Course<'_> {
     /// Ends the hold if the Node is gone, because nothing else of the fencing is left. Returns the failure
     /// to report last.
     async fn give_up(&self, failure: Failure) -> Failure {
-        let site = self.site;
+        let target = self.target;
         self.hook.withdraw().await;
         if !matches!(failure, Failure::NodeGone { .. }) {
             return failure;
         }
         // If the Lease is gone, it was deleted together with the Node.
         if let Some(hold) = &self.hold
-            && let Err(failure) = site.unhold(hold).await
+            && let Err(failure) = target.unhold(hold).await
         {
-            let terminal = site.session.terminal;
-            terminal.warn(hold_not_ended(&site.node, &failure, site.program()));
+            let terminal = target.session.terminal;
+            terminal.warn(hold_not_ended(&target.node, &failure, target.program()));
         }
-        match self.is_undone && !site.is_dry_run() {
-            true => gone_after_hook(&site.node),
+        match self.is_undone && !target.is_dry_run() {
+            true => gone_after_hook(&target.node),
             false => failure,
         }
     }
 
     /// Ends without a change if the node is not fenced.
-    async fn leave(&self, look: &Look) -> Result<(), Failure> {
-        let site = self.site;
-        site.mark(look.lease.as_ref(), false).await;
-        self.tell(&format!("node/{} is not fenced", site.node))
+    async fn leave(&self, observed: &Observed) -> Result<(), Failure> {
+        let target = self.target;
+        target.mark(observed.lease.as_ref(), false).await;
+        self.print_line(&format!("node/{} is not fenced", target.node))
     }
 
     /// Runs the hook, if there is one.
-    async fn undo(&mut self, look: &Look) -> Result<(), Failure> {
-        let site = self.site;
+    async fn undo(&mut self, observed: &Observed) -> Result<(), Failure> {
+        let target = self.target;
         if self.hook.is_none() {
             return Ok(());
         }
-        if site.is_dry_run() {
-            self.hook.check_alone(look)?;
+        if target.is_dry_run() {
+            self.hook.check_alone(observed)?;
             let line = command_line(&self.args.hook.hook);
-            let terminal = site.session.terminal;
+            let terminal = target.session.terminal;
             terminal.remark(format!("would run on this machine: {line}"));
             self.is_undone = true;
             return Ok(());
         }
-        let patch = patch::unfenced(&look.evidence.raw);
-        site.may_patch(&patch).await?;
-        let meant = look.evidence.signs.record.as_ref();
-        let mut look = look.clone();
-        let mut tries = Tries::default();
-        while self.hook.run(&look, None, &mut tries).await?.is_none() {
-            look = site.look().await?;
-            self.expect(meant, &look)?;
+        let patch = patch::unfenced(&observed.evidence.raw);
+        target.may_patch(&patch).await?;
+        let meant = observed.evidence.signs.record.as_ref();
+        let mut observed = observed.clone();
+        let mut tries = Attempts::default();
+        while self.hook.run(&observed, None, &mut tries).await?.is_none() {
+            observed = target.observed().await?;
+            self.expect(meant, &observed)?;
         }
         self.is_undone = true;
         Ok(())
@@ -231,91 +231,99 @@ impl Course<'_> {
 
     /// Reads the node until it may return to service, or is not fenced any more: once, or for some time
     /// after a hook.
-    async fn await_fit(&self, first: Look) -> Result<Look, Failure> {
-        let site = self.site;
+    async fn await_fit(&self, first: Observed) -> Result<Observed, Failure> {
+        let target = self.target;
         let (limit, seen) = match self.is_undone {
             // What was read before the hook does not show its effect.
             true => (self.args.timeout, None),
             false => (Duration::ZERO, Some(first)),
         };
-        let mut patience = Patience::of(limit);
-        let mut look = match seen {
-            Some(look) => look,
-            None => patience.read(site, async || site.look().await).await?,
+        let mut timeout = Timeout::of(limit);
+        let mut observed = match seen {
+            Some(observed) => observed,
+            None => {
+                timeout
+                    .read(target, async || target.observed().await)
+                    .await?
+            }
         };
         let mut is_told = false;
         loop {
-            if !self.sight(&look).is_fenced() {
-                return Ok(look);
+            if !self.sight(&observed).is_fenced() {
+                return Ok(observed);
             }
-            let Err(refusal) = self.may_return(&look) else {
-                return Ok(look);
+            let Err(refusal) = self.may_return(&observed) else {
+                return Ok(observed);
             };
-            if patience.rest().is_zero() {
+            if timeout.rest().is_zero() {
                 return Err(match refusal {
                     Refusal::Silent if !limit.is_zero() => {
-                        silent_after_hook(&site.node, limit, site.program())
+                        silent_after_hook(&target.node, limit, target.program())
                     }
-                    refusal => stays(&site.node, &refusal, site.program()),
+                    refusal => stays(&target.node, &refusal, target.program()),
                 });
             }
             if !is_told {
-                let terminal = site.session.terminal;
-                terminal.remark(awaited(&site.node, limit));
+                let terminal = target.session.terminal;
+                terminal.remark(awaited(&target.node, limit));
                 is_told = true;
             }
-            patience.pause(site).await?;
-            look = patience.read(site, async || site.look().await).await?;
+            timeout.pause(target).await?;
+            observed = timeout
+                .read(target, async || target.observed().await)
+                .await?;
         }
     }
 
     /// Removes record and taint.
-    async fn clear(&self, mut look: Look) -> Result<Look, Failure> {
-        let site = self.site;
-        let meant = look.evidence.signs.record.clone();
-        let mut tries = Tries::default();
+    async fn clear(&self, mut observed: Observed) -> Result<Observed, Failure> {
+        let target = self.target;
+        let meant = observed.evidence.signs.record.clone();
+        let mut tries = Attempts::default();
         loop {
-            let written = site.patch(&patch::unfenced(&look.evidence.raw)).await?;
+            let written = target
+                .patch(&patch::unfenced(&observed.evidence.raw))
+                .await?;
             if written == Written::Yes {
-                return Ok(look);
+                return Ok(observed);
             }
-            let again = async {
-                tries.again(&site.node, written).await?;
-                site.look().await
+            let observe_again = async {
+                tries.observe_again(&target.node, written).await?;
+                target.observed().await
             };
-            look = again.await.map_err(|failure| match written {
-                Written::Unknown => return_open(&site.node, &failure, site.program()),
+            observed = observe_again.await.map_err(|failure| match written {
+                Written::Unknown => return_open(&target.node, &failure, target.program()),
                 Written::No | Written::Yes => failure,
             })?;
-            if !self.sight(&look).is_fenced() {
-                return Ok(look);
+            if !self.sight(&observed).is_fenced() {
+                return Ok(observed);
             }
-            self.expect(meant.as_ref(), &look)?;
-            self.judge(&look)?;
+            self.expect(meant.as_ref(), &observed)?;
+            self.judge(&observed)?;
         }
     }
 
     /// The fencing must be the one that was confirmed: another one is somebody else's decision.
-    fn expect(&self, meant: Option<&Record>, look: &Look) -> Result<(), Failure> {
-        match look.evidence.signs.record.as_ref() == meant {
+    fn expect(&self, meant: Option<&Record>, observed: &Observed) -> Result<(), Failure> {
+        match observed.evidence.signs.record.as_ref() == meant {
             true => Ok(()),
-            false => Err(fenced_anew(&self.site.node, self.site.program())),
+            false => Err(fenced_anew(&self.target.node, self.target.program())),
         }
     }
 
-    fn judge(&self, look: &Look) -> Result<(), Failure> {
-        let site = self.site;
-        self.may_return(look)
-            .map_err(|refusal| stays(&site.node, &refusal, site.program()))
+    fn judge(&self, observed: &Observed) -> Result<(), Failure> {
+        let target = self.target;
+        self.may_return(observed)
+            .map_err(|refusal| stays(&target.node, &refusal, target.program()))
     }
 
-    fn may_return(&self, look: &Look) -> Result<(), Refusal> {
-        let insists = self.args.doubts.insists(&Insist::BootId);
-        self.sight(look).may_return(self.site.now(), insists)
+    fn may_return(&self, observed: &Observed) -> Result<(), Refusal> {
+        let insists = self.args.doubts.insists(&Risk::BootId);
+        self.sight(observed).may_return(self.target.now(), insists)
     }
 
-    fn sight(&self, look: &Look) -> back::Sight {
-        let evidence = &look.evidence;
+    fn sight(&self, observed: &Observed) -> back::Sight {
+        let evidence = &observed.evidence;
         back::Sight {
             signs: evidence.signs.clone(),
             is_annotated: evidence.is_annotated(),
@@ -323,10 +331,10 @@ impl Course<'_> {
         }
     }
 
-    fn tell(&self, line: &str) -> Result<(), Failure> {
-        let terminal = self.site.session.terminal;
+    fn print_line(&self, line: &str) -> Result<(), Failure> {
+        let terminal = self.target.session.terminal;
         let format = self.args.output.format();
-        let outcome = Fencing::unfenced(&self.site.node).in_dry_run(self.site.is_dry_run());
+        let outcome = Fencing::unfenced(&self.target.node).in_dry_run(self.target.is_dry_run());
         match outcome.print(format)? {
             Some(text) => terminal.data(text),
             None if matches!(format, Format::Text | Format::Wide) => terminal.result(line),
@@ -335,10 +343,10 @@ impl Course<'_> {
         Ok(())
     }
 
-    async fn post(&self, look: &Look) {
-        let site = self.site;
-        let caller = escape(site.session.locks.identity());
-        let insisted = match self.args.doubts.insists(&Insist::BootId) {
+    async fn post(&self, observed: &Observed) {
+        let target = self.target;
+        let caller = escape(target.session.locks.identity());
+        let insisted = match self.args.doubts.insists(&Risk::BootId) {
             true => " without proof of a restart",
             false => "",
         };
@@ -353,7 +361,8 @@ impl Course<'_> {
             why.unwrap_or_default()
         );
         let is_odd = !insisted.is_empty();
-        site.post(&look.evidence, "NodeUnfenced", message, is_odd)
+        target
+            .post(&observed.evidence, "NodeUnfenced", message, is_odd)
             .await;
     }
 }

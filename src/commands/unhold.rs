@@ -8,7 +8,7 @@ use crate::args::change::ChangingArgs;
 use crate::args::output::offers_no_lock_id;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::run::change::{Report, Work, must_exist};
+use crate::run::change::{ChangeReport, VerbRun, must_exist};
 use crate::run::session::Start;
 use crate::run::targets::Target;
 use crate::words::fencing::hold_of_fencing;
@@ -39,13 +39,13 @@ pub(crate) struct UnholdArgs {
 pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Failure> {
     args.change.output.without_lock_ids()?;
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
-    let work = Work::begin(start, &args.change, Verb::Unhold).await?;
+    let work = VerbRun::begin(start, &args.change, Verb::Unhold).await?;
     let session = &work.session;
     let targets = work.targets(&selection, false).await?;
-    let targets = work.look(targets, false).await?;
+    let targets = work.read(targets, false).await?;
     let confirmed = work.confirm_breaking(&targets).await?;
 
-    let report = Report::new(&work).of(&selection).breaking(&confirmed);
+    let report = ChangeReport::new(&work).of(&selection).breaking(&confirmed);
     let confirmed = &confirmed;
     work.each(targets, report, |target| async move {
         let Target { node, seen } = target;

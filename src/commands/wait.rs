@@ -107,12 +107,12 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
     let parallel = args.nodes.parallel;
     let finding = async {
         let found = targets::find(&session, selection, true, Verb::Wait, parallel).await?;
-        targets::look(&session, found, true, parallel).await
+        targets::read(&session, found, true, parallel).await
     };
     let targets = match parallel::or_interrupted(finding).await {
         Ok(targets) => targets,
         Err(failure) => {
-            problems.tell(&failure);
+            problems.report(&failure);
             return Ok(problems.end().await);
         }
     };

@@ -3,7 +3,7 @@
 mod codes;
 mod ending;
 mod locking;
-mod telling;
+mod messages;
 
 use std::ffi::OsString;
 use std::pin::pin;
@@ -14,22 +14,22 @@ use futures::{join, poll};
 use maintenance_lease::protocol::{Span, Terms};
 use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT, NodeEvent};
 use supervisor::Signals;
-use under_lease::{News, Outcome};
+use under_lease::{Outcome, Progress};
 
 use self::codes::Codes;
 use self::locking::Locking;
-use self::telling::Teller;
+use self::messages::Messages;
 use crate::args::change::ChangingArgs;
 use crate::args::duration;
 use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
-use crate::args::wait::PatienceArgs;
+use crate::args::wait::WaitingArgs;
 use crate::args::write::{WriteArgs, reason};
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::run::change::Work;
+use crate::run::change::VerbRun;
 use crate::run::session::{Session, Start};
-use crate::run::side_effects::Asides;
+use crate::run::side_effects::SideEffects;
 use crate::run::{events, problems, variables};
 use crate::signals::asked_to_end;
 use crate::words::change::{self, dry_run_suffix};
@@ -113,7 +113,7 @@ pub(crate) struct WithArgs {
     pub(crate) lost_exit_code: u8,
 
     #[command(flatten)]
-    pub(crate) patience: PatienceArgs,
+    pub(crate) limit: WaitingArgs,
 
     #[command(flatten)]
     pub(crate) write: WriteArgs,
@@ -174,7 +174,7 @@ impl WithArgs {
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let codes = Codes::new(args);
     Ok(with(args, codes, start).await.unwrap_or_else(|failure| {
-        problems::tell(start.terminal, &failure, Some(start.program.asked()));
+        problems::report(start.terminal, &failure, Some(start.program.asked()));
         codes.of_failure(Code::of(&failure, None))
     }))
 }
@@ -183,7 +183,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     supervisor::supports("\"with\"").map_err(|error| Failure::input(error.to_string()))?;
     let changing = args.changing();
     let selection = changing.selection(None, start.terminal)?;
-    let mut work = Work::begin(start, &changing, Verb::With).await?;
+    let mut work = VerbRun::begin(start, &changing, Verb::With).await?;
     let request = work.session.connection.request_timeout;
     args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;
     let own = work.session.locks.clone();
@@ -225,20 +225,20 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         return Err(Failure::Interrupted);
     }
     session.terminal.remark(words.begins());
-    let events = told(session, &changes);
+    let events = reported(session, &changes);
     session.connection.leave_stdin();
     let command = supervisor::Command::new(args.command.clone());
-    let command = variables::tell(command, &held);
-    let mut teller = Teller::new(session);
+    let command = variables::set_all(command, &held);
+    let mut messages = Messages::new(session);
     let running = async {
         let signals = Signals::new()
             .map_err(|error| Failure::input(format!("could not listen for signals: {error}")))?;
-        let tell = |news: News<'_>| teller.tell(news);
-        let outcome = under_lease::run(&held, command, args.grace, signals, tell).await;
+        let report = |news: Progress<'_>| messages.report(news);
+        let outcome = under_lease::run(&held, command, args.grace, signals, report).await;
         outcome.map_err(|error| Failure::input(error.to_string()))
     };
     let (outcome, ()) = join!(running, events::post(session, events));
-    teller.repeat();
+    messages.repeat();
     let (outcome, failure) = match outcome {
         Ok(outcome) => (outcome, None),
         Err(failure) => (Outcome::nothing(), Some(failure)),
@@ -251,18 +251,18 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
 }
 
 /// Reports side effects of the locks; returns the Events for the nodes.
-fn told(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
+fn reported(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
     let now = session.locks.server_time().now();
-    let mut asides = Asides::default();
+    let mut side_effects = SideEffects::default();
     let mut events = Vec::new();
     for change in changes {
         if let Some(expired) = change::expired(change, now) {
             session.terminal.warn(expired);
         }
-        asides.note(change);
+        side_effects.add(change);
         let caller = session.locks.identity();
         events.extend(events::of(change, Verb::With, caller, false, None));
     }
-    asides.tell(session.terminal, "");
+    side_effects.print(session.terminal, "");
     events
 }

@@ -8,9 +8,9 @@ use maintenance_lease::{Change, Done, DryRun, Error, NodeEvent, NodeLease, Sight
 
 use super::confirm::{self, Confirmed};
 use super::events;
-use super::parallel::{self, Course};
+use super::parallel::{self, Completion};
 use super::problems::Problems;
-use super::side_effects::Asides;
+use super::side_effects::SideEffects;
 use super::targets::{self, Target, Targets};
 use crate::args::change::ChangingArgs;
 use crate::args::nodes::Selection;
@@ -20,19 +20,19 @@ use crate::output::format::Format;
 use crate::output::item::Item;
 use crate::output::print;
 use crate::run::session::{Session, Start};
-use crate::words::change::{self, Telling, dry_run_suffix};
+use crate::words::change::{self, ChangeContext, dry_run_suffix};
 use crate::words::program::Program;
 use crate::words::time::{clock, length};
 use crate::words::verb::Outcomes;
 
 /// A verb that is running.
-pub(crate) struct Work<'a> {
+pub(crate) struct VerbRun<'a> {
     pub(crate) session: Session<'a>,
     pub(crate) args: &'a ChangingArgs,
     pub(crate) verb: Verb,
 }
 
-impl<'a> Work<'a> {
+impl<'a> VerbRun<'a> {
     /// Opens a session for `verb`. Sends nothing.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl<'a> Work<'a> {
             self.args.nodes.parallel,
         );
         let found = parallel::or_interrupted(finding).await;
-        let targets = self.told(found)?;
+        let targets = self.reported(found)?;
         confirm::many_nodes(&self.session, self.args, self.verb, selection, &targets).await?;
         Ok(targets)
     }
@@ -75,13 +75,13 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     /// If something can't be read.
-    pub(crate) async fn look(
+    pub(crate) async fn read(
         &self,
         targets: Targets,
         with_nodes: bool,
     ) -> Result<Targets, Failure> {
-        let looking = targets::look(&self.session, targets, with_nodes, self.args.nodes.parallel);
-        self.told(parallel::or_interrupted(looking).await)
+        let looking = targets::read(&self.session, targets, with_nodes, self.args.nodes.parallel);
+        self.reported(parallel::or_interrupted(looking).await)
     }
 
     /// Asks before somebody else's locks in `targets` are taken over, and returns what it showed.
@@ -96,7 +96,7 @@ impl<'a> Work<'a> {
     pub(crate) async fn each<F>(
         &self,
         targets: Targets,
-        mut report: Report<'_>,
+        mut report: ChangeReport<'_>,
         work: impl Fn(Target) -> F,
     ) -> Result<Code, Failure>
     where
@@ -105,11 +105,12 @@ impl<'a> Work<'a> {
         let parallel = self.args.nodes.parallel;
         let single = targets.single;
         let may_land = |node: &str| self.session.locks.has_open_write(node);
-        let course = parallel::in_order(targets.nodes, parallel, work, may_land, |node, result| {
-            report.add(node, result);
-        })
-        .await;
-        if course == Course::Interrupted {
+        let completion =
+            parallel::in_order(targets.nodes, parallel, work, may_land, |node, result| {
+                report.add(node, result);
+            })
+            .await;
+        if completion == Completion::Interrupted {
             report.interrupted();
         }
         report.end(single).await
@@ -120,10 +121,10 @@ impl<'a> Work<'a> {
     }
 
     /// Reports a problem that ends the command, in the words of this session.
-    fn told<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+    fn reported<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
         result.map_err(|failure| {
             let problems = Problems::changing(&self.session, self.verb);
-            problems.tell(&failure);
+            problems.report(&failure);
             Failure::Reported(failure.kind(Some(self.verb)))
         })
     }
@@ -142,11 +143,11 @@ pub(crate) async fn must_exist(session: &Session<'_>, node: &str) -> Result<(), 
 
 /// The text with the next steps, after the program did what was requested. `nodes` is the list as a command
 /// takes it.
-pub(crate) type Then = fn(&Program, nodes: &str, got: &Got) -> String;
+pub(crate) type Then = fn(&Program, nodes: &str, got: &Acquired) -> String;
 
 /// The locks that the program got.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Got {
+pub(crate) struct Acquired {
     /// The number of nodes.
     pub(crate) count: usize,
     /// When the first of them expires, and its duration, in words.
@@ -154,8 +155,8 @@ pub(crate) struct Got {
 }
 
 /// Reports the results for the nodes as they come.
-pub(crate) struct Report<'a> {
-    work: &'a Work<'a>,
+pub(crate) struct ChangeReport<'a> {
+    work: &'a VerbRun<'a>,
     problems: Problems<'a>,
     /// The locks of others that may be taken over.
     confirmed: Option<&'a Confirmed>,
@@ -172,12 +173,12 @@ pub(crate) struct Report<'a> {
     expires: Option<(Instant, u32)>,
     outcomes: Outcomes,
     items: Vec<Item>,
-    asides: Asides,
+    side_effects: SideEffects,
     events: Vec<NodeEvent>,
 }
 
-impl<'a> Report<'a> {
-    pub(crate) fn new(work: &'a Work<'a>) -> Self {
+impl<'a> ChangeReport<'a> {
+    pub(crate) fn new(work: &'a VerbRun<'a>) -> Self {
         Self {
             work,
             problems: Problems::changing(&work.session, work.verb),
@@ -190,7 +191,7 @@ impl<'a> Report<'a> {
             expires: None,
             outcomes: Outcomes::default(),
             items: Vec::new(),
-            asides: Asides::default(),
+            side_effects: SideEffects::default(),
             events: Vec::new(),
         }
     }
@@ -220,15 +221,15 @@ impl<'a> Report<'a> {
     }
 
     /// Reports locks that already last longer than this.
-    pub(crate) fn asked_for(mut self, duration: Option<Duration>) -> Self {
+    pub(crate) fn requested(mut self, duration: Option<Duration>) -> Self {
         self.duration = duration;
         self
     }
 
     /// Suggests a retry for these `nodes` only, from here on.
-    pub(crate) fn again_for(&mut self, nodes: &[String]) {
+    pub(crate) fn retry_for(&mut self, nodes: &[String]) {
         let program = self.work.session.program.narrowed(nodes);
-        self.problems.again_as(program);
+        self.problems.retry_as(program);
     }
 
     /// Reports the result for `node`.
@@ -242,13 +243,13 @@ impl<'a> Report<'a> {
                     Fate::Open => &mut self.outcomes.open,
                 };
                 nodes.push(node.to_owned());
-                self.problems.tell(&failure);
+                self.problems.report(&failure);
             }
         }
     }
 
     fn succeeded(&mut self, change: &Change) {
-        let &Work {
+        let &VerbRun {
             ref session,
             args,
             verb,
@@ -261,20 +262,20 @@ impl<'a> Report<'a> {
             let first = (end, lease.duration_seconds());
             self.expires = Some(self.expires.map_or(first, |known| known.min(first)));
         }
-        self.asides.note(change);
+        self.side_effects.add(change);
         let broken = self.is_broken(change);
         if let Some(expired) = change::expired(change, now) {
             terminal.warn(expired);
         }
         if is_for_people(args.output.format()) {
-            let telling = Telling {
+            let context = ChangeContext {
                 now,
                 dry_run: args.write.dry_run,
                 broken,
                 unnamed: self.unnamed,
                 duration: self.duration,
             };
-            terminal.result(change::line(change, telling));
+            terminal.result(change::line(change, context));
         }
         if let Some(stays) = change::stays(change, self.duration, now, session.program) {
             terminal.remark(stays);
@@ -309,7 +310,7 @@ impl<'a> Report<'a> {
         if self.problems.any() {
             self.problems.note(Kind::Interrupted);
         } else {
-            self.problems.tell(&Failure::Interrupted);
+            self.problems.report(&Failure::Interrupted);
         }
     }
 
@@ -318,14 +319,14 @@ impl<'a> Report<'a> {
     /// # Errors
     /// If the result can't be printed.
     pub(crate) async fn end(self, single: bool) -> Result<Code, Failure> {
-        let &Work {
+        let &VerbRun {
             ref session,
             args,
             verb,
         } = self.work;
         let terminal = session.terminal;
-        self.asides
-            .tell(terminal, dry_run_suffix(args.write.dry_run));
+        self.side_effects
+            .print(terminal, dry_run_suffix(args.write.dry_run));
         if let Some(text) = print::items(self.items, single, args.output.format())? {
             terminal.data(text);
         }
@@ -335,7 +336,7 @@ impl<'a> Report<'a> {
             .then
             .filter(|_| self.goes_on && !dry_run && is_for_people)
         {
-            let got = Got {
+            let got = Acquired {
                 count: self.outcomes.done.len(),
                 expires: self.expires.map(|(end, duration)| {
                     let now = session.locks.server_time().now().latest;
@@ -355,7 +356,7 @@ impl<'a> Report<'a> {
 }
 
 /// The next step for all nodes that the program was asked to work on, or for those that it locked.
-fn next(then: Then, program: &Program, outcomes: &Outcomes, got: &Got) -> String {
+fn next(then: Then, program: &Program, outcomes: &Outcomes, got: &Acquired) -> String {
     let node = match &outcomes.done[..] {
         [node] => node,
         _ => "NODE...",

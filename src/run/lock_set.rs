@@ -12,11 +12,11 @@ use maintenance_lease::{Change, Error, SetError, SetOptions, SetProgress};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
-use self::progress::{Line, Told};
-use super::change::{Report, Work};
-use super::parallel::{self, Course, LAST_CHANCE};
+use self::progress::{Line, SetUpdate};
+use super::change::{ChangeReport, VerbRun};
+use super::parallel::{self, Completion, LAST_CHANCE};
 use super::targets::Target;
-use crate::args::wait::Patience;
+use crate::args::wait::WaitLimit;
 use crate::error::{Failure, Obstacle};
 use crate::exit::Code;
 
@@ -25,51 +25,51 @@ pub(crate) type Results = BTreeMap<String, Result<Change, Failure>>;
 
 /// What was locked, and the problems with other nodes. Nodes that were released again, or never tried, are
 /// missing.
-pub(crate) struct Taking {
+pub(crate) struct LockedSet {
     pub(crate) results: Results,
-    pub(crate) course: Course,
+    pub(crate) course: Completion,
 }
 
-impl Taking {
-    /// Locks `targets` as a set. Reports what it waits for if `patience` is set.
+impl LockedSet {
+    /// Locks `targets` as a set. Reports what it waits for if `limit` is set.
     pub(crate) async fn set(
-        work: &Work<'_>,
+        work: &VerbRun<'_>,
         targets: Vec<Target>,
         mut options: SetOptions,
-        patience: Option<Patience>,
+        limit: Option<WaitLimit>,
     ) -> Self {
         let session = &work.session;
         options = options.parallel(work.args.nodes.parallel.into());
-        if let Some(Patience(limit)) = patience {
+        if let Some(WaitLimit(limit)) = limit {
             options = options.wait(limit);
         }
-        let waits = patience.is_some_and(|patience| patience.0 != Some(Duration::ZERO));
+        let waits = limit.is_some_and(|limit| limit.0 != Some(Duration::ZERO));
         let mut line = Line::new(session, work.verb, waits);
-        let (sender, mut told) = unbounded_channel();
-        let tell = |progress: SetProgress<'_>| {
-            if let Some(told) = Told::of(&progress) {
+        let (sender, mut reported) = unbounded_channel();
+        let report = |progress: SetProgress<'_>| {
+            if let Some(reported) = SetUpdate::of(&progress) {
                 // The receiver may be gone already.
-                let _ = sender.send(told);
+                let _ = sender.send(reported);
             }
         };
         let mut locking = pin!(session.locks.lock_all(
             targets,
             &options,
             parallel::interrupt(),
-            tell
+            report
         ));
         let outcome = loop {
             tokio::select! {
                 biased;
                 outcome = &mut locking => break outcome,
-                Some(told) = told.recv() => line.take_in(told),
+                Some(reported) = reported.recv() => line.take_in(reported),
                 () = line.due() => line.show(),
             }
         };
-        while let Ok(told) = told.try_recv() {
-            line.take_in(told);
+        while let Ok(reported) = reported.try_recv() {
+            line.take_in(reported);
         }
-        let limit = patience.and_then(|patience| patience.0).unwrap_or_default();
+        let limit = limit.and_then(|limit| limit.0).unwrap_or_default();
         let failed = outcome.failed.into_iter().map(|(node, error)| {
             let failure = failure(&node, error, limit);
             (node, Err(failure))
@@ -81,15 +81,15 @@ impl Taking {
                 .chain(failed)
                 .collect(),
             course: match outcome.interrupted {
-                true => Course::Interrupted,
-                false => Course::Complete,
+                true => Completion::Interrupted,
+                false => Completion::Complete,
             },
         }
     }
 
     /// Locks each of `targets` independently.
     pub(crate) async fn each<F>(
-        work: &Work<'_>,
+        work: &VerbRun<'_>,
         targets: Vec<Target>,
         take: impl Fn(Target) -> F,
     ) -> Self
@@ -113,20 +113,20 @@ impl Taking {
     /// Adds the results for other nodes.
     pub(crate) fn add(&mut self, mut other: Self) {
         self.results.append(&mut other.results);
-        if other.course == Course::Interrupted {
+        if other.course == Completion::Interrupted {
             self.course = other.course;
         }
     }
 
     /// Whether nothing went wrong so far.
     pub(crate) fn is_clean(&self) -> bool {
-        self.course == Course::Complete && self.results.values().all(Result::is_ok)
+        self.course == Completion::Complete && self.results.values().all(Result::is_ok)
     }
 
     /// Releases what was acquired, because something else failed. After Ctrl-C there is a short time limit.
-    pub(crate) async fn give_back(&mut self, work: &Work<'_>) {
+    pub(crate) async fn give_back(&mut self, work: &VerbRun<'_>) {
         let locks = &work.session.locks;
-        let is_interrupted = self.course == Course::Interrupted;
+        let is_interrupted = self.course == Completion::Interrupted;
         let (held, failed): (Results, Results) = std::mem::take(&mut self.results)
             .into_iter()
             .partition(|(_, result)| result.is_ok());
@@ -164,14 +164,14 @@ impl Taking {
     ///
     /// # Errors
     /// If the result can't be printed.
-    pub(crate) async fn tell(
+    pub(crate) async fn report(
         mut self,
-        mut report: Report<'_>,
+        mut report: ChangeReport<'_>,
         nodes: Vec<String>,
         single: bool,
     ) -> Result<Code, Failure> {
         if let Some(rest) = self.rest(&nodes) {
-            report.again_for(&rest);
+            report.retry_for(&rest);
         }
         for node in nodes {
             match self.results.remove(&node) {
@@ -179,7 +179,7 @@ impl Taking {
                 None => report.left_alone(node),
             }
         }
-        if self.course == Course::Interrupted {
+        if self.course == Completion::Interrupted {
             report.interrupted();
         }
         report.end(single).await

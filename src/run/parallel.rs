@@ -21,7 +21,7 @@ pub(crate) static LEAVING: Notify = Notify::const_new();
 /// Whether all work finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Course {
+pub(crate) enum Completion {
     Complete,
     Interrupted,
 }
@@ -36,7 +36,7 @@ pub(crate) async fn in_order<T, F>(
     work: impl Fn(Target) -> F,
     may_land: impl Fn(&str) -> bool,
     mut report: impl FnMut(&str, Result<T, Failure>),
-) -> Course
+) -> Completion
 where
     F: Future<Output = Result<T, Failure>>,
 {
@@ -70,8 +70,8 @@ where
                         next += 1;
                     }
                 }
-                None if interrupted.get() => return Course::Interrupted,
-                None => return Course::Complete,
+                None if interrupted.get() => return Completion::Interrupted,
+                None => return Completion::Complete,
             },
             () = &mut interrupt, if !interrupted.get() => {
                 interrupted.set(true);
@@ -88,7 +88,7 @@ where
                     };
                     report(node, result);
                 }
-                return Course::Interrupted;
+                return Completion::Interrupted;
             }
         }
     }
@@ -130,7 +130,7 @@ mod tests {
     async fn results_come_in_the_order_of_the_nodes() {
         let targets = ["a", "b", "c"].map(Target::from);
         let mut reported = Vec::new();
-        let course = in_order(
+        let completion = in_order(
             targets.to_vec(),
             2,
             |target| async move {
@@ -144,7 +144,7 @@ mod tests {
             |node, result| reported.push((node.to_owned(), result.expect("work that succeeds"))),
         )
         .await;
-        assert_eq!(course, Course::Complete);
+        assert_eq!(completion, Completion::Complete);
         let pairs = [("a", "A"), ("b", "B"), ("c", "C")];
         assert_eq!(
             reported,

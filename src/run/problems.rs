@@ -35,7 +35,7 @@ pub(crate) struct Problems<'a> {
     /// Nodes that don't exist, as they were named; only the first are told.
     unknown: RefCell<Vec<String>>,
     /// Messages and hints that were printed.
-    told: RefCell<HashSet<String>>,
+    reported: RefCell<HashSet<String>>,
     /// How often each hint was printed, for any node.
     hints: RefCell<HashMap<String, usize>>,
 }
@@ -58,18 +58,18 @@ impl<'a> Problems<'a> {
             again: None,
             worst: Cell::new(None),
             unknown: RefCell::default(),
-            told: RefCell::default(),
+            reported: RefCell::default(),
             hints: RefCell::default(),
         }
     }
 
     /// From here on, the next command in a hint is one of `program`.
-    pub(crate) fn again_as(&mut self, program: Program) {
+    pub(crate) fn retry_as(&mut self, program: Program) {
         self.again = Some(program);
     }
 
     /// Reports a problem.
-    pub(crate) fn tell(&self, failure: &Failure) {
+    pub(crate) fn report(&self, failure: &Failure) {
         self.note(failure.kind(self.verb));
         if let Failure::Lock(Error::NodeNotFound(node)) = failure {
             let mut unknown = self.unknown.borrow_mut();
@@ -90,15 +90,15 @@ impl<'a> Problems<'a> {
             }
         };
         // A problem with all nodes, such as an unreachable server, is reported once.
-        if self.told.borrow().contains(&message) {
+        if self.reported.borrow().contains(&message) {
             return;
         }
         let terminal = self.session.terminal;
         terminal.error(&message);
-        let mut told = self.told.borrow_mut();
-        told.insert(message);
+        let mut reported = self.reported.borrow_mut();
+        reported.insert(message);
         if let Some(hint) = hint
-            && told.insert(hint.clone())
+            && reported.insert(hint.clone())
             && !self.is_one_of_many(failure, &hint)
         {
             terminal.hint(hint);
@@ -183,7 +183,7 @@ impl<'a> Problems<'a> {
 
 /// Reports a problem that ends a command, outside of its session. `typed` is the command line, if it could
 /// be parsed.
-pub(crate) fn tell(terminal: &Terminal, failure: &Failure, typed: Option<&Again>) {
+pub(crate) fn report(terminal: &Terminal, failure: &Failure, typed: Option<&Again>) {
     let (message, hint) = words(failure, typed, None, None);
     if !message.is_empty() {
         terminal.error(&message);

@@ -2,29 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use maintenance_lease::{Aside, Change};
+use maintenance_lease::{Change, SideEffect};
 
 use crate::ui::Terminal;
 use crate::words::change;
 
 /// The side effects by kind, with the nodes in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Asides(BTreeMap<Aside, Vec<String>>);
+pub(crate) struct SideEffects(BTreeMap<SideEffect, Vec<String>>);
 
-impl Asides {
+impl SideEffects {
     /// Records the side effects of `change`.
-    pub(crate) fn note(&mut self, change: &Change) {
-        for &aside in &change.asides {
-            self.0.entry(aside).or_default().push(change.node.clone());
+    pub(crate) fn add(&mut self, change: &Change) {
+        for &side_effect in &change.side_effects {
+            self.0
+                .entry(side_effect)
+                .or_default()
+                .push(change.node.clone());
         }
     }
 
     /// Reports them, those of a dry run with `suffix`. A check that was skipped is a warning.
-    pub(crate) fn tell(&self, terminal: &Terminal, suffix: &str) {
-        for (&aside, nodes) in &self.0 {
-            let text = change::aside(aside, nodes);
-            match aside {
-                Aside::NodeUnreadable => terminal.warn(text),
+    pub(crate) fn print(&self, terminal: &Terminal, suffix: &str) {
+        for (&side_effect, nodes) in &self.0 {
+            let text = change::side_effect(side_effect, nodes);
+            match side_effect {
+                SideEffect::NodeUnreadable => terminal.warn(text),
                 _ => terminal.remark(text + suffix),
             }
         }

@@ -117,7 +117,7 @@ fn none_mine<'a>(
 ///
 /// # Errors
 /// If one can't be read.
-pub(crate) async fn look(
+pub(crate) async fn read(
     session: &Session<'_>,
     targets: Targets,
     with_nodes: bool,
@@ -193,7 +193,7 @@ async fn named(
             })
             .collect(),
     };
-    look(session, targets, with_nodes, parallel).await
+    read(session, targets, with_nodes, parallel).await
 }
 
 async fn listed(

@@ -31,7 +31,7 @@ pub(crate) struct Variables {
 
 impl Variables {
     /// Sets them, and removes inherited ones, for example those of an outer `with`.
-    pub(crate) fn tell(self, command: Command) -> Command {
+    pub(crate) fn set_all(self, command: Command) -> Command {
         let holder = self.holder.as_deref().map(identity::person);
         [
             (NODES, Some(self.nodes)),
@@ -65,7 +65,7 @@ pub(crate) fn set(command: Command, (name, value): (&str, Option<String>)) -> Co
 /// Passes the locks in `held` on to `command`. Inherited values are never passed on. A fencing number can't
 /// be read from the Lease, and the environment does not say which acquisition it belongs to. So a lock that
 /// the caller already held has none.
-pub(crate) fn tell(command: Command, held: &[HeldLease]) -> Command {
+pub(crate) fn set_all(command: Command, held: &[HeldLease]) -> Command {
     let nodes: Vec<&str> = held.iter().map(HeldLease::node).collect();
     // If only some locks were acquired here, the holder is the one that acquired these.
     let ours = held.iter().find(|held| !held.was_found()).or(held.first());
@@ -78,17 +78,17 @@ pub(crate) fn tell(command: Command, held: &[HeldLease]) -> Command {
         [held] => Some(held),
         _ => None,
     };
-    let lease = one.map(|held| held.standing().lease);
+    let lease = one.map(|held| held.held_state().lease);
     let variables = Variables {
         nodes: nodes.join(" "),
-        holder: ours.and_then(|held| held.standing().lease.holder().map(ToOwned::to_owned)),
+        holder: ours.and_then(|held| held.held_state().lease.holder().map(ToOwned::to_owned)),
         lock_id: (!ids.is_empty()).then(|| ids.join(" ")),
         node: one.map(|held| held.node().to_owned()),
         lease_uid: lease.as_ref().map(|lease| lease.uid().to_owned()),
         fencing: one.and_then(HeldLease::fencing),
         transitions: lease.as_ref().map(NodeLease::transitions),
     };
-    variables.tell(command)
+    variables.set_all(command)
 }
 
 fn named(held: &HeldLease, id: &LockId, nodes: usize) -> String {

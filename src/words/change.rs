@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use maintenance_lease::protocol::{Instant, Now, Span, State};
-use maintenance_lease::{Aside, Change, Done, DryRun, LONGEST_DURATION, NodeLease};
+use maintenance_lease::{Change, Done, DryRun, LONGEST_DURATION, NodeLease, SideEffect};
 
 use super::holder::person;
 use super::refusal::{about, why};
@@ -22,7 +22,7 @@ pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {
 
 /// What to know about a change to report it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Telling {
+pub(crate) struct ChangeContext {
     pub(crate) now: Now,
     pub(crate) dry_run: DryRun,
     /// Whether it was another's lock.
@@ -34,17 +34,17 @@ pub(crate) struct Telling {
 }
 
 /// The result, in one line.
-pub(crate) fn line(change: &Change, telling: Telling) -> String {
+pub(crate) fn line(change: &Change, context: ChangeContext) -> String {
     format!(
         "node/{} {}{}",
         change.node,
-        what(change, telling),
-        dry_run_suffix(telling.dry_run)
+        what(change, context),
+        dry_run_suffix(context.dry_run)
     )
 }
 
-fn what(change: &Change, telling: Telling) -> String {
-    let Telling { now, broken, .. } = telling;
+fn what(change: &Change, context: ChangeContext) -> String {
+    let ChangeContext { now, broken, .. } = context;
     let holder = |lease: &Option<NodeLease>| lease.as_ref().map(person).unwrap_or_default();
     let is_hold = change
         .lease
@@ -67,7 +67,7 @@ fn what(change: &Change, telling: Telling) -> String {
                 date_before(change, now)
             )
         }
-        Done::Renewed if is_shorter(change, telling.duration) => {
+        Done::Renewed if is_shorter(change, context.duration) => {
             format!(
                 "unchanged, locked by {}{}",
                 holder(&change.lease),
@@ -85,24 +85,24 @@ fn what(change: &Change, telling: Telling) -> String {
             format!("hold ended (was on hold by {})", holder(&change.before))
         }
         Done::Released if change.state_before == State::AdminHold => {
-            format!("hold ended{}", had(change, telling))
+            format!("hold ended{}", had(change, context))
         }
         Done::Released if broken => {
             format!("released (was locked by {})", holder(&change.before))
         }
-        Done::Released => format!("released{}", had(change, telling)),
+        Done::Released => format!("released{}", had(change, context)),
         Done::AlreadyFree => "already free".to_owned(),
     }
 }
 
 /// What was released, if the node was not named.
-fn had(change: &Change, telling: Telling) -> String {
-    let Some(before) = change.before.as_ref().filter(|_| telling.unnamed) else {
+fn had(change: &Change, context: ChangeContext) -> String {
+    let Some(before) = change.before.as_ref().filter(|_| context.unnamed) else {
         return String::new();
     };
     let since = before
         .acquired()
-        .map(|acquired| format!(" since {}", clock(acquired.into(), telling.now.latest)))
+        .map(|acquired| format!(" since {}", clock(acquired.into(), context.now.latest)))
         .unwrap_or_default();
     let locked = match change.state_before {
         State::AdminHold => "on hold",
@@ -257,20 +257,22 @@ pub(crate) fn may_still_act(who: &str, node: &str, until: Option<Instant>, now: 
 }
 
 /// The message about a side effect on these nodes.
-pub(crate) fn aside(aside: Aside, nodes: &[String]) -> String {
+pub(crate) fn side_effect(side_effect: SideEffect, nodes: &[String]) -> String {
     let (node, more) = match nodes {
         [] => return String::new(),
         [node] => (node, String::new()),
         [node, rest @ ..] => (node, format!(" and {} more", rest.len())),
     };
-    match aside {
-        Aside::NamespaceCreated => format!("namespace/{} created", maintenance_lease::NAMESPACE),
-        Aside::LeaseCreated => format!("lease/{node}{more} created"),
-        Aside::NodeUnreadable => format!(
+    match side_effect {
+        SideEffect::NamespaceCreated => {
+            format!("namespace/{} created", maintenance_lease::NAMESPACE)
+        }
+        SideEffect::LeaseCreated => format!("lease/{node}{more} created"),
+        SideEffect::NodeUnreadable => format!(
             "could not check that node/{node}{more} exists: no permission to read Nodes. The Lease \
              of a node that does not exist is never deleted"
         ),
-        Aside::AnswerLost => format!(
+        SideEffect::AnswerLost => format!(
             "node/{node}{more}: the API server's answer was lost, but a second read shows that the \
              write succeeded"
         ),

@@ -5,7 +5,7 @@ use maintenance_lease::{Blocked, NodeLease, Refused, Subject};
 
 use super::holder::person;
 use super::refusal::about;
-use super::waiting::{self, Queue};
+use super::waiting::{self, SetWait};
 
 /// The most nodes that are listed one by one.
 const MOST: usize = 10;
@@ -34,7 +34,7 @@ pub(crate) fn state(lease: Option<&NodeLease>, now: Now) -> String {
 
 /// What to report once about a node: its state and holder, without times.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct ReportedState {
     state: std::mem::Discriminant<State>,
     holder: Option<String>,
     reason: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Known {
     deleting: bool,
 }
 
-impl Known {
+impl ReportedState {
     pub(crate) fn of(lease: Option<&NodeLease>, now: Now) -> Self {
         let state = lease.map_or(State::Free, |lease| lease.state(now));
         let deleting = lease.is_some_and(NodeLease::is_deleting);
@@ -58,7 +58,7 @@ impl Known {
 }
 
 /// The awaited nodes, by name, with their Leases.
-pub(crate) struct Unmet<'a> {
+pub(crate) struct AwaitedNodes<'a> {
     pub(crate) nodes: Vec<(&'a str, Option<&'a NodeLease>)>,
     /// How many there were.
     pub(crate) all: usize,
@@ -66,7 +66,7 @@ pub(crate) struct Unmet<'a> {
     pub(crate) awaited: &'a str,
 }
 
-impl Unmet<'_> {
+impl AwaitedNodes<'_> {
     /// Whether there are too many to list one by one.
     pub(crate) fn are_many(&self) -> bool {
         self.nodes.len() > MOST
@@ -95,7 +95,11 @@ impl Unmet<'_> {
     pub(crate) fn short(&self, now: Now) -> String {
         match self.nodes[..] {
             [(node, Some(lease))] if self.awaited == "free" && lease.state(now) != State::Free => {
-                waiting::short(&blocked(node, lease, now), Queue { taken: 0, all: 1 }, now)
+                waiting::short(
+                    &blocked(node, lease, now),
+                    SetWait { taken: 0, all: 1 },
+                    now,
+                )
             }
             [(node, lease)] => self.line_of(node, lease, now),
             _ => {

@@ -263,7 +263,7 @@ mod tests {
             namespace: namespace.map(ToOwned::to_owned),
         };
         let nobodys = "ask your cluster's administrator";
-        for (asked, verb, told) in [
+        for (asked, verb, reported) in [
             (
                 right("list", NODES, None),
                 "status",
@@ -304,7 +304,7 @@ mod tests {
             (right("patch", NODES, None), "status", nobodys),
             (right("delete", LEASES, Some(NAMESPACE)), "acquire", nobodys),
         ] {
-            assert_eq!(granted(&asked, verb), told, "{asked} for {verb}");
+            assert_eq!(granted(&asked, verb), reported, "{asked} for {verb}");
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::words::program::Program;
 
 /// The progress of a caller who locks several nodes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Queue {
+pub(crate) struct SetWait {
     /// The number of nodes that they hold.
     pub(crate) taken: usize,
     /// The number of nodes in all.
@@ -20,7 +20,7 @@ pub(crate) struct Queue {
 }
 
 /// The full line.
-pub(crate) fn line(blocked: &Blocked, queue: Queue, asked: Asked<'_>) -> String {
+pub(crate) fn line(blocked: &Blocked, queue: SetWait, asked: Asked<'_>) -> String {
     let what = refusal::cause(&blocked.refused, asked);
     let when = match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
@@ -49,7 +49,7 @@ fn way_on(blocked: &Blocked, program: &Program) -> Option<String> {
 }
 
 /// The remaining time, as a countdown at `now`; the line below the full one.
-pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now) -> String {
+pub(crate) fn short(blocked: &Blocked, queue: SetWait, now: Now) -> String {
     let when = match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
         _ if is_deleting(blocked) => "free when its Lease is gone".to_owned(),
@@ -68,8 +68,8 @@ pub(crate) fn short(blocked: &Blocked, queue: Queue, now: Now) -> String {
 }
 
 /// The number of nodes so far, if there are many.
-pub(crate) fn count(verb: Verb, queue: Queue, refused: usize) -> String {
-    let Queue { taken, all } = queue;
+pub(crate) fn count(verb: Verb, queue: SetWait, refused: usize) -> String {
+    let SetWait { taken, all } = queue;
     let refused = match refused {
         0 => String::new(),
         refused => format!(", {refused} refused"),
@@ -100,10 +100,10 @@ fn is_deleting(blocked: &Blocked) -> bool {
     blocked.refused.refusal == Refusal::Deleting
 }
 
-fn so_far(queue: Queue) -> String {
+fn so_far(queue: SetWait) -> String {
     match queue {
-        Queue { all: 0 | 1, .. } => String::new(),
-        Queue { taken, all } => format!(" ({taken} of {all} nodes locked)"),
+        SetWait { all: 0 | 1, .. } => String::new(),
+        SetWait { taken, all } => format!(" ({taken} of {all} nodes locked)"),
     }
 }
 

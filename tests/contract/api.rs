@@ -15,7 +15,7 @@ use crate::agreement::at;
 use crate::normal::Normal;
 
 /// Longer than the slowest controller takes to collect something.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
@@ -203,7 +203,7 @@ impl Api {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        let outcome = tokio::time::timeout(PATIENCE, gone).await;
+        let outcome = tokio::time::timeout(TIME_LIMIT, gone).await;
         assert!(outcome.is_ok(), "{path} is still there");
     }
 
@@ -257,7 +257,7 @@ impl Api {
         }
         let body = body.map_or_else(Vec::new, |body| body.to_string().into_bytes());
         let request = request.body(Body::from(body)).expect("a valid request");
-        let answer = tokio::time::timeout(PATIENCE, self.client.send(request)).await;
+        let answer = tokio::time::timeout(TIME_LIMIT, self.client.send(request)).await;
         answer.expect("an answer in time").expect("an answer")
     }
 
@@ -273,7 +273,7 @@ impl Api {
 }
 
 async fn read(response: Response<Body>) -> String {
-    let body = tokio::time::timeout(PATIENCE, response.into_body().collect()).await;
+    let body = tokio::time::timeout(TIME_LIMIT, response.into_body().collect()).await;
     let bytes = body.expect("a body in time").expect("a body").to_bytes();
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }

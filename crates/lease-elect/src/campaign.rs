@@ -6,7 +6,7 @@ use maintenance_lease::protocol::identity::visible;
 use maintenance_lease::{Error, HeldLease, Keep, LeaderElection, Maintenance, NodeLease, Progress};
 use tokio::time::timeout;
 
-use crate::board::Board;
+use crate::election_state::ElectionState;
 use crate::failure::{may_pass, words};
 use crate::log;
 
@@ -27,19 +27,21 @@ pub(crate) async fn lead(
     election: &LeaderElection,
     duration: Duration,
     keep: &Keep,
-    board: &Board,
+    election_state: &ElectionState,
 ) -> Result<HeldLease, Error> {
     let mut told = None;
     loop {
         let error = match election
-            .lead(keep, |progress| tell(board, duration, &progress))
+            .lead(keep, |progress| {
+                show_progress(election_state, duration, &progress);
+            })
             .await
         {
             Ok(held) => return Ok(held),
             Err(error) if may_pass(&error) => error,
             Err(error) => return Err(error),
         };
-        board.blind(true);
+        election_state.blind(true);
         let problem = words(&error);
         if told.as_ref() != Some(&problem) {
             log::line(format_args!(
@@ -52,11 +54,11 @@ pub(crate) async fn lead(
     }
 }
 
-fn tell(board: &Board, duration: Duration, progress: &Progress<'_>) {
+fn show_progress(election_state: &ElectionState, duration: Duration, progress: &Progress<'_>) {
     match progress {
         Progress::Blocked(blocked) => {
-            board.blind(false);
-            board.led_by_another();
+            election_state.blind(false);
+            election_state.led_by_another();
             let refused = &blocked.refused;
             let lease = refused.lease.as_ref();
             match lease.and_then(NodeLease::holder) {
@@ -70,11 +72,11 @@ fn tell(board: &Board, duration: Duration, progress: &Progress<'_>) {
             }
         }
         Progress::Unwatched(cause) => {
-            board.blind(true);
+            election_state.blind(true);
             log::line(format_args!("the lease can't be watched: {}", words(cause)));
         }
         Progress::Watched => {
-            board.blind(false);
+            election_state.blind(false);
             log::line("the lease is watched again");
         }
         _ => {}

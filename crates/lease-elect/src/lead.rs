@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::{Error, HeldLease, Standing};
+use maintenance_lease::{Error, HeldLease, HeldState};
 use supervisor::{Command, Exit, Signals};
 use tokio::time::timeout;
-use under_lease::{News, Outcome};
+use under_lease::{Outcome, Progress};
 
-use crate::asked::Asked;
-use crate::board::Board;
+use crate::election_state::ElectionState;
 use crate::exit::Code;
 use crate::failure::{Failure, words};
 use crate::log;
+use crate::signals::EndSignals;
 
 /// A lead, and what is printed about it.
 pub(crate) struct Lead {
     pub(crate) held: HeldLease,
-    pub(crate) board: Board,
+    pub(crate) election_state: ElectionState,
     pub(crate) namespace: String,
     pub(crate) holder: String,
     pub(crate) grace: Duration,
@@ -33,15 +33,15 @@ impl Lead {
     pub(crate) async fn run(
         self,
         daemon: Vec<OsString>,
-        mut asked: Asked,
+        mut end_signals: EndSignals,
     ) -> Result<Code, Failure> {
-        let standing = self.held.standing();
-        self.board.leads(standing.deadline);
+        let held_state = self.held.held_state();
+        self.election_state.leads(held_state.deadline);
         log::line(format_args!(
             "leading lease {}/{} (transition {}): starting {}",
             self.namespace,
             self.held.node(),
-            standing.lease.transitions(),
+            held_state.lease.transitions(),
             daemon
                 .first()
                 .map_or_else(Default::default, |name| name.to_string_lossy()),
@@ -51,17 +51,17 @@ impl Lead {
             Err(error) => return self.give_up(Failure::System(error)).await,
         };
         // What came before is not the daemon's.
-        if let Some(code) = asked.heard().now_or_never() {
-            self.board.ends();
+        if let Some(code) = end_signals.received().now_or_never() {
+            self.election_state.ends();
             log::line("asked to end before the daemon was started");
             self.release().await;
             return Ok(code);
         }
-        asked.stop();
-        let command = self.environment(Command::new(daemon), &standing);
-        let tell = |news: News<'_>| tell(&self.board, news);
+        end_signals.stop();
+        let command = self.environment(Command::new(daemon), &held_state);
+        let show_progress = |news: Progress<'_>| show_progress(&self.election_state, news);
         let held = std::slice::from_ref(&self.held);
-        match under_lease::run(held, command, self.grace, signals, tell).await {
+        match under_lease::run(held, command, self.grace, signals, show_progress).await {
             Ok(outcome) => Ok(self.end(&outcome).await),
             Err(error) => self.give_up(error.into()).await,
         }
@@ -69,13 +69,13 @@ impl Lead {
 
     /// Lets go of a lead that no daemon runs under.
     async fn give_up(self, failure: Failure) -> Result<Code, Failure> {
-        self.board.ends();
+        self.election_state.ends();
         self.release().await;
         Err(failure)
     }
 
     async fn end(self, outcome: &Outcome) -> Code {
-        self.board.ends();
+        self.election_state.ends();
         if let Some(over) = outcome.over.filter(|over| over.unkillable > 0) {
             log::line(format_args!(
                 "{} processes of the daemon can't be ended, and may still run",
@@ -97,8 +97,8 @@ impl Lead {
     /// Releases the lead so that another can lead at once, unless the lease expires first. Returns
     /// whether the lead was found to be lost.
     async fn release(self) -> bool {
-        let standing = self.held.standing();
-        let left = standing.deadline.since(Machine.boot()).to_duration();
+        let held_state = self.held.held_state();
+        let left = held_state.deadline.since(Machine.boot()).to_duration();
         let Ok(released) = timeout(left, self.held.release()).await else {
             log::line("the lease could not be released before it ran out");
             return false;
@@ -127,7 +127,7 @@ impl Lead {
     }
 
     /// What the daemon learns about its lead, in addition to what it inherits.
-    fn environment(&self, command: Command, standing: &Standing) -> Command {
+    fn environment(&self, command: Command, held_state: &HeldState) -> Command {
         // A lead is always an acquisition of its own.
         let fencing = self.held.fencing().unwrap_or_default();
         command
@@ -136,33 +136,33 @@ impl Lead {
             .env("LEASE_ELECT_HOLDER", &self.holder)
             .env(
                 "LEASE_ELECT_TRANSITIONS",
-                standing.lease.transitions().to_string(),
+                held_state.lease.transitions().to_string(),
             )
             .env("LEASE_ELECT_FENCING_TOKEN", fencing.to_string())
     }
 }
 
 /// The course of the daemon, in words and on the board.
-fn tell(board: &Board, news: News<'_>) {
+fn show_progress(election_state: &ElectionState, news: Progress<'_>) {
     match news {
-        News::Stands(standing) => board.goes_on(standing.deadline),
-        News::Lost(lost, _) => {
-            board.ends();
+        Progress::Stands(held_state) => election_state.goes_on(held_state.deadline),
+        Progress::Lost(lost, _) => {
+            election_state.ends();
             log::line(format_args!(
                 "the lead was lost: {lost}; the daemon has to end"
             ));
         }
-        News::StandsStill => log::line(
+        Progress::StandsStill => log::line(
             "time may have passed unnoticed, as in a machine that was paused: the daemon stands \
              still until the lead was checked",
         ),
-        News::GoesOn => log::line("still the leader: the daemon goes on"),
-        News::Stops(left) => log::line(format_args!(
+        Progress::GoesOn => log::line("still the leader: the daemon goes on"),
+        Progress::Stops(left) => log::line(format_args!(
             "stopped: nothing is renewed meanwhile, and the daemon is ended in {} s",
             left.as_secs()
         )),
-        News::Exited(how) => {
-            board.ends();
+        Progress::Exited(how) => {
+            election_state.ends();
             match how {
                 Exit::Code(code) => log::line(format_args!("the daemon exited with code {code}")),
                 Exit::Signal(signal) => {
@@ -170,13 +170,13 @@ fn tell(board: &Board, news: News<'_>) {
                 }
             }
         }
-        News::Left(processes) => log::line(format_args!(
+        Progress::Left(processes) => log::line(format_args!(
             "the daemon left {processes} of its processes behind: they are ended"
         )),
-        News::SupervisorLost => {
+        Progress::SupervisorLost => {
             log::line("the daemon's supervisor was killed or stopped: everything is ended");
         }
-        News::Unfollowed(error) => {
+        Progress::Unfollowed(error) => {
             log::line(format_args!("the daemon can't be followed: {error}"));
         }
     }

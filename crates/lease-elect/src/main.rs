@@ -2,9 +2,8 @@
 //! time runs its daemon, and the others stand by.
 
 mod args;
-mod asked;
-mod board;
 mod campaign;
+mod election_state;
 mod exit;
 mod failure;
 mod holder;
@@ -13,6 +12,7 @@ mod log;
 mod platform;
 mod reference;
 mod run;
+mod signals;
 mod status;
 
 use std::process::ExitCode;

@@ -8,12 +8,12 @@ use maintenance_lease::{LeaderElection, Maintenance, Repository};
 use supervisor::StartError;
 
 use crate::args::Args;
-use crate::asked::Asked;
-use crate::board::{Board, Named};
 use crate::campaign::{self, withdraw};
+use crate::election_state::{ElectionState, Named};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::lead::Lead;
+use crate::signals::EndSignals;
 use crate::{holder, log, status};
 
 /// What the API server's logs call this program.
@@ -25,21 +25,21 @@ const USER_AGENT: &str = concat!("lease-elect/", env!("CARGO_PKG_VERSION"));
 /// If it can't go on for a reason of its own, as opposed to the daemon's.
 pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
     supervisor::supports("\"lease-elect\"").map_err(StartError::from)?;
-    let mut asked = Asked::new().map_err(Failure::System)?;
+    let mut signals = EndSignals::new().map_err(Failure::System)?;
     let keep = args.keep()?;
     supervisor::check()?;
     tokio::spawn(supervisor::reap_orphans());
-    let board = Board::default();
+    let election_state = ElectionState::default();
     if let Some(address) = args.status_address {
         let listener = status::listen(address).await?;
-        tokio::spawn(status::serve(listener, board.clone()));
+        tokio::spawn(status::serve(listener, election_state.clone()));
     }
 
     let (environment, flags, notices) = (Environment::of_this_process(), args.flags(), notices());
     // A credential plugin may take its time, or wait for a person.
     let connection = tokio::select! {
         biased;
-        code = asked.heard() => {
+        code = signals.received() => {
             log::line("asked to end");
             return Ok(code);
         }
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
         .build()?;
     let election =
         LeaderElection::new(locks.clone(), &*args.lease)?.lease_duration(args.lease_duration);
-    board.names(Named {
+    election_state.names(Named {
         namespace: namespace.clone(),
         lease: args.lease.clone(),
         holder: locks.identity().to_owned(),
@@ -71,11 +71,11 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
         &election,
         args.lease_duration,
         &keep,
-        &board
+        &election_state
     ));
     let held = tokio::select! {
         biased;
-        code = asked.heard() => {
+        code = signals.received() => {
             log::line("asked to end");
             withdraw(&locks, &args.lease, candidacy).await;
             return Ok(code);
@@ -84,12 +84,12 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
     };
     Lead {
         held,
-        board: board.clone(),
+        election_state: election_state.clone(),
         namespace,
         holder: locks.identity().to_owned(),
         grace: args.grace,
     }
-    .run(args.daemon.clone(), asked)
+    .run(args.daemon.clone(), signals)
     .await
 }
 

@@ -14,7 +14,7 @@ pub const HEARTBEATS: &str = "kube-node-lease";
 
 /// The Leases to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Realm<'a> {
+pub enum LeaseScope<'a> {
     /// All Leases of one namespace.
     Namespace(&'a str),
     /// All Leases of all namespaces.
@@ -23,7 +23,7 @@ pub enum Realm<'a> {
     EverywhereButHeartbeats,
 }
 
-impl Realm<'_> {
+impl LeaseScope<'_> {
     /// The namespace, if it is a single one.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {

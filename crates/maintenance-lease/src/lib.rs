@@ -72,7 +72,7 @@ mod repository;
 mod set;
 mod waiting;
 
-pub use any_lease::{AnyLease, Candidate, HEARTBEATS, Realm};
+pub use any_lease::{AnyLease, Candidate, HEARTBEATS, LeaseScope};
 pub use cluster::change::DryRun;
 pub use cluster::error::{ApiError, Status};
 pub use cluster::events::{Event, NodeEvent, shortened};
@@ -83,7 +83,7 @@ pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, Server
 pub use cluster::watch::{NodeRowEvent, WatchEvent};
 pub use election::{DEFAULT_LEASE_DURATION, LeaderElection};
 pub use follow::{Followed, Follower};
-pub use keeper::{Guarded, HeldLease, Keep, Lost, LostBy, Standing};
+pub use keeper::{Guarded, HeldLease, HeldState, Keep, Lost, LostBy};
 pub use lease::NodeLease;
 pub use maintenance::{Builder, DEFAULT_REQUEST_TIMEOUT, Maintenance};
 pub use notes::ANNOTATION_PREFIX;
@@ -91,7 +91,7 @@ pub use options::{
     Acquire, DEFAULT_DURATION, Hold, InvalidOption, LONGEST_DURATION, LONGEST_REASON, Release,
     Renew, check_duration, check_reason,
 };
-pub use outcome::{Aside, Change, Done, Error, Refused, Right};
+pub use outcome::{Change, Done, Error, Refused, Right, SideEffect};
 pub use repository::{NAMESPACE, Repository, Subject};
 pub use set::{HeldSet, SetError, SetOptions, SetOutcome, SetProgress, Target};
 pub use waiting::{Blocked, Progress};

@@ -33,7 +33,7 @@ pub struct Change {
     /// acquisition, except after etcd was restored from a backup.
     pub fencing: Option<u64>,
     /// What else was created, or could not be checked.
-    pub asides: Vec<Aside>,
+    pub side_effects: Vec<SideEffect>,
     /// How often a pause of the machine had been suspected by then. If the number has risen since, the
     /// boot clock may have stood still.
     pub(crate) doubts: u64,
@@ -56,7 +56,7 @@ pub enum Done {
 
 /// A side effect, or something that could not be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Aside {
+pub enum SideEffect {
     /// The namespace was missing and was created.
     NamespaceCreated,
     /// The Lease was missing and was created.

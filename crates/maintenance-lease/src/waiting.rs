@@ -2,7 +2,7 @@
 
 mod contender;
 
-use self::contender::Contest;
+use self::contender::Contender;
 use crate::cluster::reads::Seen;
 use crate::election::LeaderElection;
 use crate::maintenance::Maintenance;
@@ -212,7 +212,7 @@ impl Maintenance {
             Some(seen) => seen,
             None => self.see(node, true).await?,
         };
-        let mut contest = Contest::new(self, node, goal);
+        let mut contest = Contender::new(self, node, goal);
         contest.read(seen)?;
         loop {
             contest.until_free(&mut progress).await?;
@@ -229,7 +229,7 @@ impl Maintenance {
         goal: Goal<'_>,
         mut progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<(), Error> {
-        let mut contest = Contest::new(self, node, goal);
+        let mut contest = Contender::new(self, node, goal);
         contest.read(self.see(node, true).await?)?;
         contest.until_free(&mut progress).await
     }

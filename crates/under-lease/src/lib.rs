@@ -5,13 +5,13 @@
 //! have passed unnoticed, as in a virtual machine that was paused.
 //!
 //! `maintenance-lease` keeps the leases, `supervisor` ends the command in time; this crate connects them.
-//! It prints nothing: the caller turns the [`News`] into messages.
+//! It prints nothing: the caller turns the [`Progress`] into messages.
 #![warn(missing_docs)]
 
-mod course;
-mod news;
 mod outcome;
+mod progress;
+mod run;
 
-pub use course::{run, stop};
-pub use news::{News, Stage};
 pub use outcome::Outcome;
+pub use progress::{Progress, Stage};
+pub use run::{run, stop};

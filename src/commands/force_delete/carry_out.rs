@@ -9,11 +9,11 @@ use pod_safety::consent::{Consent, Missing};
 use pod_safety::report::Report;
 
 use super::ForceDeleteArgs;
-use super::asked::Asked;
+use super::lock_check::LockCheck;
 use super::locks::Locks;
-use super::look::{First, Key, Look, Seen, is_forbidden, key};
+use super::read::{Findings, First, Key, Seen, is_forbidden, key};
 use super::request::Answer;
-use super::standing::Standing;
+use super::targets::Targets;
 use crate::error::{Failure, Kind};
 use crate::exit::Code;
 use crate::output::safety::Outcome;
@@ -24,14 +24,14 @@ use crate::run::session::Session;
 const TRIES: usize = 3;
 
 /// A run of the verb.
-pub(super) struct Work<'a> {
+pub(super) struct Run<'a> {
     pub(super) session: &'a Session<'a>,
     /// The leases of the nodes are acquired as this process, which excludes other processes of the same
     /// person.
     pub(super) process: &'a Maintenance,
     pub(super) reader: &'a Reader,
     pub(super) args: &'a ForceDeleteArgs,
-    pub(super) asked: &'a Asked,
+    pub(super) targets: &'a Targets,
 }
 
 /// What was deleted, with what was known about it before.
@@ -65,7 +65,7 @@ impl Deleted {
 /// What was confirmed for each target, as the report showed it.
 type Consents = BTreeMap<Key, Consent>;
 
-impl Work<'_> {
+impl Run<'_> {
     /// The namespace of the pods: that of `-n`, else of the context.
     pub(super) fn namespace(&self) -> &str {
         self.session.connection.client.default_namespace()
@@ -78,66 +78,66 @@ impl Work<'_> {
 
     pub(super) async fn run(&self) -> Result<Code, Failure> {
         let ended = Interruption::listen();
-        let mut look = ended.or(self.look(None)).await?;
-        let mut deleted = std::mem::take(&mut look.held);
+        let mut findings = ended.or(self.findings(None)).await?;
+        let mut deleted = std::mem::take(&mut findings.held);
         let consent = self.args.consent();
-        self.show(&look.reports);
-        if look.reports.is_empty() {
-            self.tell_all(&look.reports, &deleted)?;
+        self.show(&findings.reports);
+        if findings.reports.is_empty() {
+            self.print_outcomes(&findings.reports, &deleted)?;
             return Ok(Code::DONE);
         }
-        if let Some(missing) = consent.missing(&look.reports) {
-            self.tell_all(&look.reports, &deleted)?;
-            return Ok(self.ask(&look, &missing, 0));
+        if let Some(missing) = consent.missing(&findings.reports) {
+            self.print_outcomes(&findings.reports, &deleted)?;
+            return Ok(self.ask(&findings, &missing, 0));
         }
         let real = self.args.write.dry_run == DryRun::None;
         let mut locks = Locks::default();
         if real {
-            let taken = self.take(&look, &mut locks, &ended).await;
+            let taken = self.take(&findings, &mut locks, &ended).await;
             if let Err(failure) = taken {
                 self.give_back(locks, &ended).await;
                 return match failure {
-                    Failure::Lock(Error::Refused(refused)) => Ok(self.taken(&look, &refused)),
+                    Failure::Lock(Error::Refused(refused)) => Ok(self.taken(&findings, &refused)),
                     Failure::Lock(error) if is_forbidden(&error) => {
-                        Ok(self.not_taken(&look, &error))
+                        Ok(self.not_taken(&findings, &error))
                     }
                     failure => Err(failure),
                 };
             }
         }
-        let consents = look.reports.iter();
+        let consents = findings.reports.iter();
         let consents = consents
             .map(|report| (key(&report.target), consent.bound_to(report)))
             .collect();
-        let mut first = look.first();
+        let mut first = findings.first();
         let result = self
             .delete(&mut first, &consents, &mut locks, &ended, &mut deleted)
             .await;
         // Report an unknown result at once: the requests that follow may hang too.
         let result = match result {
-            Err(failure @ Failure::OpenWrite { .. }) => Err(self.tell_at_once(&failure)),
+            Err(failure @ Failure::OpenWrite { .. }) => Err(self.report_at_once(&failure)),
             result => result,
         };
         if real && result.is_err() {
-            self.tell_not_deleted(&first);
+            self.report_not_deleted(&first);
         }
         let mut is_lost = false;
-        let told = match (real, ended.has_come()) {
-            (false, _) => self.tell_all(&look.reports, &deleted),
+        let reported = match (real, ended.has_come()) {
+            (false, _) => self.print_outcomes(&findings.reports, &deleted),
             (true, false) => {
                 // Write the Events and release the locks first: waiting for the outcome may take long.
                 is_lost = self.wind_up(locks, &deleted, &ended).await;
                 self.see_what_became(&mut deleted, &ended).await;
-                self.tell_all(&look.reports, &deleted)
+                self.print_outcomes(&findings.reports, &deleted)
             }
             (true, true) => {
                 self.see_what_became(&mut deleted, &ended).await;
-                let told = self.tell_all(&look.reports, &deleted);
+                let reported = self.print_outcomes(&findings.reports, &deleted);
                 is_lost = self.wind_up(locks, &deleted, &ended).await;
-                told
+                reported
             }
         };
-        told?;
+        reported?;
         let result = match is_lost {
             true => result.map(|code| code.worse(Code::LOST)),
             false => result,
@@ -162,8 +162,8 @@ impl Work<'_> {
     /// Releases the locks. The Lease of a Node that was deleted is deleted with it.
     async fn settle_locks(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) -> bool {
         let is_gone = |one: &Deleted| matches!(one.outcome, Outcome::Deleted | Outcome::WasGone);
-        match self.asked {
-            Asked::Node(_) if deleted.iter().any(is_gone) => {
+        match self.targets {
+            Targets::Node(_) if deleted.iter().any(is_gone) => {
                 locks.leave();
                 false
             }
@@ -183,42 +183,42 @@ impl Work<'_> {
     ) -> Result<Code, Failure> {
         let mut code = Code::DONE;
         for _ in 0..TRIES {
-            let look = ended.or(self.look(Some(first))).await?;
-            for key in &look.unmatched {
+            let findings = ended.or(self.findings(Some(first))).await?;
+            for key in &findings.unmatched {
                 if first.remove(key).is_some() {
-                    self.tell_unmatched(key);
+                    self.report_unmatched(key);
                     code = Code::UNSAFE;
                 }
             }
-            self.tell_gone(first, &look);
-            for held in &look.held {
+            self.report_gone(first, &findings);
+            for held in &findings.held {
                 if first.remove(&key(&held.report.target)).is_some() {
                     deleted.push(held.clone());
                 }
             }
-            if let Some((report, missing)) = self.first_missing(&look, consents) {
+            if let Some((report, missing)) = self.first_missing(&findings, consents) {
                 self.show_change(report);
                 let done = deleted.iter().filter(|one| !one.was_held());
-                return Ok(self.ask(&look, &missing, done.count()));
+                return Ok(self.ask(&findings, &missing, done.count()));
             }
-            if let Some(node) = locks.ended(&look) {
+            if let Some(node) = locks.ended(&findings) {
                 let done = deleted.iter().filter(|one| !one.was_held());
                 return Ok(self.own_ended(node, done.count()));
             }
             let mut changed = false;
-            for (index, report) in self.targets(&look).iter().enumerate() {
+            for (index, report) in self.targets(&findings).iter().enumerate() {
                 if ended.has_come() {
                     return Err(Failure::Interrupted);
                 }
-                match ended.or(self.standing(locks, &report.target)).await? {
-                    Standing::Held => {}
-                    Standing::EndsSoon => {
+                match ended.or(self.lock_check(locks, &report.target)).await? {
+                    LockCheck::Held => {}
+                    LockCheck::EndsSoon => {
                         changed = true;
                         break;
                     }
-                    Standing::Lost(loss) => {
-                        self.tell_loss(&loss);
-                        locks.told_lost.push(loss.lost.node);
+                    LockCheck::Lost(loss) => {
+                        self.report_loss(&loss);
+                        locks.reported_lost.push(loss.lost.node);
                         return Err(Failure::Reported(Kind::Lost));
                     }
                 }
@@ -229,12 +229,12 @@ impl Work<'_> {
                 }
                 first.remove(&key(&report.target));
                 deleted.push(Deleted {
-                    seen: look.pods.get(index).cloned(),
+                    seen: findings.pods.get(index).cloned(),
                     outcome: self.outcome(&answer),
                     report: report.clone(),
-                    along: self.along(&look).to_vec(),
+                    along: self.along(&findings).to_vec(),
                 });
-                self.tell_who_may_act(&look, deleted);
+                self.warn_who_may_act(&findings, deleted);
                 if let Answer::Lost { why, kind } = answer {
                     return Err(self.open(&report.target, &why, kind));
                 }
@@ -252,10 +252,10 @@ impl Work<'_> {
     /// report.
     fn first_missing<'l>(
         &self,
-        look: &'l Look,
+        findings: &'l Findings,
         consents: &Consents,
     ) -> Option<(&'l Report, Missing)> {
-        look.reports.iter().find_map(|report| {
+        findings.reports.iter().find_map(|report| {
             let missing = match consents.get(&key(&report.target)) {
                 Some(consent) => consent.missing([report]),
                 None => self.args.consent().bound_to_nothing().missing([report]),
@@ -265,19 +265,19 @@ impl Work<'_> {
     }
 
     /// The targets that get a delete request.
-    fn targets<'l>(&self, look: &'l Look) -> &'l [Report] {
-        match self.asked {
+    fn targets<'l>(&self, findings: &'l Findings) -> &'l [Report] {
+        match self.targets {
             // The Node's report comes first, then those of its pods.
-            Asked::Node(_) => look.reports.get(..1).unwrap_or_default(),
-            Asked::Pods(_) | Asked::Labelled(_) => &look.reports,
+            Targets::Node(_) => findings.reports.get(..1).unwrap_or_default(),
+            Targets::Pods(_) | Targets::Labelled(_) => &findings.reports,
         }
     }
 
     /// The pods that go with the target of a delete request.
-    fn along<'l>(&self, look: &'l Look) -> &'l [Report] {
-        match self.asked {
-            Asked::Node(_) => look.reports.get(1..).unwrap_or_default(),
-            Asked::Pods(_) | Asked::Labelled(_) => &[],
+    fn along<'l>(&self, findings: &'l Findings) -> &'l [Report] {
+        match self.targets {
+            Targets::Node(_) => findings.reports.get(1..).unwrap_or_default(),
+            Targets::Pods(_) | Targets::Labelled(_) => &[],
         }
     }
 }

@@ -6,13 +6,13 @@ use maintenance_lease::{ApiError, Event};
 use pod_safety::Known;
 use pod_safety::facts::{NodeSight, Owner};
 
-use super::carry_out::{Deleted, Work};
-use super::note::note;
+use super::carry_out::{Deleted, Run};
+use super::event_note::note;
 use crate::output::safety::Outcome;
 use crate::run::events::LIMIT;
 use crate::text::escape;
 
-impl Work<'_> {
+impl Run<'_> {
     /// Writes an Event for each deleted object, in parallel: on the pod's controller if there is one, else
     /// on the node.
     pub(super) async fn leave_events(&self, deleted: &[Deleted]) {

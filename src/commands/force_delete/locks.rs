@@ -9,12 +9,12 @@ use maintenance_lease::{
 use pod_safety::Known;
 use pod_safety::facts::Lock;
 
-use super::carry_out::Work;
-use super::look::{Look, is_forbidden};
-use super::standing::Loss;
+use super::carry_out::Run;
+use super::lock_check::LostLock;
+use super::read::{Findings, is_forbidden};
 use crate::error::{Failure, Fate, Kind};
 use crate::run::interruption::Interruption;
-use crate::run::side_effects::Asides;
+use crate::run::side_effects::SideEffects;
 use crate::text::escape;
 
 /// The lease duration. After a crash, others are blocked for this long.
@@ -28,13 +28,13 @@ pub(super) struct Locks {
     /// Those that the caller held already.
     pub(super) own: Vec<NodeLease>,
     /// The nodes whose lost locks were reported.
-    pub(super) told_lost: Vec<String>,
+    pub(super) reported_lost: Vec<String>,
     /// Side effects of the acquisitions.
-    pub(super) asides: Asides,
+    pub(super) side_effects: SideEffects,
 }
 
-impl Work<'_> {
-    /// Acquires the free locks of the nodes in `look`, adds them to `taken`, and reports that. Skips locks
+impl Run<'_> {
+    /// Acquires the free locks of the nodes in `findings`, adds them to `taken`, and reports that. Skips locks
     /// that the caller already holds, and those that the caller overrides or may not acquire: the report
     /// showed these.
     ///
@@ -45,13 +45,13 @@ impl Work<'_> {
     /// and releases what was acquired.
     pub(super) async fn take(
         &self,
-        look: &Look,
+        findings: &Findings,
         taken: &mut Locks,
         ended: &Interruption,
     ) -> Result<(), Failure> {
-        let result = self.take_free(look, taken, ended).await;
+        let result = self.take_free(findings, taken, ended).await;
         let terminal = self.session.terminal;
-        taken.asides.tell(terminal, "");
+        taken.side_effects.print(terminal, "");
         let nodes = taken.held.iter();
         let nodes: Vec<String> = nodes.map(|held| format!("node/{}", held.node())).collect();
         if result.is_ok() && !nodes.is_empty() {
@@ -66,13 +66,13 @@ impl Work<'_> {
 
     async fn take_free(
         &self,
-        look: &Look,
+        findings: &Findings,
         taken: &mut Locks,
         ended: &Interruption,
     ) -> Result<(), Failure> {
         let insists = self.args.accepts_refusal("lease");
         let mut free = Vec::new();
-        for (node, lock) in &look.locks {
+        for (node, lock) in &findings.locks {
             if matches!(lock, Known::Yes(Lock::Own { .. })) && !insists {
                 let reading = async { Ok(self.session.locks.get(node).await?) };
                 match ended.or(reading).await? {
@@ -84,20 +84,20 @@ impl Work<'_> {
                 }
             }
             let is_free = matches!(lock, Known::Yes(Lock::Free | Lock::Expired { .. }));
-            if is_free && look.nodes.contains(node) {
+            if is_free && findings.nodes.contains(node) {
                 free.push(node.clone());
             }
         }
         let acquire = Acquire::new().duration(DURATION).reason(format!(
             "force-delete {}",
-            self.asked.typed(self.namespace())
+            self.targets.typed(self.namespace())
         ));
         let options = SetOptions::acquire(acquire).partial();
         let locks = self.process;
         let outcome = locks.lock_all(free, &options, ended.came(), |_| ()).await;
         let mut result = Ok(());
         for change in outcome.held.into_values() {
-            taken.asides.note(&change);
+            taken.side_effects.add(&change);
             match locks.keep(&change, &Keep::new()).await {
                 Ok(held) => taken.held.push(held),
                 Err(error) => {
@@ -135,13 +135,13 @@ impl Work<'_> {
             }),
             // A release may have failed or is unknown, so the node may still be locked.
             SetError::Interrupted { .. } | SetError::NotReleased { .. } | SetError::TimedOut(_) => {
-                Err(self.taking(node))
+                Err(self.locked(node))
             }
         }
     }
 
     /// The failure if the acquisition of `node` was sent, but its answer was not awaited.
-    fn taking(&self, node: &str) -> Failure {
+    fn locked(&self, node: &str) -> Failure {
         Failure::OpenWrite {
             message: format!(
                 "interrupted: nothing was deleted; node/{node} may stay locked for {}s",
@@ -157,21 +157,23 @@ impl Work<'_> {
     /// was not reported before.
     pub(super) async fn give_back(&self, locks: Locks, ended: &Interruption) -> bool {
         let Locks {
-            held, told_lost, ..
+            held,
+            reported_lost,
+            ..
         } = locks;
         let giving = held.into_iter().map(|held| async {
             let node = held.node().to_owned();
-            let before = held.standing().lease;
+            let before = held.held_state().lease;
             let released = ended.or_soon(async { Ok(held.release().await?) }).await;
             let failure = match released {
                 Ok(_) => return false,
                 Err(Failure::Lock(Error::Lost(lost))) => {
                     let lost = Lost::clone(&lost);
-                    return self.tell_late_loss(&Loss { lost, before }, &told_lost);
+                    return self.report_late_loss(&LostLock { lost, before }, &reported_lost);
                 }
                 Err(Failure::Lock(Error::Refused(refused))) => {
                     let lost = Lost::from(*refused);
-                    return self.tell_late_loss(&Loss { lost, before }, &told_lost);
+                    return self.report_late_loss(&LostLock { lost, before }, &reported_lost);
                 }
                 Err(failure) => failure,
             };
@@ -193,10 +195,10 @@ impl Work<'_> {
 
     /// Reports a loss that is noticed only now, unless it was reported before or the Lease was deleted with
     /// its Node.
-    fn tell_late_loss(&self, loss: &Loss, told: &[String]) -> bool {
-        let is_news = loss.lost.by != LostBy::Deletion && !told.contains(&loss.lost.node);
+    fn report_late_loss(&self, loss: &LostLock, reported: &[String]) -> bool {
+        let is_news = loss.lost.by != LostBy::Deletion && !reported.contains(&loss.lost.node);
         if is_news {
-            self.tell_loss(loss);
+            self.report_loss(loss);
         }
         is_news
     }
@@ -209,11 +211,11 @@ impl Locks {
         self.held.into_iter().for_each(HeldLease::leave);
     }
 
-    /// A node whose lock the caller held and does not hold any more in `look`.
-    pub(super) fn ended<'a>(&'a self, look: &Look) -> Option<&'a str> {
+    /// A node whose lock the caller held and does not hold any more in `findings`.
+    pub(super) fn ended<'a>(&'a self, findings: &Findings) -> Option<&'a str> {
         let mut own = self.own.iter().map(NodeLease::node);
         own.find(|&node| {
-            let lock = look.locks.get(node);
+            let lock = findings.locks.get(node);
             matches!(lock, Some(Known::Yes(Lock::Free | Lock::Expired { .. })))
         })
     }

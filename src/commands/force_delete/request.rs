@@ -5,7 +5,7 @@ use pod_safety::cluster::{Deletion, Exactly};
 use pod_safety::facts::PodSight;
 use pod_safety::report::Target;
 
-use super::carry_out::Work;
+use super::carry_out::Run;
 use crate::error::{Failure, Kind};
 use crate::output::safety::Outcome;
 use crate::run::interruption::Interruption;
@@ -25,7 +25,7 @@ pub(super) enum Answer {
     },
 }
 
-impl Work<'_> {
+impl Run<'_> {
     /// Deletes `target` if it is the one that was checked. After Ctrl-C it waits a moment for the answer.
     ///
     /// # Errors

@@ -13,8 +13,8 @@ use maintenance_lease::{
     Error, Followed, Follower as Leases, NodeLease, NodeRowEvent, Sight, WatchEvent,
 };
 
-use super::picture::{Picture, Wanted};
-use super::read::{heartbeats, look_closer};
+use super::read::{heartbeats, read_details};
+use super::snapshot::{NodeFilter, Snapshot};
 use crate::args::nodes::Selection;
 use crate::error::Failure;
 use crate::exit::Code;
@@ -34,7 +34,7 @@ const MOST_BY_NAME: usize = 8;
 type Rows = BoxStream<'static, Result<NodeRowEvent, Error>>;
 
 /// An update to process.
-enum News {
+enum Update {
     Leases(Result<Followed, Error>),
     Row(Result<NodeRowEvent, Error>),
     /// A timer fired.
@@ -45,11 +45,11 @@ enum News {
 /// A status that follows changes.
 pub(super) struct Follower<'a> {
     session: &'a Session<'a>,
-    wanted: &'a Wanted,
+    filter: &'a NodeFilter,
     leases: Leases,
     /// `None`: the Nodes are not followed.
     rows: Option<Rows>,
-    picture: Picture,
+    snapshot: Snapshot,
     shown: Shown,
     /// Changes can't be watched, and that was reported.
     is_cut_off: bool,
@@ -63,21 +63,21 @@ impl<'a> Follower<'a> {
     /// missing right.
     pub(super) async fn start(
         session: &'a Session<'a>,
-        wanted: &'a Wanted,
+        filter: &'a NodeFilter,
         wide: bool,
     ) -> Result<Self, Failure> {
         let locks = &session.locks;
-        let (node, selector) = match &wanted.selection {
+        let (node, selector) = match &filter.selection {
             Selection::Named(names) if names.len() == 1 => (Some(names[0].as_str()), None),
             Selection::Labelled(selector) => (None, Some(selector.as_str())),
             Selection::Named(_) | Selection::All | Selection::Mine => (None, None),
         };
-        let mut leases = match &wanted.selection {
+        let mut leases = match &filter.selection {
             Selection::Named(names) => locks.follow(names),
             _ => locks.follow_all(),
         };
         let mut rows =
-            (wanted.selection != Selection::Mine).then(|| locks.watch_nodes(node, selector));
+            (filter.selection != Selection::Mine).then(|| locks.watch_nodes(node, selector));
         let first_rows = async {
             match &mut rows {
                 Some(rows) => rows.next().await,
@@ -86,16 +86,16 @@ impl<'a> Follower<'a> {
         };
         let (first_leases, first_rows, heartbeats) =
             futures::join!(leases.next(), first_rows, heartbeats(session, wide));
-        let mut picture = Picture {
+        let mut snapshot = Snapshot {
             leases: HashMap::new(),
             rows: HashMap::new(),
             other_rows: Sight::Unread,
             heartbeats: heartbeats?,
-            wholes: HashMap::new(),
+            details: HashMap::new(),
         };
         match first_leases? {
             Followed::Changed(leases) => {
-                picture.take_leases(leases);
+                snapshot.take_leases(leases);
             }
             Followed::Unwatched(error) => return Err(error.into()),
             _ => {}
@@ -103,40 +103,40 @@ impl<'a> Follower<'a> {
         match first_rows {
             None => {}
             Some(Ok(event)) => {
-                picture.take_row(event);
+                snapshot.take_row(event);
             }
             Some(Err(Error::MissingRight { .. })) if selector.is_none() => {
-                picture.other_rows = Sight::Forbidden;
+                snapshot.other_rows = Sight::Forbidden;
                 rows = None;
             }
             Some(Err(error)) => return Err(error.into()),
         }
-        look_closer(session, wanted, &mut picture, None).await?;
+        read_details(session, filter, &mut snapshot, None).await?;
         Ok(Self {
             session,
-            wanted,
+            filter,
             leases,
             rows,
-            picture,
+            snapshot,
             shown: Shown::default(),
             is_cut_off: false,
         })
     }
 
-    pub(super) fn picture(&self) -> &Picture {
-        &self.picture
+    pub(super) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
     }
 
     /// The first rows.
     pub(super) fn first(&mut self) -> Vec<Item> {
         let now = self.session.locks.server_time().now();
         let Self {
-            wanted, picture, ..
+            filter, snapshot, ..
         } = self;
-        let nodes = wanted.nodes(picture);
+        let nodes = filter.nodes(snapshot);
         nodes
             .iter()
-            .filter_map(|node| self.shown.update(picture, wanted, node, now))
+            .filter_map(|node| self.shown.update(snapshot, filter, node, now))
             .collect()
     }
 
@@ -144,24 +144,24 @@ impl<'a> Follower<'a> {
     ///
     /// # Errors
     /// Those that a retry does not fix.
-    pub(super) async fn go_on(
+    pub(super) async fn follow_changes(
         mut self,
-        mut show: impl FnMut(&Picture, &[Item]) -> Result<bool, Failure>,
+        mut show: impl FnMut(&Snapshot, &[Item]) -> Result<bool, Failure>,
     ) -> Result<Code, Failure> {
         let mut interrupted = pin!(interrupt());
         loop {
             let wait = self.wait();
-            let news = tokio::select! {
+            let update = tokio::select! {
                 biased;
-                () = &mut interrupted => News::Interrupted,
-                news = self.leases.next() => News::Leases(news),
-                event = next_of(&mut self.rows) => News::Row(event),
-                () = tokio::time::sleep(wait) => News::Due,
+                () = &mut interrupted => Update::Interrupted,
+                update = self.leases.next() => Update::Leases(update),
+                event = next_of(&mut self.rows) => Update::Row(event),
+                () = tokio::time::sleep(wait) => Update::Due,
             };
-            let touched = match news {
-                News::Interrupted => return Ok(Code::INTERRUPTED),
-                News::Leases(news) => match news? {
-                    Followed::Changed(leases) => self.picture.take_leases(leases),
+            let touched = match update {
+                Update::Interrupted => return Ok(Code::INTERRUPTED),
+                Update::Leases(update) => match update? {
+                    Followed::Changed(leases) => self.snapshot.take_leases(leases),
                     Followed::Unwatched(error) => {
                         self.cut_off(error);
                         continue;
@@ -171,7 +171,7 @@ impl<'a> Follower<'a> {
                         continue;
                     }
                 },
-                News::Row(Err(Error::MissingRight { source, .. })) => {
+                Update::Row(Err(Error::MissingRight { source, .. })) => {
                     self.session.terminal.warn(format!(
                         "could not watch nodes: {}",
                         escape(&source.to_string())
@@ -179,23 +179,29 @@ impl<'a> Follower<'a> {
                     self.rows = None;
                     continue;
                 }
-                News::Row(event) => match self.pass(event)? {
-                    Some(event) => self.picture.take_row(event),
+                Update::Row(event) => match self.pass(event)? {
+                    Some(event) => self.snapshot.take_row(event),
                     None => continue,
                 },
-                News::Due => self.shown.due(self.now()),
+                Update::Due => self.shown.due(self.now()),
             };
             // If that fails, print the row without the details.
-            let _ = look_closer(self.session, self.wanted, &mut self.picture, Some(&touched)).await;
+            let _ = read_details(
+                self.session,
+                self.filter,
+                &mut self.snapshot,
+                Some(&touched),
+            )
+            .await;
             let now = self.now();
             let changed: Vec<Item> = touched
                 .iter()
-                .filter_map(|node| self.shown.update(&self.picture, self.wanted, node, now))
+                .filter_map(|node| self.shown.update(&self.snapshot, self.filter, node, now))
                 .collect();
             self.session.warn_of_clocks();
             if !changed.is_empty() {
                 self.refresh_heartbeats(&changed).await;
-                if !show(&self.picture, &changed)? {
+                if !show(&self.snapshot, &changed)? {
                     return Ok(Code::DONE);
                 }
             }
@@ -239,7 +245,7 @@ impl<'a> Follower<'a> {
         if let Error::MissingRight { .. } = error {
             terminal.warn(waiting::blind(&error.to_string()));
         } else {
-            Problems::new(self.session).tell(&error.into());
+            Problems::new(self.session).report(&error.into());
             terminal.remark("retrying until the API server answers");
         }
     }
@@ -247,7 +253,7 @@ impl<'a> Follower<'a> {
     /// Heartbeats change every few seconds and are not watched. They are read again for the rows to be
     /// printed; if that fails, the older ones are used.
     async fn refresh_heartbeats(&mut self, changed: &[Item]) {
-        let Some(known) = &mut self.picture.heartbeats else {
+        let Some(known) = &mut self.snapshot.heartbeats else {
             return;
         };
         if changed.len() > MOST_BY_NAME {
@@ -276,7 +282,7 @@ async fn next_of(rows: &mut Option<Rows>) -> Result<NodeRowEvent, Error> {
     }
 }
 
-impl Picture {
+impl Snapshot {
     /// Applies Leases; returns their nodes.
     fn take_leases(&mut self, leases: BTreeMap<String, Option<NodeLease>>) -> BTreeSet<String> {
         let nodes = leases.keys().cloned().collect();
@@ -295,7 +301,7 @@ impl Picture {
             WatchEvent::Listed(rows) => {
                 let (rows, other_rows) = Self::listed(rows.into_values());
                 self.other_rows = other_rows;
-                self.wholes.clear();
+                self.details.clear();
                 let before = std::mem::replace(&mut self.rows, rows);
                 before
                     .into_keys()
@@ -304,13 +310,13 @@ impl Picture {
             }
             WatchEvent::Changed(row) => {
                 let node = row.name.clone();
-                self.wholes.remove(&node);
+                self.details.remove(&node);
                 self.rows.insert(node.clone(), Sight::Row(row));
                 BTreeSet::from([node])
             }
             WatchEvent::Deleted(row) => {
                 self.rows.remove(&row.name);
-                self.wholes.remove(&row.name);
+                self.details.remove(&row.name);
                 BTreeSet::from([row.name])
             }
         }
@@ -327,13 +333,19 @@ struct Shown {
 impl Shown {
     /// The row of `node` if it differs from the last one printed. A node that is no longer selected is
     /// printed one last time.
-    fn update(&mut self, picture: &Picture, wanted: &Wanted, node: &str, now: Now) -> Option<Item> {
-        let is_wanted = wanted.includes(picture, node);
+    fn update(
+        &mut self,
+        snapshot: &Snapshot,
+        filter: &NodeFilter,
+        node: &str,
+        now: Now,
+    ) -> Option<Item> {
+        let is_wanted = filter.includes(snapshot, node);
         if !is_wanted && !self.items.contains_key(node) {
             return None;
         }
-        let item = picture.facts(node, now);
-        match picture.next_change(node, now) {
+        let item = snapshot.facts(node, now);
+        match snapshot.next_change(node, now) {
             Some(due) if is_wanted => {
                 self.due.insert(node.to_owned(), due);
             }

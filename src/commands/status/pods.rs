@@ -43,7 +43,7 @@ pub(super) async fn run(
     let problems = Problems::new(&session);
     match node {
         Some(node) if stranded.is_of_nothing(node) => {
-            problems.tell(&Error::NodeNotFound(node.to_owned()).into());
+            problems.report(&Error::NodeNotFound(node.to_owned()).into());
         }
         _ => {
             session.terminal.remark(match node {

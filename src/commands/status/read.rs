@@ -6,8 +6,8 @@ use futures::{StreamExt as _, TryStreamExt as _, join};
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{ApiError, Error, NodeLease, RowDetail, Sight};
 
-use super::picture::{Picture, Wanted};
-use super::whole::Nodes;
+use super::node_details::Nodes;
+use super::snapshot::{NodeFilter, Snapshot};
 use crate::args::nodes::Selection;
 use crate::error::Failure;
 use crate::run::session::Session;
@@ -19,13 +19,13 @@ use crate::run::session::Session;
 /// # Errors
 /// If the Leases can't be read, or if reading Nodes or heartbeats fails for another reason than a missing
 /// right.
-pub(super) async fn once(
+pub(super) async fn read_all(
     session: &Session<'_>,
-    wanted: &Wanted,
+    filter: &NodeFilter,
     wide: bool,
     parallel: u16,
-) -> Result<Picture, Failure> {
-    let mut picture = match &wanted.selection {
+) -> Result<Snapshot, Failure> {
+    let mut snapshot = match &filter.selection {
         Selection::Mine => mine(session).await?,
         Selection::All => listed(session, None, wide).await?,
         Selection::Labelled(selector) => listed(session, Some(selector), wide).await?,
@@ -34,42 +34,42 @@ pub(super) async fn once(
             names => named(session, names, wide, parallel).await?,
         },
     };
-    look_closer(session, wanted, &mut picture, None).await?;
-    Ok(picture)
+    read_details(session, filter, &mut snapshot, None).await?;
+    Ok(snapshot)
 }
 
 /// Reads the whole Nodes of those to be shown, or of `among` them, if their rows don't show their health.
 ///
 /// # Errors
 /// If one can't be read for another reason than a missing right.
-pub(super) async fn look_closer(
+pub(super) async fn read_details(
     session: &Session<'_>,
-    wanted: &Wanted,
-    picture: &mut Picture,
+    filter: &NodeFilter,
+    snapshot: &mut Snapshot,
     among: Option<&BTreeSet<String>>,
 ) -> Result<(), ApiError> {
     let now = session.locks.server_time().now();
     let nodes = match among {
-        Some(among) => wanted.to_look_at(picture, among.iter().map(String::as_str), now),
-        None => wanted.to_look_at(picture, picture.known(), now),
+        Some(among) => filter.to_look_at(snapshot, among.iter().map(String::as_str), now),
+        None => filter.to_look_at(snapshot, snapshot.known(), now),
     };
     if nodes.is_empty() {
         return Ok(());
     }
-    let looks = Nodes::new(session, picture.heartbeats.as_ref())
-        .look(&nodes)
+    let details = Nodes::new(session, snapshot.heartbeats.as_ref())
+        .read_details(&nodes)
         .await?;
-    picture.take_looks(looks);
+    snapshot.take_details(details);
     Ok(())
 }
 
-async fn mine(session: &Session<'_>) -> Result<Picture, Failure> {
-    Ok(Picture {
+async fn mine(session: &Session<'_>) -> Result<Snapshot, Failure> {
+    Ok(Snapshot {
         leases: session.locks.list().await?,
         rows: HashMap::new(),
         other_rows: Sight::Unread,
         heartbeats: None,
-        wholes: HashMap::new(),
+        details: HashMap::new(),
     })
 }
 
@@ -77,7 +77,7 @@ async fn listed(
     session: &Session<'_>,
     selector: Option<&str>,
     wide: bool,
-) -> Result<Picture, Failure> {
+) -> Result<Snapshot, Failure> {
     let locks = &session.locks;
     let (leases, rows, heartbeats) = join!(
         locks.list(),
@@ -85,21 +85,21 @@ async fn listed(
         heartbeats(session, wide),
     );
     let (rows, other_rows) = match rows {
-        Ok(rows) => Picture::listed(rows),
+        Ok(rows) => Snapshot::listed(rows),
         // Only the Nodes show which of them match a selector.
         Err(Error::MissingRight { .. }) if selector.is_none() => (HashMap::new(), Sight::Forbidden),
         Err(error) => return Err(error.into()),
     };
-    Ok(Picture {
+    Ok(Snapshot {
         leases: leases?,
         rows,
         other_rows,
         heartbeats: heartbeats?,
-        wholes: HashMap::new(),
+        details: HashMap::new(),
     })
 }
 
-async fn one(session: &Session<'_>, node: &str, wide: bool) -> Result<Picture, Failure> {
+async fn one(session: &Session<'_>, node: &str, wide: bool) -> Result<Snapshot, Failure> {
     let heartbeat = async {
         if wide {
             readable(session.locks.heartbeat(node).await)
@@ -108,16 +108,17 @@ async fn one(session: &Session<'_>, node: &str, wide: bool) -> Result<Picture, F
         }
     };
     let nodes = Nodes::new(session, None);
-    let (lease, look, heartbeat) = join!(session.locks.get(node), nodes.one(node), heartbeat);
+    let (lease, read_details, heartbeat) =
+        join!(session.locks.get(node), nodes.one(node), heartbeat);
     let heartbeats = heartbeat?.map(|heartbeat| {
         heartbeat
             .map(|heartbeat| (node.to_owned(), heartbeat))
             .into_iter()
             .collect()
     });
-    let mut picture = Picture::of_leases(lease?.into_iter(), heartbeats);
-    picture.take_looks([(node.to_owned(), look?)]);
-    Ok(picture)
+    let mut snapshot = Snapshot::of_leases(lease?.into_iter(), heartbeats);
+    snapshot.take_details([(node.to_owned(), read_details?)]);
+    Ok(snapshot)
 }
 
 async fn named(
@@ -125,12 +126,15 @@ async fn named(
     names: &[String],
     wide: bool,
     parallel: u16,
-) -> Result<Picture, Failure> {
+) -> Result<Snapshot, Failure> {
     let locks = &session.locks;
     let nodes = Nodes::new(session, None);
     let all: BTreeSet<String> = names.iter().cloned().collect();
-    let (leases, looks, heartbeats) =
-        join!(locks.list(), nodes.look(&all), heartbeats(session, wide),);
+    let (leases, details, heartbeats) = join!(
+        locks.list(),
+        nodes.read_details(&all),
+        heartbeats(session, wide),
+    );
     let leases: Vec<NodeLease> = match leases {
         Ok(leases) => leases.into_values().collect(),
         Err(Error::MissingRight { .. }) => {
@@ -143,9 +147,9 @@ async fn named(
         }
         Err(error) => return Err(error.into()),
     };
-    let mut picture = Picture::of_leases(leases.into_iter(), heartbeats?);
-    picture.take_looks(looks?);
-    Ok(picture)
+    let mut snapshot = Snapshot::of_leases(leases.into_iter(), heartbeats?);
+    snapshot.take_details(details?);
+    Ok(snapshot)
 }
 
 /// All heartbeats if `wide`; `None` also if the caller may not read them.

@@ -4,35 +4,35 @@ use maintenance_lease::{Acquire, NodeLease};
 use pod_safety::fencing::steps::Lock;
 use pod_safety::fencing::{Record, is_of_fencing};
 
-use super::Course;
+use super::UnfenceRun;
 use crate::error::{Failure, Fate};
-use crate::run::fencing::Look;
+use crate::run::fencing::Observed;
 use crate::words::fencing::{hold_left, hold_lost, taken_by, was_fenced};
 use crate::words::holder::person;
 use crate::words::refusal::why;
 
-impl Course<'_> {
+impl UnfenceRun<'_> {
     /// The hold of the fencing, with any holder.
-    pub(super) fn hold_of_fencing<'l>(&self, look: &'l Look) -> Option<&'l NodeLease> {
-        let lease = look.lease.as_ref()?;
+    pub(super) fn hold_of_fencing<'l>(&self, observed: &'l Observed) -> Option<&'l NodeLease> {
+        let lease = observed.lease.as_ref()?;
         let id = lease.lock_id().map(|id| id.to_string());
-        let record = look.evidence.signs.record.as_ref();
+        let record = observed.evidence.signs.record.as_ref();
         let is_recorded = record.is_some_and(|record| record.hold.is_some() && record.hold == id);
-        (is_recorded || is_of_fencing(lease, self.site.now())).then_some(lease)
+        (is_recorded || is_of_fencing(lease, self.target.now())).then_some(lease)
     }
 
     /// Refuses if somebody else holds the lock.
-    pub(super) fn check_lock(&self, look: &Look) -> Result<(), Failure> {
-        let site = self.site;
-        if site.lock(look.lease.as_ref()) == Lock::Callers {
+    pub(super) fn check_lock(&self, observed: &Observed) -> Result<(), Failure> {
+        let target = self.target;
+        if target.lock(observed.lease.as_ref()) == Lock::Callers {
             return Ok(());
         }
         let seen = maintenance_lease::Seen {
-            node: site.node.clone(),
+            node: target.node.clone(),
             row: maintenance_lease::Sight::Unread,
-            lease: look.lease.clone(),
+            lease: observed.lease.clone(),
         };
-        Ok(site.session.locks.check_acquire(&seen, &Acquire::new())?)
+        Ok(target.session.locks.check_acquire(&seen, &Acquire::new())?)
     }
 
     /// Asks before somebody else's hold is ended. Returns whether a confirmation was needed.
@@ -41,22 +41,22 @@ impl Course<'_> {
         hold: &NodeLease,
         record: Option<&Record>,
     ) -> Result<bool, Failure> {
-        let site = self.site;
-        if site.session.locks.is_own(hold) || site.is_dry_run() {
+        let target = self.target;
+        if target.session.locks.is_own(hold) || target.is_dry_run() {
             return Ok(false);
         }
-        let (node, person) = (&site.node, person(hold));
+        let (node, person) = (&target.node, person(hold));
         // The reason of the hold may be that of an earlier run that did not finish.
         let fact = match record {
             Some(record) => was_fenced(node, record),
             None => format!("node/{node} is on hold by {person}{}", why(hold)),
         };
         let facts = [
-            format!("{}: 1 node", site.session.place()),
+            format!("{}: 1 node", target.session.place()),
             format!("  {fact}"),
         ];
         let question = format!("Unfence node/{node} and end the hold of {person}?");
-        let terminal = site.session.terminal;
+        let terminal = target.session.terminal;
         terminal.confirm(&facts, &question, self.args.yes).await?;
         Ok(true)
     }
@@ -64,13 +64,13 @@ impl Course<'_> {
     /// Asks before a hold without a record is ended, even the caller's own: it may be left from a crash, or
     /// belong to a `fence` that still runs.
     pub(super) async fn confirm_unfinished(&self, hold: &NodeLease) -> Result<(), Failure> {
-        let site = self.site;
-        if site.is_dry_run() {
+        let target = self.target;
+        if target.is_dry_run() {
             return Ok(());
         }
-        let (node, person) = (&site.node, person(hold));
+        let (node, person) = (&target.node, person(hold));
         let facts = [
-            format!("{}: 1 node", site.session.place()),
+            format!("{}: 1 node", target.session.place()),
             format!(
                 "  node/{node} is not fenced, but on hold by {person}: a fence is running or was \
                  interrupted{}",
@@ -79,26 +79,26 @@ impl Course<'_> {
             "  Answer yes only if no fence is running for this node.".to_owned(),
         ];
         let question = format!("End the hold on node/{node}?");
-        let terminal = site.session.terminal;
+        let terminal = target.session.terminal;
         terminal.confirm(&facts, &question, self.args.yes).await
     }
 
     /// Ends the hold, once nothing else of the fencing is left. Reports it if somebody else holds the lock
     /// by now.
     pub(super) async fn end_hold(&self) -> Result<(), Failure> {
-        let (site, terminal) = (self.site, self.site.session.terminal);
+        let (target, terminal) = (self.target, self.target.session.terminal);
         let Some(hold) = &self.hold else {
             return Ok(());
         };
-        let Err(failure) = site.unhold(hold).await else {
+        let Err(failure) = target.unhold(hold).await else {
             return Ok(());
         };
         if let Some(lease) = taken_by(&failure) {
-            terminal.warn(hold_lost(&site.node, &person(lease)));
+            terminal.warn(hold_lost(&target.node, &person(lease)));
             return Ok(());
         }
         if failure.fate() == Fate::AsBefore {
-            terminal.warn(hold_left(&site.node, site.program()));
+            terminal.warn(hold_left(&target.node, target.program()));
         }
         Err(failure)
     }

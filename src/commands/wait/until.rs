@@ -17,7 +17,7 @@ use crate::run::parallel;
 use crate::run::problems::Problems;
 use crate::run::session::Session;
 use crate::run::targets::{Target, Targets};
-use crate::words::node_state::{self, Known, Unmet};
+use crate::words::node_state::{self, AwaitedNodes, ReportedState};
 use crate::words::waiting;
 
 /// The clock is checked at least this often, because timers stop while a machine is suspended.
@@ -38,7 +38,7 @@ pub(super) struct Wait<'a> {
     items: Vec<Item>,
     leases: Follower,
     /// What was printed, if stderr is no terminal.
-    told: BTreeMap<String, Known>,
+    reported: BTreeMap<String, ReportedState>,
     told_count: usize,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Wait<'a> {
                 .follow(unmet.keys())
                 .after(unmet.values().filter_map(|seen| seen.lease.as_ref())),
             unmet,
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             told_count: 0,
         }
     }
@@ -85,14 +85,14 @@ impl<'a> Wait<'a> {
             return self.items;
         }
         while limit != Some(Duration::ZERO) && !self.is_over() {
-            self.tell();
+            self.report();
             let nap = self.nap();
             let tick = tick(self.session.terminal.shows_live());
             tokio::select! {
                 biased;
                 () = &mut interrupted => {
                     self.session.terminal.end_live();
-                    self.problems.tell(&Failure::Interrupted);
+                    self.problems.report(&Failure::Interrupted);
                     return self.items;
                 }
                 Some(()) = &mut end => break,
@@ -105,7 +105,7 @@ impl<'a> Wait<'a> {
         self.session.terminal.end_live();
         for (node, seen) in std::mem::take(&mut self.unmet) {
             let obstacle = self.obstacle(&seen);
-            self.problems.tell(&Failure::TimedOut {
+            self.problems.report(&Failure::TimedOut {
                 node,
                 waited: limit.unwrap_or_default(),
                 obstacle: Some(obstacle),
@@ -133,7 +133,7 @@ impl<'a> Wait<'a> {
         unmet.retain(|node, seen| {
             let lease = seen.lease.as_ref();
             if seen.row == Sight::Missing {
-                problems.tell(&Error::NodeNotFound(node.clone()).into());
+                problems.report(&Error::NodeNotFound(node.clone()).into());
                 return false;
             }
             let met = args.condition.is_met(seen, &session.locks, now);
@@ -150,9 +150,9 @@ impl<'a> Wait<'a> {
     }
 
     /// Reports the state of the other nodes if it changed; on a terminal also as a line that counts down.
-    fn tell(&mut self) {
+    fn report(&mut self) {
         let now = self.now();
-        let unmet = Unmet {
+        let unmet = AwaitedNodes {
             nodes: self
                 .unmet
                 .iter()
@@ -163,16 +163,16 @@ impl<'a> Wait<'a> {
         };
         let terminal = self.session.terminal;
         if unmet.are_many() {
-            let told = std::mem::replace(&mut self.told_count, unmet.nodes.len());
-            if told != unmet.nodes.len() && !terminal.shows_live() {
+            let reported = std::mem::replace(&mut self.told_count, unmet.nodes.len());
+            if reported != unmet.nodes.len() && !terminal.shows_live() {
                 terminal.remark(unmet.count());
             }
         } else {
             for &(node, lease) in &unmet.nodes {
-                let known = Known::of(lease, now);
-                if self.told.get(node) != Some(&known) {
+                let known = ReportedState::of(lease, now);
+                if self.reported.get(node) != Some(&known) {
                     terminal.remark(unmet.line_of(node, lease, now));
-                    self.told.insert(node.to_owned(), known);
+                    self.reported.insert(node.to_owned(), known);
                 }
             }
         }
@@ -212,7 +212,7 @@ impl<'a> Wait<'a> {
                 self.session.terminal.warn(blind);
             }
             Ok(_) => {}
-            Err(error) => self.problems.tell(&error.into()),
+            Err(error) => self.problems.report(&error.into()),
         }
     }
 

@@ -65,7 +65,7 @@ pub(super) async fn give_back(
 /// Lets a lock expire, because processes may still depend on it.
 fn leave(session: &Session<'_>, held: HeldLease, rest: &str) {
     let node = held.node().to_owned();
-    let until = runs_out(session, &held.standing().lease);
+    let until = runs_out(session, &held.held_state().lease);
     let found = held.was_found();
     held.leave();
     if !found {
@@ -89,8 +89,12 @@ enum Fate {
 async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> Fate {
     let node = held.node().to_owned();
     let lock_id = held.lock_id();
-    let lease = held.standing().lease;
-    let left = held.standing().deadline.since(Machine.boot()).to_duration();
+    let lease = held.held_state().lease;
+    let left = held
+        .held_state()
+        .deadline
+        .since(Machine.boot())
+        .to_duration();
     let Ok(released) = timeout(left, held.release()).await else {
         session.terminal.warn(format!(
             "could not release node/{node} before its lock expired"

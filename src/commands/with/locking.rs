@@ -10,9 +10,9 @@ use maintenance_lease::{
 use super::WithArgs;
 use crate::args::nodes::Selection;
 use crate::error::Failure;
-use crate::run::change::Work;
-use crate::run::lock_set::{Results, Taking};
-use crate::run::parallel::Course;
+use crate::run::change::VerbRun;
+use crate::run::lock_set::{LockedSet, Results};
+use crate::run::parallel::Completion;
 use crate::run::problems::Problems;
 use crate::run::targets::Target;
 use crate::run::variables::is_held_by;
@@ -21,7 +21,7 @@ use crate::run::variables::is_held_by;
 pub(super) struct Locking<'a> {
     pub(super) args: &'a WithArgs,
     /// Acquires as this process.
-    pub(super) work: &'a Work<'a>,
+    pub(super) work: &'a VerbRun<'a>,
     /// The caller's own identity, for locks that the caller already holds.
     pub(super) own: &'a Maintenance,
     /// The holder of the `with` that this one runs under, if any.
@@ -36,10 +36,10 @@ impl Locking<'_> {
     pub(super) async fn all(&self, selection: &Selection) -> Result<Vec<Change>, Failure> {
         let targets = self.work.targets(selection, true).await?;
         let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
-        let patience = self.args.patience.patience();
-        let targets = match self.args.reentry || patience.is_some() || nodes.len() > 1 {
+        let limit = self.args.limit.limit();
+        let targets = match self.args.reentry || limit.is_some() || nodes.len() > 1 {
             // If one of them is locked or does not exist, nothing is written to the others.
-            true => self.work.look(targets, true).await?,
+            true => self.work.read(targets, true).await?,
             false => targets,
         };
         let (own, others): (Vec<_>, Vec<_>) = targets
@@ -48,19 +48,19 @@ impl Locking<'_> {
             .partition(|target| self.is_own_lock(target));
         let refused = self.refuse(&own);
         if !refused.is_empty() {
-            let course = Course::Complete;
+            let course = Completion::Complete;
             let results = refused;
-            return self.judge(&nodes, Taking { results, course }).await;
+            return self.judge(&nodes, LockedSet { results, course }).await;
         }
         let options = SetOptions::acquire(self.options());
-        let mut taking = Taking::set(self.work, others, options, patience).await;
-        if taking.is_clean() && !own.is_empty() {
-            taking.add(self.enter(own).await);
-            if !taking.is_clean() {
-                taking.give_back(self.work).await;
+        let mut locked = LockedSet::set(self.work, others, options, limit).await;
+        if locked.is_clean() && !own.is_empty() {
+            locked.add(self.enter(own).await);
+            if !locked.is_clean() {
+                locked.give_back(self.work).await;
             }
         }
-        self.judge(&nodes, taking).await
+        self.judge(&nodes, locked).await
     }
 
     /// Refuses locks that the caller already holds, unless they asked to work under them: waiting for their
@@ -98,11 +98,11 @@ impl Locking<'_> {
     }
 
     /// Continues under locks that the caller holds. They may have expired by now; none is acquired again.
-    async fn enter(&self, found: Vec<Target>) -> Taking {
+    async fn enter(&self, found: Vec<Target>) -> LockedSet {
         let acquire = self.options().reentry(true);
         let renew = Renew::new().duration(self.args.lease_duration);
         let (own, acquire, renew) = (self.own, &acquire, &renew);
-        Taking::each(self.work, found, |target| async move {
+        LockedSet::each(self.work, found, |target| async move {
             let is_hold = |lease: &NodeLease| lease.holder() != Some(own.identity());
             let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
             Ok(if lease.is_some_and(is_hold) {
@@ -116,19 +116,19 @@ impl Locking<'_> {
     }
 
     /// All of them, or a failure after the problems were reported.
-    async fn judge(&self, nodes: &[String], mut taking: Taking) -> Result<Vec<Change>, Failure> {
+    async fn judge(&self, nodes: &[String], mut locked: LockedSet) -> Result<Vec<Change>, Failure> {
         let session = &self.work.session;
         let problems = Problems::changing(session, self.work.verb);
         let mut changes = Vec::new();
         for node in nodes {
-            match taking.results.remove(node) {
+            match locked.results.remove(node) {
                 Some(Ok(change)) => changes.push(change),
-                Some(Err(failure)) => problems.tell(&self.name_own(failure)),
+                Some(Err(failure)) => problems.report(&self.name_own(failure)),
                 None => {}
             }
         }
-        if taking.course == Course::Interrupted && !problems.any() {
-            problems.tell(&Failure::Interrupted);
+        if locked.course == Completion::Interrupted && !problems.any() {
+            problems.report(&Failure::Interrupted);
         }
         if problems.any() {
             return Err(problems.end_as_failure().await);

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use maintenance_lease::protocol::Span;
-use maintenance_lease::{Maintenance, Realm};
+use maintenance_lease::{LeaseScope, Maintenance};
 use sandbox::{Resource, Sandbox};
 use serde_json::{Value, json};
 
@@ -119,7 +119,10 @@ async fn all_kinds() -> Vec<Entry> {
         sandbox.put(object);
     }
     let locks = Maintenance::new(sandbox.client(), "alice@bastion").expect("an identity");
-    let leases = locks.any_leases(Realm::Everywhere).await.expect("leases");
+    let leases = locks
+        .any_leases(LeaseScope::Everywhere)
+        .await
+        .expect("leases");
     let candidates = locks.candidates(None).await.expect("candidates");
     let leases = leases.into_iter().map(Box::new).map(Entry::Lease);
     leases

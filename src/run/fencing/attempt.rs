@@ -5,7 +5,7 @@ use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now, SKEW_BUDGET, Span};
 use pod_safety::fencing::{Attempt, patch};
 
-use super::{Look, Site, Tries, Written, hook, hook_program, variables};
+use super::{Attempts, FencingTarget, Observed, Written, hook, hook_program, variables};
 use crate::args::hook::HookArgs;
 use crate::error::Failure;
 use crate::text::escape;
@@ -17,7 +17,7 @@ const MARGIN: Span = Span::micros(SKEW_BUDGET.as_micros() + 1_000_000);
 
 /// The hook of a run.
 pub(crate) struct Hook<'a> {
-    site: &'a Site<'a>,
+    target: &'a FencingTarget<'a>,
     args: &'a HookArgs,
     id: String,
     /// When the record was first sent, which is when the hook's time starts.
@@ -29,15 +29,15 @@ impl<'a> Hook<'a> {
     ///
     /// # Errors
     /// If the program does not exist or can't be executed, or if this system does not support hooks.
-    pub(crate) fn new(site: &'a Site<'a>, args: &'a HookArgs) -> Result<Self, Failure> {
+    pub(crate) fn new(target: &'a FencingTarget<'a>, args: &'a HookArgs) -> Result<Self, Failure> {
         if let Some(program) = args.hook.first() {
             supervisor::supports("a hook").map_err(|error| Failure::input(error.to_string()))?;
-            hook_program::check(program, site.path)?;
+            hook_program::check(program, target.path)?;
         }
         let mut nonce = [0; 10];
         Machine.random(&mut nonce);
         Ok(Self {
-            site,
+            target,
             args,
             id: nonce.iter().map(|byte| format!("{byte:02x}")).collect(),
             begun: None,
@@ -58,9 +58,9 @@ impl<'a> Hook<'a> {
     }
 
     /// The hook of another run that may still be running for the node.
-    pub(crate) fn other(&self, look: &Look) -> Option<Attempt> {
-        let attempt = look.evidence.attempt()?;
-        let bars = attempt.id != self.id && !self.args.resume && attempt.may_run(self.site.now());
+    pub(crate) fn other(&self, observed: &Observed) -> Option<Attempt> {
+        let attempt = observed.evidence.attempt()?;
+        let bars = attempt.id != self.id && !self.args.resume && attempt.may_run(self.target.now());
         bars.then_some(attempt)
     }
 
@@ -68,13 +68,13 @@ impl<'a> Hook<'a> {
     ///
     /// # Errors
     /// If one may be running.
-    pub(crate) fn check_alone(&self, look: &Look) -> Result<(), Failure> {
-        match self.other(look) {
+    pub(crate) fn check_alone(&self, observed: &Observed) -> Result<(), Failure> {
+        match self.other(observed) {
             Some(other) => Err(hook_at_work(
-                &self.site.node,
+                &self.target.node,
                 &other,
-                self.site.now().latest,
-                self.site.program(),
+                self.target.now().latest,
+                self.target.program(),
             )),
             None => Ok(()),
         }
@@ -89,37 +89,40 @@ impl<'a> Hook<'a> {
     /// run or fails.
     pub(crate) async fn run(
         &mut self,
-        look: &Look,
+        observed: &Observed,
         fencing: Option<u64>,
-        tries: &mut Tries,
+        tries: &mut Attempts,
     ) -> Result<Option<String>, Failure> {
-        let site = self.site;
-        self.check_alone(look)?;
-        site.check_lasts(look.lease.as_ref(), self.args.hook_timeout)?;
-        let now = (Machine.boot(), site.now());
+        let target = self.target;
+        self.check_alone(observed)?;
+        target.check_lasts(observed.lease.as_ref(), self.args.hook_timeout)?;
+        let now = (Machine.boot(), target.now());
         let (begun, since) = *self.begun.get_or_insert(now);
-        let is_there = look.evidence.attempt().is_some_and(|it| it.id == self.id);
+        let is_there = observed
+            .evidence
+            .attempt()
+            .is_some_and(|it| it.id == self.id);
         if !is_there {
             let announcement = self.announcement(since);
-            let patch = patch::announced(&look.evidence.raw, &announcement);
-            let written = site.patch(&patch).await?;
+            let patch = patch::announced(&observed.evidence.raw, &announcement);
+            let written = target.patch(&patch).await?;
             if written != Written::Yes {
-                tries.again(&site.node, written).await?;
+                tries.observe_again(&target.node, written).await?;
                 return Ok(None);
             }
         }
-        if site.is_interrupted() {
+        if target.is_interrupted() {
             return Err(Failure::Interrupted);
         }
         let command = supervisor::Command::new(self.args.hook.clone());
-        let command = variables::tell(command, look, fencing);
-        let terminal = site.session.terminal;
+        let command = variables::set_all(command, observed, fencing);
+        let terminal = target.session.terminal;
         let ended = hook::run(terminal, command, begun, self.args.hook_timeout).await?;
-        if site.is_interrupted() || ended.is_interrupted {
-            return Err(hook_interrupted(&site.node, &ended.output));
+        if target.is_interrupted() || ended.is_interrupted {
+            return Err(hook_interrupted(&target.node, &ended.output));
         }
         match ended.failed {
-            Some(how) => Err(hook_failed(&site.node, &how, &ended.output)),
+            Some(how) => Err(hook_failed(&target.node, &how, &ended.output)),
             None => Ok(Some(ended.output)),
         }
     }
@@ -128,7 +131,7 @@ impl<'a> Hook<'a> {
         let limit = Span::from(self.args.hook_timeout + hook::GRACE);
         Attempt {
             id: self.id.clone(),
-            who: self.site.session.locks.identity().to_owned(),
+            who: self.target.session.locks.identity().to_owned(),
             program: self.program(),
             since: since.latest,
             until: since.latest + limit + MARGIN,
@@ -141,13 +144,13 @@ impl<'a> Hook<'a> {
         if self.begun.is_none() {
             return;
         }
-        let site = self.site;
-        if let Err(failure) = site.or_soon(self.clear(&self.id)).await {
-            site.session.terminal.warn(format!(
+        let target = self.target;
+        if let Err(failure) = target.or_soon(self.clear(&self.id)).await {
+            target.session.terminal.warn(format!(
                 "could not remove the hook annotation from node/{}: {}; to run another hook now: {}",
-                site.node,
+                target.node,
                 escape(&failure.to_string()),
-                site.program().whole(&site.node, "--resume"),
+                target.program().whole(&target.node, "--resume"),
             ));
         }
     }
@@ -156,28 +159,28 @@ impl<'a> Hook<'a> {
     ///
     /// # Errors
     /// If it may still be running, if the Node can't be read or written, or if it was interrupted.
-    pub(crate) async fn clear_other(&self, look: &Look) -> Result<(), Failure> {
-        self.check_alone(look)?;
-        match look.evidence.attempt() {
-            Some(other) => self.site.or_soon(self.clear(&other.id)).await,
+    pub(crate) async fn clear_other(&self, observed: &Observed) -> Result<(), Failure> {
+        self.check_alone(observed)?;
+        match observed.evidence.attempt() {
+            Some(other) => self.target.or_soon(self.clear(&other.id)).await,
             None => Ok(()),
         }
     }
 
     /// Removes the record with this id, even after an interruption, because nobody else would.
     async fn clear(&self, id: &str) -> Result<(), Failure> {
-        let site = self.site;
-        let mut tries = Tries::default();
+        let target = self.target;
+        let mut tries = Attempts::default();
         loop {
-            let Some(evidence) = site.reader.evidence(&site.node).await? else {
+            let Some(evidence) = target.reader.evidence(&target.node).await? else {
                 return Ok(());
             };
             if evidence.attempt().is_none_or(|it| it.id != id) {
                 return Ok(());
             }
-            match site.patch(&patch::withdrawn(&evidence.raw)).await? {
+            match target.patch(&patch::withdrawn(&evidence.raw)).await? {
                 Written::Yes => return Ok(()),
-                written => tries.again(&site.node, written).await?,
+                written => tries.observe_again(&target.node, written).await?,
             }
         }
     }

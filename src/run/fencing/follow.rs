@@ -7,12 +7,12 @@ use pod_safety::fencing::Remains;
 use pod_safety::node::is_fresh;
 use pod_safety::taint::OutOfService;
 
-use super::{Patience, Site};
+use super::{FencingTarget, Timeout};
 use crate::error::Failure;
 use crate::text::escape;
 use crate::words::fencing;
 
-impl Site<'_> {
+impl FencingTarget<'_> {
     /// Waits up to `limit` until everything that can be removed from the node is gone. Prints what is left
     /// whenever that changes, and returns what is left at the end.
     ///
@@ -24,12 +24,12 @@ impl Site<'_> {
         limit: Duration,
     ) -> Result<Remains, Failure> {
         let terminal = self.session.terminal;
-        let mut patience = Patience::of(limit);
+        let mut timeout = Timeout::of(limit);
         let mut is_unheard = false;
-        let mut told = Remains::default();
+        let mut reported = Remains::default();
         loop {
             let looking = async || self.or_interrupted(self.remains(taint)).await;
-            let (remains, unheard) = patience.read(self, looking).await?;
+            let (remains, unheard) = timeout.read(self, looking).await?;
             if let Some(why) = unheard
                 && !is_unheard
             {
@@ -40,26 +40,27 @@ impl Site<'_> {
                 ));
                 is_unheard = true;
             }
-            let is_told = remains.tolerating == told.tolerating && remains.staying == told.staying;
+            let is_told =
+                remains.tolerating == reported.tolerating && remains.staying == reported.staying;
             if !is_told && !remains.tolerating.is_empty() {
                 terminal.remark(fencing::tolerating(&remains));
             }
             if let Some(why) = &remains.unsure
-                && remains.unsure != told.unsure
+                && remains.unsure != reported.unsure
             {
                 terminal.warn(fencing::unsure(&self.node, why));
             }
             if remains.is_over() {
                 return Ok(remains);
             }
-            if remains != told {
+            if remains != reported {
                 terminal.remark(fencing::left(&self.node, &remains));
             }
-            if patience.rest().is_zero() {
+            if timeout.rest().is_zero() {
                 return Ok(remains);
             }
-            told = remains;
-            patience.pause(self).await?;
+            reported = remains;
+            timeout.pause(self).await?;
         }
     }
 

@@ -6,10 +6,10 @@ use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
 use pod_safety::fencing::hold::PURPOSE;
 use pod_safety::fencing::steps::Lock;
 
-use super::{Site, hook};
+use super::{FencingTarget, hook};
 use crate::args::lock_ids::LockIds;
 use crate::error::Failure;
-use crate::run::side_effects::Asides;
+use crate::run::side_effects::SideEffects;
 use crate::run::variables::is_held_by;
 use crate::text::escape;
 use crate::words::fencing::{not_ended, not_held, too_short};
@@ -20,14 +20,14 @@ const MARK: &str = "fencing: ";
 /// The longest reason of such a hold, in bytes. The record has the full reason.
 const LONGEST_REASON: usize = 1000;
 
-impl Site<'_> {
+impl FencingTarget<'_> {
     /// Whose lock the node has. The caller holds it by a lease that has not expired, by a hold, or by the
     /// `with` that this runs under. That of `with` only counts if the lock id is the same.
     pub(crate) fn lock(&self, lease: Option<&NodeLease>) -> Lock {
         let now = self.now();
-        let standing =
+        let held_state =
             |lease: &&NodeLease| matches!(lease.state(now), State::Held { .. } | State::AdminHold);
-        let Some(lease) = lease.filter(standing) else {
+        let Some(lease) = lease.filter(held_state) else {
             return Lock::Nobodys;
         };
         match self.is_of_outer(lease) || self.session.locks.is_own(lease) {
@@ -70,9 +70,9 @@ impl Site<'_> {
                 failure => not_held(&self.node, failure, self.program()),
             })?;
         let terminal = self.session.terminal;
-        let mut asides = Asides::default();
-        asides.note(&change);
-        asides.tell(terminal, self.suffix());
+        let mut side_effects = SideEffects::default();
+        side_effects.add(&change);
+        side_effects.print(terminal, self.suffix());
         terminal.remark(format!(
             "node/{} on hold until it is unfenced{}",
             self.node,

@@ -24,7 +24,7 @@ use serde_json::Value;
 pub(crate) use self::attempt::Hook;
 pub(crate) use self::lock::LeaseEnd;
 pub(crate) use self::record::Recording;
-pub(crate) use self::timeout::Patience;
+pub(crate) use self::timeout::Timeout;
 use super::interruption::Interruption;
 use super::problems::Problems;
 use super::{events, parallel};
@@ -43,7 +43,7 @@ use crate::words::change::dry_run_suffix;
 const MOST_TRIES: u32 = 10;
 
 /// A node to fence or unfence.
-pub(crate) struct Site<'a> {
+pub(crate) struct FencingTarget<'a> {
     pub(crate) session: Session<'a>,
     pub(crate) node: String,
     pub(crate) reader: Reader,
@@ -60,7 +60,7 @@ pub(crate) struct Site<'a> {
 
 /// The state of a node, as read.
 #[derive(Clone, Debug)]
-pub(crate) struct Look {
+pub(crate) struct Observed {
     /// The time before the first read. Other reads may take long, and must not make the heartbeat look
     /// older than it was.
     pub(crate) at: Now,
@@ -79,7 +79,7 @@ pub(crate) enum Written {
     Unknown,
 }
 
-impl<'a> Site<'a> {
+impl<'a> FencingTarget<'a> {
     /// Opens a session for the node that was typed. Sends nothing.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl<'a> Site<'a> {
         };
         parallel::exit_at_interrupt();
         if let Err(failure) = result {
-            problems.tell(&failure);
+            problems.report(&failure);
         }
         problems.end().await
     }
@@ -152,7 +152,7 @@ impl<'a> Site<'a> {
     ///
     /// # Errors
     /// If the Node does not exist any more or never did, if one can't be read, or if it was interrupted.
-    pub(crate) async fn look(&self) -> Result<Look, Failure> {
+    pub(crate) async fn observed(&self) -> Result<Observed, Failure> {
         let begun = Machine.boot();
         let looking = async {
             let seeing = self.session.locks.see(&self.node, false);
@@ -163,7 +163,7 @@ impl<'a> Site<'a> {
             self.is_seen.set(true);
             let lease = seen?.lease;
             let at = self.as_of(begun);
-            Ok(Look {
+            Ok(Observed {
                 at,
                 evidence,
                 lease,
@@ -182,9 +182,11 @@ impl<'a> Site<'a> {
     }
 
     /// How many nodes of its zone are unreachable, including itself.
-    pub(crate) async fn zone(&self, look: &Look) -> Known<Zone> {
+    pub(crate) async fn zone(&self, observed: &Observed) -> Known<Zone> {
         let locks = &self.session.locks;
-        self.reader.zone(locks, &look.evidence.node, look.at).await
+        self.reader
+            .zone(locks, &observed.evidence.node, observed.at)
+            .await
     }
 
     /// Checks, before a hook is run, that the server would accept a patch of the Node: without that right,
@@ -281,14 +283,18 @@ impl<'a> Site<'a> {
 
 /// Counts the attempts of a write that conflicts with other writes.
 #[derive(Debug, Default)]
-pub(crate) struct Tries(u32);
+pub(crate) struct Attempts(u32);
 
-impl Tries {
+impl Attempts {
     /// Counts a failed attempt.
     ///
     /// # Errors
     /// After too many attempts.
-    pub(crate) async fn again(&mut self, node: &str, written: Written) -> Result<(), Failure> {
+    pub(crate) async fn observe_again(
+        &mut self,
+        node: &str,
+        written: Written,
+    ) -> Result<(), Failure> {
         self.0 += 1;
         if self.0 < MOST_TRIES {
             tokio::time::sleep(std::time::Duration::from_millis(50 * u64::from(self.0))).await;

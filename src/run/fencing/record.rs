@@ -2,7 +2,7 @@
 
 use pod_safety::fencing::Record;
 
-use super::{Look, Written};
+use super::{Observed, Written};
 
 /// Whether the record of this run is on the Node.
 #[derive(Debug, Default)]
@@ -21,20 +21,20 @@ pub(crate) enum Recording {
 }
 
 impl Recording {
-    /// The state after `record` was sent for the Node in `look`.
-    pub(crate) fn after(self, written: Written, record: Record, look: &Look) -> Self {
+    /// The state after `record` was sent for the Node in `observed`.
+    pub(crate) fn after(self, written: Written, record: Record, observed: &Observed) -> Self {
         match written {
             Written::Yes => Self::There,
             Written::No => self,
             Written::Unknown => Self::Open {
                 record: Box::new(record),
-                version: version(look),
+                version: version(observed),
             },
         }
     }
 
     /// The state of a write without an answer, judged by a later read.
-    pub(crate) fn judged(self, look: &Look) -> Self {
+    pub(crate) fn judged(self, observed: &Observed) -> Self {
         let Self::Open {
             record,
             version: sent_for,
@@ -42,7 +42,7 @@ impl Recording {
         else {
             return self;
         };
-        let is_there = look.evidence.signs.record.as_ref().is_some_and(|read| {
+        let is_there = observed.evidence.signs.record.as_ref().is_some_and(|read| {
             // It may be from an earlier attempt.
             let when = record.when.clone();
             let read = read.clone();
@@ -50,7 +50,7 @@ impl Recording {
         });
         if is_there {
             Self::There
-        } else if version(look) == *sent_for {
+        } else if version(observed) == *sent_for {
             self
         } else {
             // The Node has a newer version without the record, so the server will reject the write.
@@ -69,6 +69,6 @@ impl Recording {
     }
 }
 
-fn version(look: &Look) -> Option<String> {
-    look.evidence.node.metadata.resource_version.clone()
+fn version(observed: &Observed) -> Option<String> {
+    observed.evidence.node.metadata.resource_version.clone()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Site;
+use super::FencingTarget;
 use crate::error::Failure;
 use crate::text::escape;
 
@@ -12,19 +12,19 @@ use crate::text::escape;
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// The remaining time of a wait. Until it is over, reads that fail for a temporary reason are retried.
-pub(crate) struct Patience {
+pub(crate) struct Timeout {
     begun: Instant,
     limit: Duration,
     /// The failure that was reported last.
-    told: Option<String>,
+    reported: Option<String>,
 }
 
-impl Patience {
+impl Timeout {
     pub(crate) fn of(limit: Duration) -> Self {
         Self {
             begun: Instant::now(),
             limit,
-            told: None,
+            reported: None,
         }
     }
 
@@ -36,12 +36,12 @@ impl Patience {
     ///
     /// # Errors
     /// If it was interrupted.
-    pub(crate) async fn pause(&self, site: &Site<'_>) -> Result<(), Failure> {
+    pub(crate) async fn pause(&self, target: &FencingTarget<'_>) -> Result<(), Failure> {
         let pause = async {
             tokio::time::sleep(PERIOD.min(self.rest())).await;
             Ok(())
         };
-        site.or_interrupted(pause).await
+        target.or_interrupted(pause).await
     }
 
     /// The result of `read`, after retries. Each failure is reported once.
@@ -50,29 +50,29 @@ impl Patience {
     /// That of the read, if it is not temporary or the time is over.
     pub(crate) async fn read<T>(
         &mut self,
-        site: &Site<'_>,
+        target: &FencingTarget<'_>,
         read: impl AsyncFn() -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         loop {
             match read().await {
                 Err(failure) if failure.may_pass() && !self.rest().is_zero() => {
-                    self.tell(site, &failure);
-                    self.pause(site).await?;
+                    self.report(target, &failure);
+                    self.pause(target).await?;
                 }
                 result => return result,
             }
         }
     }
 
-    fn tell(&mut self, site: &Site<'_>, failure: &Failure) {
+    fn report(&mut self, target: &FencingTarget<'_>, failure: &Failure) {
         let failure = failure.to_string();
-        if self.told.as_ref() != Some(&failure) {
-            site.session.terminal.warn(format!(
+        if self.reported.as_ref() != Some(&failure) {
+            target.session.terminal.warn(format!(
                 "could not read node/{}; retrying ({})",
-                site.node,
+                target.node,
                 escape(&failure)
             ));
-            self.told = Some(failure);
+            self.reported = Some(failure);
         }
     }
 }

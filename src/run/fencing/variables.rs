@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Node, NodeAddress};
 use maintenance_lease::NodeLease;
 use supervisor::Command;
 
-use super::Look;
+use super::Observed;
 use crate::run::variables::{Variables, set};
 
 /// All addresses of the node, as `TYPE=ADDRESS`, separated by spaces.
@@ -21,9 +21,9 @@ const PROVIDER_ID: &str = "MAINT_NODE_PROVIDER_ID";
 
 /// Sets the variables, and removes inherited ones. `fencing` is the number of an acquisition by this
 /// command.
-pub(super) fn tell(command: Command, look: &Look, fencing: Option<u64>) -> Command {
-    let node = &look.evidence.node;
-    let lease = look.lease.as_ref();
+pub(super) fn set_all(command: Command, observed: &Observed, fencing: Option<u64>) -> Command {
+    let node = &observed.evidence.node;
+    let lease = observed.lease.as_ref();
     let name = node.metadata.name.clone().unwrap_or_default();
     let lock_id = lease.and_then(NodeLease::lock_id);
     let variables = Variables {
@@ -49,7 +49,7 @@ pub(super) fn tell(command: Command, look: &Look, fencing: Option<u64>) -> Comma
         (ADDRESSES, (!all.is_empty()).then(|| all.join(" "))),
         (PROVIDER_ID, provider),
     ];
-    let command = variables.tell(command);
+    let command = variables.set_all(command);
     outside.into_iter().chain(first).fold(command, set)
 }
 

@@ -9,7 +9,7 @@ use maintenance_lease::{Blocked, Progress, SetProgress};
 use crate::error::Verb;
 use crate::run::session::Session;
 use crate::words::refusal::Asked;
-use crate::words::waiting::{self, Queue};
+use crate::words::waiting::{self, SetWait};
 
 /// How often the countdown is updated.
 const TICK: Duration = Duration::from_secs(1);
@@ -19,17 +19,17 @@ const SHORTEST: Duration = Duration::from_millis(100);
 
 /// A report from a set.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum SetUpdate {
     /// How many nodes are held, and how many were refused.
-    Count(Queue, usize),
-    Blocked(Queue, Box<Blocked>),
+    Count(SetWait, usize),
+    Blocked(SetWait, Box<Blocked>),
     /// Changes can't be watched, for this reason.
     Unwatched(String),
 }
 
-impl Told {
+impl SetUpdate {
     pub(super) fn of(progress: &SetProgress<'_>) -> Option<Self> {
-        let queue = Queue {
+        let queue = SetWait {
             taken: progress.held,
             all: progress.all,
         };
@@ -50,7 +50,7 @@ pub(super) struct Line<'a> {
     verb: Verb,
     /// Whether to report waits. A command that tries only once does not wait.
     is_told: bool,
-    blocked: Option<(Queue, Blocked)>,
+    blocked: Option<(SetWait, Blocked)>,
     /// When the node count was last shown.
     counted: Instant,
 }
@@ -66,10 +66,10 @@ impl<'a> Line<'a> {
         }
     }
 
-    pub(super) fn take_in(&mut self, told: Told) {
-        match told {
-            Told::Count(queue, refused) => self.count(queue, refused),
-            Told::Blocked(queue, blocked) => {
+    pub(super) fn take_in(&mut self, reported: SetUpdate) {
+        match reported {
+            SetUpdate::Count(queue, refused) => self.count(queue, refused),
+            SetUpdate::Blocked(queue, blocked) => {
                 let known = self.blocked.replace((queue, *blocked));
                 if self.is_told
                     && let Some((queue, blocked)) = &self.blocked
@@ -89,7 +89,7 @@ impl<'a> Line<'a> {
                 }
                 self.show();
             }
-            Told::Unwatched(why) => {
+            SetUpdate::Unwatched(why) => {
                 self.session.terminal.warn(waiting::blind(&why));
                 self.show();
             }
@@ -97,7 +97,7 @@ impl<'a> Line<'a> {
     }
 
     /// Shows how many nodes are locked by now, after the wait has ended.
-    fn count(&mut self, queue: Queue, refused: usize) {
+    fn count(&mut self, queue: SetWait, refused: usize) {
         let terminal = self.session.terminal;
         if self.blocked.take().is_some() {
             terminal.end_live();

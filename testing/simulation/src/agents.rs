@@ -14,8 +14,8 @@ use fastrand::Rng;
 use maintenance_lease::env::Env as _;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{
-    Acquire, Aside, Change, Done, Error, HeldLease, Keep, LeaderElection, Maintenance, NodeLease,
-    Repository,
+    Acquire, Change, Done, Error, HeldLease, Keep, LeaderElection, Maintenance, NodeLease,
+    Repository, SideEffect,
 };
 
 pub(crate) use self::outside::{Outside, bare_node};
@@ -266,7 +266,7 @@ fn failure(error: &Error) -> Ending {
 }
 
 fn ending(change: &Change) -> Ending {
-    let settled = change.asides.contains(&Aside::AnswerLost);
+    let settled = change.side_effects.contains(&SideEffect::AnswerLost);
     let acquired = || change.lease.as_ref().and_then(acquisition);
     match (change.done, acquired()) {
         (Done::Acquired, Some(acquisition)) => Ending::Acquired {

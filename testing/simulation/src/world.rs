@@ -23,7 +23,7 @@ use crate::time::Truth;
 
 /// How long after the last fault a lease may stand in the way, beside its duration: the clock
 /// budget as the margin, once more as the error of its times, and a few tries.
-const PATIENCE: Duration = Duration::from_secs(9);
+const TIME_LIMIT: Duration = Duration::from_secs(9);
 
 /// So many clients want several nodes at once when faults are over.
 const COLLECTORS: u32 = 3;
@@ -239,13 +239,14 @@ impl<'a> World<'a> {
             true => self.plan.nodes.into(),
             false => 1,
         };
-        let patience = (longest + stepped.sum::<Duration>()) * records + PATIENCE;
+        let time_limit = (longest + stepped.sum::<Duration>()) * records + TIME_LIMIT;
         let (client, agent) = self.latecomer(Habit::Worker, "the-last@host");
         self.recorder.record(Event::Waits {
             client,
-            due: self.truth.now() + patience,
+            due: self.truth.now() + time_limit,
         });
-        let in_time = tokio::time::timeout(patience + PATIENCE, agent.get_in_everywhere()).await;
+        let in_time =
+            tokio::time::timeout(time_limit + TIME_LIMIT, agent.get_in_everywhere()).await;
         if in_time == Ok(true) {
             self.recorder.record(Event::GotIn { client });
         }
@@ -265,7 +266,7 @@ impl<'a> World<'a> {
             let recorder = self.recorder.clone();
             recorder.record(Event::Waits {
                 client,
-                due: self.truth.now() + PATIENCE * COLLECTORS,
+                due: self.truth.now() + TIME_LIMIT * COLLECTORS,
             });
             collectors.spawn(async move {
                 if agent.get_a_set().await {
@@ -275,7 +276,7 @@ impl<'a> World<'a> {
         }
         let all = collectors.join_all();
         // Who is not in by then is noticed.
-        let _ = tokio::time::timeout(PATIENCE * (COLLECTORS + 1), all).await;
+        let _ = tokio::time::timeout(TIME_LIMIT * (COLLECTORS + 1), all).await;
     }
 
     /// A client that comes when all faults are over, with clocks that are right.

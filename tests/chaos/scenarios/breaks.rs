@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::checker::violations;
 use crate::history::Boot;
-use crate::support::PATIENCE;
+use crate::support::TIME_LIMIT;
 use crate::support::link::Flow;
 use crate::support::plane::Access;
 use crate::support::scenario::{LOST, Scenario};
@@ -93,7 +93,7 @@ fn a_node_that_is_deleted_takes_its_lock_along() {
             "kube-node-maintenance",
             "--ignore-not-found",
         ];
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIME_LIMIT;
         while !kubectl(&[&find[..], &[scenario.node()]].concat()).is_empty() {
             assert!(Instant::now() < deadline, "the Lease stays");
             sleep(Duration::from_millis(200));

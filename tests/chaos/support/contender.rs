@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::PATIENCE;
+use super::TIME_LIMIT;
 use crate::history::{Boot, Exit, Run};
 
 /// Between two tries of who did not get to work.
@@ -88,7 +88,7 @@ impl Ground {
         let records = self.records.lock().expect("no panic under this lock");
         let (records, _) = self
             .news
-            .wait_timeout_while(records, PATIENCE, |records| find(records).is_none())
+            .wait_timeout_while(records, TIME_LIMIT, |records| find(records).is_none())
             .expect("no panic under this lock");
         let found = find(&records);
         drop(records);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// Longer than anything takes that a scenario waits for; then it fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// Carries what goes between the contenders and the server.
 pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
+use super::TIME_LIMIT;
 
 /// The variable.
 pub(super) const MARK: &str = "CHAOS_SCENARIO";
@@ -35,7 +35,7 @@ pub(super) fn are_seen(scenario: &str) {
 /// Waits until none is left, as a killed contender's soon must be, and fails where one stays.
 #[track_caller]
 pub(super) fn all_end(scenario: &str) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIME_LIMIT;
     loop {
         let left = alive(scenario);
         if left.is_empty() {

@@ -14,7 +14,7 @@ use super::contender::{Contender, Ground, Manner};
 use super::gate::Gate;
 use super::link::Link;
 use super::plane::Access;
-use super::{PATIENCE, processes};
+use super::{TIME_LIMIT, processes};
 use crate::checker::violations;
 use crate::history::{Boot, Event, Exit, History};
 
@@ -114,7 +114,7 @@ impl Scenario {
     #[track_caller]
     fn begun(&self, contender: &Contender) {
         let line = format!("begin {} ", contender.first_run());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIME_LIMIT;
         while !self.journal().contains(&line) {
             assert!(Instant::now() < deadline, "waited in vain for {line}");
             thread::sleep(Duration::from_millis(10));

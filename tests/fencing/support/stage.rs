@@ -20,7 +20,7 @@ use super::run::Maint;
 pub(crate) const SILENCE: Duration = Duration::from_secs(300);
 
 /// Longer than anything takes that a test waits for.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -286,7 +286,7 @@ impl Stage {
 /// Waits until `is_so`.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIME_LIMIT;
     while !is_so() {
         assert!(Instant::now() < deadline, "it never came that {what}");
         thread::sleep(Duration::from_millis(100));

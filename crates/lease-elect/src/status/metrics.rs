@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 
 use maintenance_lease::protocol::BootInstant;
 
-use crate::board::{Facts, Named, Role};
+use crate::election_state::{Facts, Named, Role};
 
 /// Version 0.0.4 of the text format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

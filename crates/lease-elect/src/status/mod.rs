@@ -20,7 +20,7 @@ use maintenance_lease::protocol::BootInstant;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use crate::board::{Board, Facts};
+use crate::election_state::{ElectionState, Facts};
 use crate::failure::Failure;
 use crate::log;
 
@@ -28,7 +28,7 @@ use crate::log;
 const CONNECTIONS: usize = 32;
 
 /// A connection that asks nothing for this long is closed.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// Listens on `address`, and says where.
 ///
@@ -43,7 +43,7 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> 
 }
 
 /// Answers HTTP requests until the process ends.
-pub(crate) async fn serve(listener: TcpListener, board: Board) {
+pub(crate) async fn serve(listener: TcpListener, election_state: ElectionState) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -54,17 +54,17 @@ pub(crate) async fn serve(listener: TcpListener, board: Board) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let board = board.clone();
+        let election_state = election_state.clone();
         tokio::spawn(async move {
             let _place = place;
             let service = service_fn(|request: Request<hyper::body::Incoming>| {
-                let answer = answer(&request, &board.facts(), Machine.boot());
+                let answer = answer(&request, &election_state.facts(), Machine.boot());
                 async { Ok::<_, Infallible>(answer) }
             });
             // A client may disconnect at any time.
             let _ = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
+                .header_read_timeout(TIME_LIMIT)
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
         });
@@ -120,7 +120,7 @@ fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Named, Role};
+    use crate::election_state::{Named, Role};
 
     fn ask(method: Method, target: &str, role: Role) -> u16 {
         let request = Request::builder().method(method).uri(target).body(());

@@ -2,7 +2,7 @@
 
 use maintenance_lease::protocol::{BootInstant, Span};
 
-use crate::board::{Facts, Role};
+use crate::election_state::{Facts, Role};
 
 /// How long after the end of its lead a daemon may take to be gone before something is wrong.
 const LATE: Span = Span::seconds(5);

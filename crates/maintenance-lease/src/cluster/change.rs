@@ -18,7 +18,7 @@ use crate::bugs::{self, Bug};
 use crate::env::{backoff, nonce};
 use crate::keeper::{Lost, LostBy};
 use crate::lease::NodeLease;
-use crate::outcome::{Aside, Change, Done, Error, Refused, Right};
+use crate::outcome::{Change, Done, Error, Refused, Right, SideEffect};
 use crate::protocol::{
     Acquisition, Attempt, BootInstant, Caller, Clocks, Finished, Id, Lease, Names, Now, Outcome,
     Refusal, State, Step, Verb, Write, WriteLoop, decide, state,
@@ -51,7 +51,7 @@ pub(crate) struct Task {
     pub(crate) write_options: WriteOptions,
     pub(crate) dry_run: DryRun,
     /// How long to go on; `None`: until there is a decision.
-    pub(crate) patience: Option<Duration>,
+    pub(crate) time_limit: Option<Duration>,
     /// A lost race ends it: a watch will tell what came of it.
     pub(crate) once: bool,
 }
@@ -156,7 +156,7 @@ pub(crate) struct Running {
     fencing: Option<((Id, Id), u64)>,
     /// The nonce of the next write that is decided again.
     nonce: Id,
-    asides: Vec<Aside>,
+    side_effects: Vec<SideEffect>,
     conflicts: u32,
     tries: u32,
     /// The time is over, and the Lease was read once more to see what became of a write that was refused.
@@ -182,7 +182,7 @@ impl Running {
             decided: None,
             fencing: None,
             nonce,
-            asides: Vec::new(),
+            side_effects: Vec::new(),
             conflicts: 0,
             tries: 0,
             last_look: false,
@@ -300,7 +300,7 @@ impl Running {
                                 && self.api.repository.locks_nodes() =>
                         {
                             if self.task.dry_run == DryRun::Server {
-                                self.asides.push(Aside::NamespaceCreated);
+                                self.side_effects.push(SideEffect::NamespaceCreated);
                                 return Ok(Some(self.imagine(&attempt)));
                             }
                             self.create_namespace().await?;
@@ -354,14 +354,14 @@ impl Running {
         }
         let step = self.steps.read(reduced.as_ref(), self.nonce, clocks);
         if let (Step::Done(Finished::Landed { .. }), true) = (step, self.tries > 0) {
-            self.note(Aside::AnswerLost);
+            self.note(SideEffect::AnswerLost);
         }
         step
     }
 
     fn answered(&mut self, after: NodeLease) -> Step {
         if self.lease.is_none() {
-            self.note(Aside::LeaseCreated);
+            self.note(SideEffect::LeaseCreated);
         }
         let reduced = self.look_at(Some(after));
         let clocks = self.clocks();
@@ -492,7 +492,7 @@ impl Running {
                 .explain(error)
             })?;
         if created {
-            self.note(Aside::NamespaceCreated);
+            self.note(SideEffect::NamespaceCreated);
         }
         Ok(())
     }
@@ -508,12 +508,12 @@ impl Running {
             let waited = self.waited();
             if self
                 .task
-                .patience
-                .is_some_and(|patience| waited.saturating_add(wait) >= patience)
+                .time_limit
+                .is_some_and(|time_limit| waited.saturating_add(wait) >= time_limit)
             {
                 let is_refused = !self.steps.is_unknown() && self.steps.unsettled().is_some();
                 if !is_refused || std::mem::replace(&mut self.last_look, true) {
-                    return Err(self.out_of_patience(problem));
+                    return Err(self.out_of_time(problem));
                 }
                 wait = Duration::ZERO;
             }
@@ -539,17 +539,17 @@ impl Running {
     /// Whether a write took effect and the caller's time is over.
     fn is_too_slow(&self) -> bool {
         let has_landed = self.steps.is_unreported() || self.steps.has_landed();
-        let patience = self.task.patience;
-        has_landed && patience.is_some_and(|patience| self.waited() >= patience)
+        let time_limit = self.task.time_limit;
+        has_landed && time_limit.is_some_and(|time_limit| self.waited() >= time_limit)
     }
 
     fn waited(&self) -> Duration {
         self.api.env.boot().since(self.begun).to_duration()
     }
 
-    fn note(&mut self, aside: Aside) {
-        if !self.asides.contains(&aside) {
-            self.asides.push(aside);
+    fn note(&mut self, side_effect: SideEffect) {
+        if !self.side_effects.contains(&side_effect) {
+            self.side_effects.push(side_effect);
         }
     }
 
@@ -638,7 +638,7 @@ impl Running {
             fencing: fencing.filter(|_| done == Done::Acquired && deadline.is_some()),
             lease,
             deadline,
-            asides: std::mem::take(&mut self.asides),
+            side_effects: std::mem::take(&mut self.side_effects),
             doubts: self.doubts,
         }
     }
@@ -700,7 +700,7 @@ impl Running {
         }
     }
 
-    fn out_of_patience(&self, problem: Option<ApiError>) -> Error {
+    fn out_of_time(&self, problem: Option<ApiError>) -> Error {
         let is_unknown = self.steps.is_unknown() || self.steps.unsettled().is_some();
         match problem {
             Some(problem) if is_unknown => self.unknown(problem),
@@ -726,7 +726,7 @@ impl Running {
     fn check_node(&mut self, row: &Sight) -> Result<(), Error> {
         match sight(&self.task.node, row)? {
             Some(row) => self.task.extras.node_uid = Some(row.uid.clone()),
-            None => self.note(Aside::NodeUnreadable),
+            None => self.note(SideEffect::NodeUnreadable),
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::api::Api;
 use super::error::ApiError;
 use super::requests::{Accept, Call, escape};
-use crate::any_lease::{AnyLease, Candidate, HEARTBEATS, Realm};
+use crate::any_lease::{AnyLease, Candidate, HEARTBEATS, LeaseScope};
 
 /// How many objects an answer brings at most: as many as kubectl asks for.
 const PAGE: u32 = 500;
@@ -26,14 +26,17 @@ struct ListMetadata {
 
 impl Api {
     /// The Leases of `realm`, in the server's order.
-    pub(crate) async fn any_leases(&self, realm: Realm<'_>) -> Result<Vec<AnyLease>, ApiError> {
+    pub(crate) async fn any_leases(
+        &self,
+        realm: LeaseScope<'_>,
+    ) -> Result<Vec<AnyLease>, ApiError> {
         let path = path("v1", "leases", realm.namespace());
         let selection = match realm {
-            Realm::EverywhereButHeartbeats => {
+            LeaseScope::EverywhereButHeartbeats => {
                 let others = format!("metadata.namespace!={HEARTBEATS}");
                 format!("fieldSelector={}", escape(&others))
             }
-            Realm::Namespace(_) | Realm::Everywhere => String::new(),
+            LeaseScope::Namespace(_) | LeaseScope::Everywhere => String::new(),
         };
         self.pages(&path, &selection, AnyLease::from_json).await
     }

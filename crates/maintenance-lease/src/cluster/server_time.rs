@@ -233,7 +233,7 @@ impl ServerTime {
     }
 
     /// Tells everybody that a pause is suspected.
-    fn tell_doubt(&self) {
+    fn report_doubt(&self) {
         self.doubted.notify_waiters();
         (self.on_doubt)();
     }
@@ -270,7 +270,7 @@ impl ServerTime {
         let known = bounds.offset(received).and_then(|known| known.high);
         if known.is_some_and(|high| low > high + MAX_DATE_JUMP) {
             bounds.doubt();
-            self.tell_doubt();
+            self.report_doubt();
         }
         let is_valid = sent.doubts == bounds.doubts || bugs::active(Bug::StraddlingAnswerBelieved);
         let high = date.as_micros() + 1_000_000 - sent.at.as_micros();
@@ -342,7 +342,7 @@ impl ServerTime {
     fn checked(&self) -> MutexGuard<'_, Bounds> {
         let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
         if bounds.detect_pause(&*self.env) {
-            self.tell_doubt();
+            self.report_doubt();
         }
         bounds
     }

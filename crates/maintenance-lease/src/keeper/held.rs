@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures::future::{AbortHandle, abortable};
 
-use super::drive::Driver;
+use super::held_state::{HeldState, Shared};
 use super::lost::Lost;
-use super::standing::{Shared, Standing};
+use super::task::Driver;
 use crate::bugs::{self, Bug};
 use crate::cluster::error::ApiError;
 use crate::cluster::patch::Extras;
@@ -207,7 +207,7 @@ impl HeldLease {
     /// The lock id: identifies this acquisition.
     #[must_use]
     pub fn lock_id(&self) -> Option<LockId> {
-        self.shared.standing().lease.lock_id()
+        self.shared.held_state().lease.lock_id()
     }
 
     /// The fencing number: the resource version of the write that acquired the lease. A store that
@@ -231,8 +231,8 @@ impl HeldLease {
 
     /// Its current state.
     #[must_use]
-    pub fn standing(&self) -> Standing {
-        self.shared.standing()
+    pub fn held_state(&self) -> HeldState {
+        self.shared.held_state()
     }
 
     /// Waits until its state differs from `known`: renewed, can no longer be renewed, cut short, checked
@@ -251,30 +251,34 @@ impl HeldLease {
     /// # let carol = maintenance.as_holder("carol@desk")?;
     /// # let seen = maintenance.get("worker-1").await?.expect("it is held");
     /// # carol.force_release(&seen, &Release::new()).await?;
-    /// let mut standing = held.standing();
-    /// while standing.lost.is_none() {
-    ///     if let Some(problem) = &standing.problem {
+    /// let mut state = held.held_state();
+    /// while state.lost.is_none() {
+    ///     if let Some(problem) = &state.problem {
     ///         println!("not renewed: {problem}");
     ///     }
-    ///     standing = held.changed(&standing).await;
+    ///     state = held.changed(&state).await;
     /// }
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// Dropping this future ends the wait and does nothing else.
-    pub async fn changed(&self, known: &Standing) -> Standing {
-        let mut standing = self.shared.subscribe();
-        let is_news = |now: &Standing| {
+    pub async fn changed(&self, known: &HeldState) -> HeldState {
+        let mut held_state = self.shared.subscribe();
+        let is_news = |now: &HeldState| {
             now.deadline != known.deadline
                 || now.stop_at != known.stop_at
                 || now.checking != known.checking
                 || now.problem.is_some() != known.problem.is_some()
                 || now.lost.is_some() != known.lost.is_some()
         };
-        let news = standing.wait_for(is_news).await.ok().map(|now| now.clone());
+        let news = held_state
+            .wait_for(is_news)
+            .await
+            .ok()
+            .map(|now| now.clone());
         match news {
-            Some(standing) => standing,
+            Some(held_state) => held_state,
             None => std::future::pending().await,
         }
     }
@@ -287,8 +291,8 @@ impl HeldLease {
         if !bugs::active(Bug::WorkBegunInDoubt) {
             self.shared.look(self.time());
         }
-        let mut standing = self.shared.subscribe();
-        let settled = standing
+        let mut held_state = self.shared.subscribe();
+        let settled = held_state
             .wait_for(|now| now.lost.is_some() || !now.checking)
             .await
             .ok()
@@ -326,12 +330,12 @@ impl HeldLease {
     /// ```
     ///
     /// # Caveats
-    /// Work that is asked to stop needs time to end. It must have ended by [`Standing::deadline`], and
-    /// must be asked to stop at [`Standing::stop_at`] at the latest, both by [`Env::boot`]. Dropping this
+    /// Work that is asked to stop needs time to end. It must have ended by [`HeldState::deadline`], and
+    /// must be asked to stop at [`HeldState::stop_at`] at the latest, both by [`Env::boot`]. Dropping this
     /// future ends the wait and does nothing else.
     pub async fn expiry(&self) -> Arc<Lost> {
-        let mut standing = self.shared.subscribe();
-        let lost = standing.wait_for(|now| now.lost.is_some()).await;
+        let mut held_state = self.shared.subscribe();
+        let lost = held_state.wait_for(|now| now.lost.is_some()).await;
         match lost.ok().and_then(|now| now.lost.clone()) {
             Some(lost) => lost,
             None => std::future::pending().await,
@@ -373,7 +377,7 @@ impl HeldLease {
         if !bugs::active(Bug::RevivedAfterRelease) {
             self.keeper.abort();
         }
-        let Standing { lease, lost, .. } = self.shared.standing();
+        let HeldState { lease, lost, .. } = self.shared.held_state();
         if let Some(lost) = lost {
             return Err(Error::Lost(lost));
         }

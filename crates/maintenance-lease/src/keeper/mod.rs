@@ -1,16 +1,16 @@
 //! Keeping an acquisition while something works under it.
 //!
-//! [`HeldLease`] is the holder's handle. Behind it a task ([`drive`]) carries out what the pure
+//! [`HeldLease`] is the holder's handle. Behind it a task ([`task`]) carries out what the pure
 //! [`Keeper`](crate::protocol::Keeper) asks for: it renews, watches, and declares the loss by its
 //! own timer, also while a request hangs.
 
-mod drive;
 mod guard;
 mod held;
+mod held_state;
 mod lost;
-mod standing;
+mod task;
 
 pub use guard::Guarded;
 pub use held::{HeldLease, Keep};
+pub use held_state::HeldState;
 pub use lost::{Lost, LostBy};
-pub use standing::Standing;

@@ -6,7 +6,7 @@ use futures::stream::BoxStream;
 use k8s_openapi::apimachinery::pkg::version::Info;
 
 use super::Maintenance;
-use crate::any_lease::{AnyLease, Candidate, Realm};
+use crate::any_lease::{AnyLease, Candidate, LeaseScope};
 use crate::cluster::error::ApiError;
 use crate::cluster::nodes::NodeRow;
 use crate::cluster::reads::{RowDetail, Seen, Sight};
@@ -234,7 +234,7 @@ impl Maintenance {
     ///
     /// # Usage
     /// ```
-    /// use maintenance_lease::{Acquire, Maintenance, Realm};
+    /// use maintenance_lease::{Acquire, LeaseScope, Maintenance};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -242,7 +242,7 @@ impl Maintenance {
     /// # sandbox.add_node("worker-1");
     /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
     /// # maintenance.try_acquire("worker-1", &Acquire::new()).await?;
-    /// for any in maintenance.any_leases(Realm::EverywhereButHeartbeats).await? {
+    /// for any in maintenance.any_leases(LeaseScope::EverywhereButHeartbeats).await? {
     ///     println!("{}/{}: {:?}", any.namespace, any.name(), any.lease.holder());
     /// }
     /// # Ok(())
@@ -254,7 +254,7 @@ impl Maintenance {
     ///
     /// # Caveats
     /// Dropping this future abandons the rest of the list and changes nothing.
-    pub async fn any_leases(&self, realm: Realm<'_>) -> Result<Vec<AnyLease>, Error> {
+    pub async fn any_leases(&self, realm: LeaseScope<'_>) -> Result<Vec<AnyLease>, Error> {
         let right = Right {
             verb: "list",
             resource: "leases.coordination.k8s.io",

@@ -520,7 +520,7 @@ impl Maintenance {
     /// The task that applies `plan` to a node's Lease.
     pub(crate) fn task(&self, node: &str, mut plan: Plan) -> Task {
         let caller = self.caller(&mut plan.names);
-        let patience = self
+        let time_limit = self
             .api
             .limit
             .map(|limit| limit.saturating_mul(CONFLICT_TIMEOUT));
@@ -533,7 +533,7 @@ impl Maintenance {
             extras: plan.extras,
             write_options: self.write_options.clone(),
             dry_run: self.dry_run,
-            patience: patience.filter(|_| !plan.once),
+            time_limit: time_limit.filter(|_| !plan.once),
             once: plan.once,
         }
     }

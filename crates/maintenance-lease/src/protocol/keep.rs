@@ -541,7 +541,7 @@ impl Keeper {
         }
         match (lease.acquisition(), by) {
             (None, _) | (_, None) => Some(Loss::Released),
-            (Some(standing), Some(by)) if standing != self.of => Some(Loss::Taken { by }),
+            (Some(held_state), Some(by)) if held_state != self.of => Some(Loss::Taken { by }),
             _ if lease.deleting => Some(Loss::Deleted),
             _ if lease.elected => Some(Loss::Elected),
             _ => None,

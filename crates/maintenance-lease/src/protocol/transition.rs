@@ -202,10 +202,10 @@ pub fn decide(
             return Err(Refusal::Deleting);
         }
     }
-    let standing = seen.and_then(|lease| Some((lease, lease.holder?)));
+    let held_state = seen.and_then(|lease| Some((lease, lease.holder?)));
     let confirmed = meant.is_some();
     if let Some(meant) = meant.filter(|_| !is_unchecked(verb)) {
-        match standing {
+        match held_state {
             Some((lease, _)) if lease.acquisition() == Some(meant) => {}
             Some((lease, holder)) if is_under_another_name(lease, holder, meant) => match verb {
                 Verb::Renew { .. } | Verb::Release => {
@@ -226,7 +226,7 @@ pub fn decide(
             free_only,
         } => {
             let begin = begin(seen, caller.identity, duration, nonce, now);
-            let Some((lease, holder)) = standing else {
+            let Some((lease, holder)) = held_state else {
                 return Ok(begin);
             };
             match state(seen, now) {
@@ -243,7 +243,7 @@ pub fn decide(
         }
         Verb::Elect(candidacy) => elect(candidacy, caller, seen, now),
         Verb::Renew { duration } => {
-            let (lease, holder) = standing.ok_or(Refusal::NotHeld)?;
+            let (lease, holder) = held_state.ok_or(Refusal::NotHeld)?;
             owned(caller, holder)?;
             Ok(extend(
                 lease,
@@ -254,7 +254,7 @@ pub fn decide(
             ))
         }
         Verb::Release => {
-            let Some((lease, holder)) = standing else {
+            let Some((lease, holder)) = held_state else {
                 return Ok(Decision::AlreadyFree);
             };
             if !is_unchecked(verb) {
@@ -263,7 +263,7 @@ pub fn decide(
             Ok(end(lease, holder, now))
         }
         Verb::ForceRelease => {
-            let Some((lease, holder)) = standing else {
+            let Some((lease, holder)) = held_state else {
                 return Ok(Decision::AlreadyFree);
             };
             if holder.admin {
@@ -277,7 +277,7 @@ pub fn decide(
         Verb::Hold { nonce, take_over } => {
             let begin = begin(seen, caller.hold_identity, HOLD_SECONDS, nonce, now);
             let take_over = take_over && confirmed;
-            let Some((lease, holder)) = standing else {
+            let Some((lease, holder)) = held_state else {
                 return Ok(begin);
             };
             match state(seen, now) {
@@ -292,7 +292,7 @@ pub fn decide(
             }
         }
         Verb::Unhold { another } => {
-            let Some((lease, holder)) = standing else {
+            let Some((lease, holder)) = held_state else {
                 return Ok(Decision::AlreadyFree);
             };
             if !holder.admin {

@@ -38,9 +38,9 @@ impl Lock {
     /// Stops the renewals, and updates the change with the newest Lease and deadline.
     pub(super) fn settle(&mut self) {
         if let Some(kept) = self.kept.take() {
-            let standing = kept.standing();
-            self.change.lease = Some(standing.lease);
-            self.change.deadline = self.change.deadline.map(|_| standing.deadline);
+            let held_state = kept.held_state();
+            self.change.lease = Some(held_state.lease);
+            self.change.deadline = self.change.deadline.map(|_| held_state.deadline);
             kept.leave();
         }
     }

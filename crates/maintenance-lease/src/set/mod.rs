@@ -1,8 +1,8 @@
 //! Several locks together: all or none, or those that can be acquired.
 //!
-//! [`order`] decides what to acquire and release next; [`drive`] carries it out.
+//! [`order`] decides what to acquire and release next; [`actions`] carries it out.
 
-mod drive;
+mod actions;
 mod held;
 mod held_locks;
 mod options;
@@ -12,7 +12,7 @@ mod wait;
 
 use std::pin::pin;
 
-use self::drive::Driver;
+use self::actions::Driver;
 pub use self::held::HeldSet;
 pub use self::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
 use self::parallel::Interrupt;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::order::Manner;
+use super::order::OnConflict;
 use crate::cluster::error::ApiError;
 use crate::cluster::reads::Seen;
 use crate::maintenance::Maintenance;
@@ -17,7 +17,7 @@ use crate::waiting::{Goal, Progress};
 #[must_use]
 pub struct SetOptions {
     verb: Verb,
-    pub(super) manner: Manner,
+    pub(super) manner: OnConflict,
     pub(super) limit: Option<Duration>,
     pub(super) parallel: usize,
 }
@@ -42,7 +42,7 @@ impl SetOptions {
     fn new(verb: Verb) -> Self {
         Self {
             verb,
-            manner: Manner::AtOnce,
+            manner: OnConflict::AtOnce,
             limit: None,
             parallel: 32,
         }
@@ -50,13 +50,13 @@ impl SetOptions {
 
     /// Keeps the locks that succeed.
     pub fn partial(mut self) -> Self {
-        self.manner = Manner::Partial;
+        self.manner = OnConflict::Partial;
         self
     }
 
     /// Waits for holders, at most for `limit`; `None`: as long as it takes. A dry run does not wait.
     pub fn wait(mut self, limit: Option<Duration>) -> Self {
-        self.manner = Manner::Waiting;
+        self.manner = OnConflict::Waiting;
         self.limit = limit;
         self
     }

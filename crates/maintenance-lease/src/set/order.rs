@@ -10,7 +10,7 @@ const CHUNK: usize = 64;
 
 /// What to do about locks that others hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Manner {
+pub(crate) enum OnConflict {
     /// Keep the locks that succeed.
     Partial,
     /// All or none, without waiting for holders.
@@ -70,7 +70,7 @@ pub(crate) enum Action {
 /// The progress of one set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Order {
-    manner: Manner,
+    manner: OnConflict,
     all: usize,
     /// Every place before this one is held.
     held: usize,
@@ -82,11 +82,11 @@ pub(crate) struct Order {
 
 impl Order {
     /// A set of so many locks.
-    pub(crate) const fn new(manner: Manner, all: usize) -> Self {
+    pub(crate) const fn new(manner: OnConflict, all: usize) -> Self {
         let width = match manner {
-            Manner::Partial => all,
+            OnConflict::Partial => all,
             // Callers that start with the same node conflict here, before they hold anything.
-            Manner::AtOnce | Manner::Waiting => 1,
+            OnConflict::AtOnce | OnConflict::Waiting => 1,
         };
         Self {
             manner,
@@ -145,8 +145,8 @@ impl Order {
     fn go_on(&mut self) -> Action {
         self.next = match self.manner {
             _ if self.held >= self.all => Action::Check,
-            Manner::Waiting => Action::Await(self.held),
-            Manner::Partial | Manner::AtOnce => {
+            OnConflict::Waiting => Action::Await(self.held),
+            OnConflict::Partial | OnConflict::AtOnce => {
                 let to = self.held.saturating_add(self.width).min(self.all);
                 Action::Acquire(self.held, to)
             }
@@ -163,18 +163,18 @@ mod tests {
 
     #[test]
     fn what_nobody_has_is_tried_side_by_side_after_the_first() {
-        let mut order = Order::new(Manner::AtOnce, 500);
+        let mut order = Order::new(OnConflict::AtOnce, 500);
         assert_eq!(order.step(Event::Begun), Action::Acquire(0, 1));
         assert_eq!(order.step(Event::Acquired), Action::Acquire(1, 500));
         assert_eq!(order.step(Event::Acquired), Action::Check);
         assert_eq!(order.step(Event::Checked), Action::Done);
-        let mut partial = Order::new(Manner::Partial, 500);
+        let mut partial = Order::new(OnConflict::Partial, 500);
         assert_eq!(partial.step(Event::Begun), Action::Acquire(0, 500));
     }
 
     #[test]
     fn who_meets_another_caller_keeps_only_what_comes_before() {
-        let mut order = Order::new(Manner::AtOnce, 500);
+        let mut order = Order::new(OnConflict::AtOnce, 500);
         order.step(Event::Begun);
         order.step(Event::Acquired);
         let lacks = Event::Refused(200, Obstacle::Conflict);
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn who_lacks_the_first_gives_up_at_once() {
-        let mut order = Order::new(Manner::AtOnce, 2);
+        let mut order = Order::new(OnConflict::AtOnce, 2);
         order.step(Event::Begun);
         let lacks = Event::Refused(0, Obstacle::Conflict);
         assert_eq!(order.step(lacks), Action::Release(0));
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn behind_a_hold_nothing_is_held() {
-        let mut order = Order::new(Manner::Waiting, 3);
+        let mut order = Order::new(OnConflict::Waiting, 3);
         assert_eq!(order.step(Event::Begun), Action::Await(0));
         assert_eq!(order.step(Event::Acquired), Action::Await(1));
         let lacks = Event::Refused(1, Obstacle::LongHold);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     impl Caller {
-        fn new(manner: Manner, nodes: &[usize]) -> Self {
+        fn new(manner: OnConflict, nodes: &[usize]) -> Self {
             let mut caller = Self {
                 nodes: nodes.to_vec(),
                 order: Order::new(manner, nodes.len()),
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn of_callers_whose_sets_overlap_one_gets_all() {
         let sets: [&[usize]; 5] = [&[0, 1, 2, 3], &[1, 2, 3], &[0, 2, 3], &[2, 3], &[0, 3]];
-        let manners = [Manner::AtOnce, Manner::Waiting];
+        let manners = [OnConflict::AtOnce, OnConflict::Waiting];
         for (one, other) in sets.iter().flat_map(|one| sets.map(|other| (one, other))) {
             for manner in manners {
                 for others in manners {
@@ -347,9 +347,9 @@ mod tests {
             }
         }
         explore(&[
-            Caller::new(Manner::AtOnce, &[0, 1, 3]),
-            Caller::new(Manner::AtOnce, &[1, 2, 3]),
-            Caller::new(Manner::Waiting, &[0, 2, 3]),
+            Caller::new(OnConflict::AtOnce, &[0, 1, 3]),
+            Caller::new(OnConflict::AtOnce, &[1, 2, 3]),
+            Caller::new(OnConflict::Waiting, &[0, 2, 3]),
         ]);
     }
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::{Either, select};
 
-use super::drive::Driver;
+use super::actions::Driver;
 use super::held_locks::Lock;
 use super::options::{SetError, SetProgress};
-use super::order::{Event, Manner, Obstacle};
+use super::order::{Event, Obstacle, OnConflict};
 use super::parallel::GRACE_AFTER_INTERRUPT;
 use crate::cluster::error::ApiError;
 use crate::env::{Env, backoff};
@@ -51,7 +51,7 @@ where
         self.failed.clear();
         let (locks, options) = (self.locks, self.options);
         let env = locks.api.env.clone();
-        let waits = self.manner == Manner::Waiting;
+        let waits = self.manner == OnConflict::Waiting;
         let owns = self.taken.is_any_new();
         let (node, seen) = (self.targets[at].node.clone(), self.targets[at].seen.take());
         let (held, all) = (self.taken.places.len(), self.targets.len());
@@ -60,7 +60,7 @@ where
             true => options.limit.map(|limit| self.begun.plus(limit.into())),
             false => Some(
                 *self
-                    .patience_ends
+                    .time_limit_ends
                     .get_or_insert(begun.plus(CONFLICT_TIMEOUT.into())),
             ),
         };
@@ -214,7 +214,7 @@ where
             waiting: None,
         });
         let is_last = at + 1 == self.targets.len();
-        if self.manner == Manner::Waiting && !is_last {
+        if self.manner == OnConflict::Waiting && !is_last {
             // No work runs yet that needs time to stop.
             let keep = Keep::new().stop(Duration::ZERO);
             let kept = tokio::select! {

@@ -25,7 +25,7 @@ use crate::protocol::{
 const LONGEST_NAP: Duration = Duration::from_secs(30);
 
 /// One contender for one node's lock.
-pub(super) struct Contest<'a> {
+pub(super) struct Contender<'a> {
     maintenance: &'a Maintenance,
     goal: Goal<'a>,
     names: Names,
@@ -43,7 +43,7 @@ pub(super) struct Contest<'a> {
     told: Option<Blocked>,
 }
 
-impl<'a> Contest<'a> {
+impl<'a> Contender<'a> {
     pub(super) fn new(maintenance: &'a Maintenance, node: &str, goal: Goal<'a>) -> Self {
         let mut names = Names::default();
         let own = maintenance.caller(&mut names);
@@ -157,13 +157,13 @@ impl<'a> Contest<'a> {
     /// Takes in what stands in `seen`; an obstacle that nobody can wait for ends the contest.
     fn take_in(
         &mut self,
-        tell: impl FnOnce(&mut Waiter, Option<&Lease>, BootInstant),
+        observe: impl FnOnce(&mut Waiter, Option<&Lease>, BootInstant),
     ) -> Result<(), Error> {
         let boot = self.boot();
         let reduced = self.reduced();
         let lease = self.seen.lease.as_ref();
         self.maintenance.api.open_writes.saw(&self.seen.node, lease);
-        tell(&mut self.waiter, reduced.as_ref(), boot);
+        observe(&mut self.waiter, reduced.as_ref(), boot);
         match self.verdict() {
             Err(Error::Refused(refused)) if can_end(refused.refusal) => Ok(()),
             verdict => verdict,

@@ -8,8 +8,8 @@ use futures::future::{Either, select};
 use futures::stream::FuturesUnordered;
 use maintenance_lease::protocol::{BootInstant, Refusal, Span};
 use maintenance_lease::{
-    Aside, Change, Error, Guarded, InvalidOption, Keep, LeaderElection, LostBy, Maintenance,
-    Progress, Release, Renew, Repository,
+    Change, Error, Guarded, InvalidOption, Keep, LeaderElection, LostBy, Maintenance, Progress,
+    Release, Renew, Repository, SideEffect,
 };
 use serde_json::{Value, json};
 
@@ -112,7 +112,7 @@ fn last_write(wire: &Wire) -> BootInstant {
 async fn who_finds_no_lease_makes_it_and_leads(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let change = wins(&setting.candidate("ours")).await;
-    assert_eq!(change.asides, [Aside::LeaseCreated]);
+    assert_eq!(change.side_effects, [SideEffect::LeaseCreated]);
     assert!(change.lock_id().is_some() && change.deadline.is_some() && change.fencing.is_some());
     let spec = setting.lease().await["spec"].clone();
     assert_eq!(spec["holderIdentity"], "ours");
@@ -359,7 +359,7 @@ async fn a_lead_whose_answer_was_lost_is_a_lead(cluster: Cluster) {
     theirs.release().await;
     let wire = Wire::first_write(Fate::answer_lost());
     let change = wins(&setting.candidate_on(&wire, "ours")).await;
-    assert_eq!(change.asides, [Aside::AnswerLost]);
+    assert_eq!(change.side_effects, [SideEffect::AnswerLost]);
     assert_eq!(change.lease.unwrap().transitions(), 1);
 }
 

@@ -9,8 +9,8 @@ use futures::StreamExt as _;
 use http::{Method, Response, header};
 use kube::client::Body;
 use maintenance_lease::{
-    Accept, Acquire, ApiError, Aside, Call, Done, Error, Followed, Guarded, Maintenance, Realm,
-    Release, Requests, RowDetail, Sight,
+    Accept, Acquire, ApiError, Call, Done, Error, Followed, Guarded, LeaseScope, Maintenance,
+    Release, Requests, RowDetail, SideEffect, Sight,
 };
 use serde_json::json;
 
@@ -90,7 +90,7 @@ async fn reads(alice: &Maintenance, node: &str) -> Vec<(&'static str, Result<(),
         ),
         (
             "any_leases",
-            alice.any_leases(Realm::Everywhere).await.map(drop),
+            alice.any_leases(LeaseScope::Everywhere).await.map(drop),
         ),
         (
             "heartbeats",
@@ -213,9 +213,9 @@ async fn a_404_page_does_not_make_a_keeper_lose_its_lease(cluster: Cluster) {
     let held = alice.acquire(&node, &options).await.unwrap();
     // A renewal, and the read that would follow a real 404.
     pages.store(2, Ordering::SeqCst);
-    let before = held.standing().deadline;
+    let before = held.held_state().deadline;
     let renewed = async {
-        let mut now = held.standing();
+        let mut now = held.held_state();
         while now.deadline <= before {
             now = held.changed(&now).await;
             if now.lost.is_some() {
@@ -264,10 +264,10 @@ async fn a_foreign_answer_leaves_a_write_unknown(cluster: Cluster) {
             let change = change.unwrap_or_else(|error| panic!("{lands}, {foreign:?}: {error}"));
             assert_eq!(change.done, Done::Acquired);
             assert_eq!(
-                change.asides.contains(&Aside::AnswerLost),
+                change.side_effects.contains(&SideEffect::AnswerLost),
                 lands,
                 "{foreign:?}: {:?}",
-                change.asides
+                change.side_effects
             );
             let lease = cluster.lease(&node).await;
             assert_eq!(lease["spec"]["leaseTransitions"], 1, "{foreign:?}");

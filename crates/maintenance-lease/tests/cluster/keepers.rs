@@ -47,7 +47,7 @@ fn watches_all(passing: &Passing) -> bool {
 /// Someone takes the lock, as an administrator may; its keeper says so.
 async fn assert_loss_is_noticed(cluster: &Cluster, held: &HeldLease) {
     let bob = cluster.holder("bob");
-    let lease = held.standing().lease;
+    let lease = held.held_state().lease;
     let hold = Hold::new("it is on fire");
     bob.hold_seen(held.node(), &hold, Some(&lease), None)
         .await
@@ -117,7 +117,7 @@ async fn what_happens_to_one_of_them_is_noticed_by_its_keeper_alone(cluster: Clu
     }
     for held in held {
         let node = held.node().to_owned();
-        let lost = held.standing().lost.is_some();
+        let lost = held.held_state().lost.is_some();
         assert_eq!(lost, held.release().await.is_err(), "{node}");
         assert_eq!(lost, cluster.lease(&node).await.is_null(), "{node}");
     }
@@ -151,7 +151,7 @@ async fn a_shared_watch_that_became_too_old_begins_anew(cluster: Cluster) {
         cluster.env.sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(shared(), 2);
-    let lost = held.iter().filter(|held| held.standing().lost.is_some());
+    let lost = held.iter().filter(|held| held.held_state().lost.is_some());
     assert_eq!(lost.count(), 2);
 }
 
@@ -165,7 +165,7 @@ fn of_a_thousand_none_is_lost_and_each_renewal_is_one_request() {
         let before = wire.passed().len();
         // Three times a third of it, less what holders come apart by.
         cluster.env.sleep(LENGTH).await;
-        let lost = held.iter().filter(|held| held.standing().lost.is_some());
+        let lost = held.iter().filter(|held| held.held_state().lost.is_some());
         assert_eq!(lost.count(), 0);
         let mut renewals = BTreeSet::new();
         let passed = wire.passed().split_off(before);

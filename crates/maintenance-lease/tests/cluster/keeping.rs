@@ -45,7 +45,7 @@ async fn lost(held: &HeldLease) -> Lost {
 
 /// Waits until the Lease was renewed since it was acquired.
 async fn renewed(held: &HeldLease) {
-    let before = held.standing();
+    let before = held.held_state();
     let mut now = before.clone();
     while now.deadline <= before.deadline {
         now = held.changed(&now).await;
@@ -119,7 +119,7 @@ async fn a_renewal_is_one_request(cluster: Cluster) {
 async fn work_is_dropped_when_the_lease_is_taken_over(cluster: Cluster) {
     let node = cluster.node("n").await;
     let held = keep(&cluster.holder("alice"), &node).await;
-    let lease = held.standing().lease;
+    let lease = held.held_state().lease;
     let bob = cluster.holder("bob");
     let hold = Hold::new("it is on fire");
     let (lost, taken) = tokio::join!(lost(&held), bob.hold_seen(&node, &hold, Some(&lease), None));
@@ -134,7 +134,7 @@ async fn work_is_dropped_when_the_lease_is_taken_over(cluster: Cluster) {
 async fn work_is_dropped_when_the_lease_is_released_by_force(cluster: Cluster) {
     let node = cluster.node("n").await;
     let held = keep(&cluster.holder("alice"), &node).await;
-    let lease = held.standing().lease;
+    let lease = held.held_state().lease;
     let bob = cluster.holder("bob");
     let options = Release::new();
     let (lost, released) = tokio::join!(lost(&held), bob.force_release(&lease, &options));
@@ -163,7 +163,7 @@ async fn work_is_dropped_in_time_while_a_renewal_hangs(cluster: Cluster) {
     });
     let alice = cluster.holder_on(&wire, "alice");
     let held = keep(&alice, &node).await;
-    let deadline = held.standing().deadline;
+    let deadline = held.held_state().deadline;
     let lost = lost(&held).await;
     assert_eq!(lost.by, LostBy::Expiry);
     assert!(cluster.env.boot() < deadline, "too late");
@@ -192,7 +192,7 @@ async fn a_renewal_whose_answer_was_lost_keeps_the_lease(cluster: Cluster) {
 async fn nothing_is_written_after_a_loss(cluster: Cluster) {
     let node = cluster.node("n").await;
     let held = keep(&cluster.holder("alice"), &node).await;
-    let lease = held.standing().lease;
+    let lease = held.held_state().lease;
     let bob = cluster.holder("bob");
     bob.force_release(&lease, &Release::new()).await.unwrap();
     lost(&held).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use maintenance_lease::protocol::{Refusal, Span};
 use maintenance_lease::{
-    Acquire, Aside, Change, Done, Error, Hold, LostBy, Maintenance, NodeLease, Release, Renew,
+    Acquire, Change, Done, Error, Hold, LostBy, Maintenance, NodeLease, Release, Renew, SideEffect,
 };
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ fn done_by(verb: &str) -> Done {
 
 /// Carries every verb out over a wire that has this fate for the first write, and checks that it
 /// is done and written once.
-async fn every_verb(cluster: &Cluster, fate: impl Fn() -> Fate, expected: &[Aside]) {
+async fn every_verb(cluster: &Cluster, fate: impl Fn() -> Fate, expected: &[SideEffect]) {
     for verb in VERBS {
         let (node, seen) = arrange(cluster, verb).await;
         let wire = Wire::first_write(fate());
@@ -115,13 +115,13 @@ async fn every_verb(cluster: &Cluster, fate: impl Fn() -> Fate, expected: &[Asid
         let result = carry_out(verb, &alice, &node, seen.as_ref()).await;
         let change = result.unwrap_or_else(|error| panic!("{verb}: {error}"));
         assert_eq!(change.done, done_by(verb), "{verb}");
-        let asides: Vec<Aside> = change
-            .asides
+        let side_effects: Vec<SideEffect> = change
+            .side_effects
             .iter()
-            .filter(|aside| **aside != Aside::LeaseCreated)
+            .filter(|side_effect| **side_effect != SideEffect::LeaseCreated)
             .copied()
             .collect();
-        assert_eq!(asides, expected, "{verb}");
+        assert_eq!(side_effects, expected, "{verb}");
         let stored = alice.get(&node).await.unwrap().unwrap();
         let reported = change.lease.unwrap();
         assert_eq!(reported.resource_version(), stored.resource_version());
@@ -133,16 +133,16 @@ async fn every_verb(cluster: &Cluster, fate: impl Fn() -> Fate, expected: &[Asid
 }
 
 async fn a_write_whose_answer_was_lost_was_a_success(cluster: Cluster) {
-    every_verb(&cluster, Fate::answer_lost, &[Aside::AnswerLost]).await;
+    every_verb(&cluster, Fate::answer_lost, &[SideEffect::AnswerLost]).await;
 }
 
 async fn a_write_behind_a_gateway_timeout_was_a_success(cluster: Cluster) {
     let fate = || Fate::AnsweredInstead(StatusCode::GATEWAY_TIMEOUT);
-    every_verb(&cluster, fate, &[Aside::AnswerLost]).await;
+    every_verb(&cluster, fate, &[SideEffect::AnswerLost]).await;
 }
 
 async fn a_write_that_a_page_was_answered_to_was_a_success(cluster: Cluster) {
-    every_verb(&cluster, || Fate::AnsweredByPage, &[Aside::AnswerLost]).await;
+    every_verb(&cluster, || Fate::AnsweredByPage, &[SideEffect::AnswerLost]).await;
 }
 
 async fn a_write_that_a_page_kept_out_is_sent_again(cluster: Cluster) {
@@ -174,7 +174,7 @@ async fn a_write_that_was_kept_out_is_no_success_because_others_touched_the_leas
         let alice = cluster.holder_on(&wire, "alice");
         let change = carry_out(verb, &alice, &node, seen.as_ref()).await.unwrap();
         assert_eq!(change.done, done_by(verb), "{verb}");
-        assert_eq!(change.asides, [], "{verb}");
+        assert_eq!(change.side_effects, [], "{verb}");
         assert_eq!(wire.passed().last().unwrap().writes, 2, "{verb}");
         let stored = alice.get(&node).await.unwrap().unwrap();
         let reported = change.lease.unwrap();
@@ -195,7 +195,10 @@ async fn belief_counts_from_before_the_attempt_that_landed(cluster: Cluster) {
         let before = cluster.env.boot();
         let options = Acquire::new().duration(Duration::from_secs(60));
         let change = alice.try_acquire(&node, &options).await.unwrap();
-        assert_eq!(change.asides.contains(&Aside::AnswerLost), name == "landed");
+        assert_eq!(
+            change.side_effects.contains(&SideEffect::AnswerLost),
+            name == "landed"
+        );
         let deadline = change.deadline.unwrap();
         let minute = Span::seconds(60);
         let sent = wire.writes_at();
@@ -216,7 +219,7 @@ async fn a_landed_creation_is_a_success_though_the_node_cannot_be_read_again(clu
     let alice = cluster.holder_on(&wire, "alice");
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
     assert_eq!(change.done, Done::Acquired);
-    assert!(change.asides.contains(&Aside::AnswerLost));
+    assert!(change.side_effects.contains(&SideEffect::AnswerLost));
 }
 
 async fn a_landed_write_is_known_again_after_others_touched_the_lease(cluster: Cluster) {
@@ -229,7 +232,7 @@ async fn a_landed_write_is_known_again_after_others_touched_the_lease(cluster: C
         let alice = cluster.holder_on(&wire, "alice");
         let change = carry_out(verb, &alice, &node, seen.as_ref()).await.unwrap();
         assert_eq!(change.done, done_by(verb), "{verb}");
-        assert_eq!(change.asides, [Aside::AnswerLost], "{verb}");
+        assert_eq!(change.side_effects, [SideEffect::AnswerLost], "{verb}");
     }
 }
 
@@ -329,7 +332,7 @@ async fn a_late_write_that_lands_between_two_attempts_is_a_success(cluster: Clus
         let change = carry_out(verb, &alice, &node, seen.as_ref()).await;
         let change = change.unwrap_or_else(|error| panic!("{verb}: {error}"));
         assert_eq!(change.done, done_by(verb), "{verb}");
-        assert_eq!(change.asides, [Aside::AnswerLost], "{verb}");
+        assert_eq!(change.side_effects, [SideEffect::AnswerLost], "{verb}");
         let bodies: Vec<Value> = wire.passed().into_iter().map(|sent| sent.body).collect();
         let writes: Vec<&Value> = bodies.iter().filter(|body| !body.is_null()).collect();
         assert_eq!(writes.len(), 2, "{verb}");

@@ -1,7 +1,7 @@
 //! The namespace of the Leases: made on the way, and gone or going at the wrong moment.
 
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Acquire, Aside, Done, DryRun, Error, Hold, Release, Renew};
+use maintenance_lease::{Acquire, Done, DryRun, Error, Hold, Release, Renew, SideEffect};
 use serde_json::{Value, json};
 
 use crate::on_both_servers;
@@ -51,12 +51,12 @@ async fn two_who_make_it_at_once_both_go_on(cluster: Cluster) {
     let bob = cluster.holder("bob");
     let wire = before("POST namespace", async move {
         let change = bob.try_acquire(&other, &Acquire::new()).await.unwrap();
-        let made = [Aside::NamespaceCreated, Aside::LeaseCreated];
-        assert_eq!(change.asides, made);
+        let made = [SideEffect::NamespaceCreated, SideEffect::LeaseCreated];
+        assert_eq!(change.side_effects, made);
     });
     let alice = cluster.holder_on(&wire, "alice");
     let change = alice.try_acquire(&one, &Acquire::new()).await.unwrap();
-    assert_eq!(change.asides, [Aside::LeaseCreated]);
+    assert_eq!(change.side_effects, [SideEffect::LeaseCreated]);
 }
 
 async fn in_a_terminating_one_nothing_is_made(cluster: Cluster) {
@@ -94,8 +94,8 @@ async fn deleted_before_a_creation_it_is_made_again(cluster: Cluster) {
     let wire = before("POST lease", async move { other.remove_namespace().await });
     let alice = cluster.holder_on(&wire, "alice");
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
-    let made = [Aside::NamespaceCreated, Aside::LeaseCreated];
-    assert_eq!(change.asides, made);
+    let made = [SideEffect::NamespaceCreated, SideEffect::LeaseCreated];
+    assert_eq!(change.side_effects, made);
 }
 
 async fn deleted_with_the_lease_before_a_patch_it_is_made_again(cluster: Cluster) {
@@ -107,8 +107,8 @@ async fn deleted_with_the_lease_before_a_patch_it_is_made_again(cluster: Cluster
     let wire = before("PATCH lease", async move { other.remove_namespace().await });
     let alice = cluster.holder_on(&wire, "alice");
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
-    let made = [Aside::NamespaceCreated, Aside::LeaseCreated];
-    assert_eq!(change.asides, made);
+    let made = [SideEffect::NamespaceCreated, SideEffect::LeaseCreated];
+    assert_eq!(change.side_effects, made);
     assert_eq!(change.lease.unwrap().transitions(), 1);
 }
 
@@ -129,8 +129,12 @@ async fn a_dry_run_on_the_server_makes_none(cluster: Cluster) {
     let alice = cluster.builder("alice").dry_run(DryRun::Server);
     let alice = alice.build().unwrap();
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
-    assert_eq!(change.asides, [Aside::NamespaceCreated]);
+    assert_eq!(change.side_effects, [SideEffect::NamespaceCreated]);
     let again = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
-    assert_eq!(again.asides, [Aside::NamespaceCreated], "it is not there");
+    assert_eq!(
+        again.side_effects,
+        [SideEffect::NamespaceCreated],
+        "it is not there"
+    );
     assert_eq!(cluster.lease(&node).await, Value::Null);
 }

@@ -1,7 +1,7 @@
 //! The Node beside its Lease: it owns it, and takes it along.
 
 use maintenance_lease::protocol::{Refusal, State};
-use maintenance_lease::{Acquire, Aside, Done, Error, Hold, Release, Renew};
+use maintenance_lease::{Acquire, Done, Error, Hold, Release, Renew, SideEffect};
 use serde_json::{Value, json};
 
 use crate::on_both_servers;
@@ -149,7 +149,7 @@ async fn acquiring_hands_the_lease_of_an_earlier_node_over(cluster: Cluster) {
     let alice = cluster.holder("alice");
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
 
-    assert_eq!(change.asides, []);
+    assert_eq!(change.side_effects, []);
     let lease = cluster.lease(&node).await;
     assert_eq!(
         lease["metadata"]["ownerReferences"],
@@ -165,8 +165,8 @@ async fn a_hold_owns_as_an_acquisition_does(cluster: Cluster) {
     let alice = cluster.holder("alice");
     let change = alice.hold(&node, &Hold::new("disk")).await.unwrap();
     assert_eq!(
-        change.asides,
-        [Aside::NamespaceCreated, Aside::LeaseCreated]
+        change.side_effects,
+        [SideEffect::NamespaceCreated, SideEffect::LeaseCreated]
     );
     let lease = cluster.lease(&node).await;
     assert_eq!(lease["metadata"]["ownerReferences"][0]["uid"], uid);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use maintenance_lease::{ApiError, Error, Followed, Maintenance, NodeEvent, Realm, RowDetail};
+use maintenance_lease::{ApiError, Error, Followed, LeaseScope, Maintenance, NodeEvent, RowDetail};
 
 use crate::on_both_servers;
 use crate::support::{Cluster, Fate, Wire, changed};
@@ -50,7 +50,7 @@ async fn a_page_is_neither_an_empty_list_nor_a_missing_node(cluster: Cluster) {
             heartbeats.to_owned(),
         ),
         (
-            asked(alice.any_leases(Realm::Everywhere).await.unwrap_err()),
+            asked(alice.any_leases(LeaseScope::Everywhere).await.unwrap_err()),
             "/apis/coordination.k8s.io/v1/leases".to_owned(),
         ),
         (

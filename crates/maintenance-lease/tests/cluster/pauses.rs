@@ -55,8 +55,8 @@ async fn a_contender_with_a_wrong_clock_takes_nothing_after_a_pause(cluster: Clu
         () = pausing => {}
     }
     assert_eq!(holder(&cluster, &second).await.as_deref(), Some("bob"));
-    assert!(held.standing().lost.is_none());
-    assert!(!held.standing().checking, "it was checked");
+    assert!(held.held_state().lost.is_none());
+    assert!(!held.held_state().checking, "it was checked");
     held.release().await.unwrap();
 }
 
@@ -91,7 +91,7 @@ async fn what_was_acquired_before_a_pause_is_checked_before_work_begins(cluster:
     let held = alice.keep(&change, &Keep::new()).await.unwrap();
     let since = wire.requests().split_off(sent);
     assert!(since.contains(&"GET lease".to_owned()), "{since:?}");
-    assert!(!held.standing().checking);
+    assert!(!held.held_state().checking);
     held.release().await.unwrap();
 }
 
@@ -123,10 +123,10 @@ async fn a_hold_is_checked_at_once(cluster: Cluster) {
     cluster.env.sleep(Duration::from_secs(3)).await;
     let since = wire.requests().split_off(sent);
     assert!(since.contains(&"GET lease".to_owned()), "{since:?}");
-    let standing = held.standing();
+    let held_state = held.held_state();
     assert!(
-        standing.lost.is_none() && !standing.checking,
-        "{standing:?}"
+        held_state.lost.is_none() && !held_state.checking,
+        "{held_state:?}"
     );
     held.release().await.unwrap();
 }

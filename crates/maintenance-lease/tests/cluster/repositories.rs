@@ -5,8 +5,8 @@ use std::time::Duration;
 use control_plane::Rule;
 use maintenance_lease::protocol::{Refusal, State};
 use maintenance_lease::{
-    Acquire, Aside, Change, Done, DryRun, Error, Hold, Maintenance, Release, Renew, Repository,
-    Right,
+    Acquire, Change, Done, DryRun, Error, Hold, Maintenance, Release, Renew, Repository, Right,
+    SideEffect,
 };
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ async fn a_lease_elsewhere_locks_no_node(cluster: Cluster) {
         .unwrap();
     let change = acquire(&alice, "backup").await;
     assert_eq!((change.done, &change.row), (Done::Acquired, &None));
-    assert_eq!(change.asides, [Aside::LeaseCreated]);
+    assert_eq!(change.side_effects, [SideEffect::LeaseCreated]);
     assert_eq!(wire.requests(), ["GET lease", "POST lease"]);
 
     let lease = cluster

@@ -3,7 +3,7 @@
 
 use control_plane::Rule;
 use maintenance_lease::{
-    Acquire, Aside, Change, Error, Hold, Release, Renew, Right, RowDetail, Sight,
+    Acquire, Change, Error, Hold, Release, Renew, Right, RowDetail, SideEffect, Sight,
 };
 use serde_json::{Value, json};
 
@@ -85,7 +85,10 @@ fn who_may_not_read_nodes_acquires_all_the_same() {
         let node = cluster.node("unread").await;
         let user = cluster.user("blind", &[leases(&LEASE_VERBS)]).await;
         let change: Change = user.try_acquire(&node, &Acquire::new()).await.unwrap();
-        assert_eq!(change.asides, [Aside::NodeUnreadable, Aside::LeaseCreated]);
+        assert_eq!(
+            change.side_effects,
+            [SideEffect::NodeUnreadable, SideEffect::LeaseCreated]
+        );
         let lease = cluster.lease(&node).await;
         assert_eq!(lease["metadata"]["ownerReferences"], Value::Null);
         user.renew(&node, &Renew::new()).await.unwrap();

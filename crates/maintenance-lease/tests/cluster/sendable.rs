@@ -8,8 +8,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use maintenance_lease::{
-    Acquire, Call, HeldLease, HeldSet, Hold, Keep, LeaderElection, Lost, Maintenance, NodeEvent,
-    NodeLease, Release, Renew, Requests, RowDetail, Seen, SetOptions, Standing,
+    Acquire, Call, HeldLease, HeldSet, HeldState, Hold, Keep, LeaderElection, Lost, Maintenance,
+    NodeEvent, NodeLease, Release, Renew, Requests, RowDetail, Seen, SetOptions,
 };
 
 fn may_be_spawned<T: Send + 'static>() {}
@@ -23,7 +23,7 @@ fn values() {
     may_be_shared::<Requests>();
     may_be_shared::<LeaderElection>();
     may_be_shared::<HeldLease>();
-    may_be_shared::<Standing>();
+    may_be_shared::<HeldState>();
     may_be_shared::<Lost>();
     may_be_spawned::<maintenance_lease::Error>();
 }
@@ -82,9 +82,9 @@ fn sets(locks: &Maintenance, held: HeldSet, options: &SetOptions) {
     sendable(held.release());
 }
 
-fn holding(held: HeldLease, standing: &Standing) {
+fn holding(held: HeldLease, held_state: &HeldState) {
     sendable(held.guard(async { Ok::<_, Infallible>(()) }));
-    sendable(held.changed(standing));
+    sendable(held.changed(held_state));
     sendable(held.expiry());
     sendable(held.release());
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use maintenance_lease::protocol::{Now, Refusal, State};
-use maintenance_lease::{Acquire, Aside, Done, Hold, Release, Renew};
+use maintenance_lease::{Acquire, Done, Hold, Release, Renew, SideEffect};
 use serde_json::{Value, json};
 
 use crate::on_both_servers;
@@ -59,7 +59,7 @@ async fn without_a_lease_it_is_free_and_acquiring_makes_one(cluster: Cluster) {
     assert_eq!(change.done, Done::Acquired);
     assert_eq!(change.state_before, State::Free);
     assert!(change.before.is_none());
-    assert_eq!(change.asides, [Aside::LeaseCreated]);
+    assert_eq!(change.side_effects, [SideEffect::LeaseCreated]);
     let lease = cluster.lease(&node).await;
     let metadata = &lease["metadata"];
     assert_eq!(
@@ -105,7 +105,7 @@ async fn without_a_holder_it_is_free(cluster: Cluster) {
         assert_eq!(state_at(&lease, noon()), State::Free);
         let change = alice.try_acquire(&node, &for_a_minute()).await.unwrap();
         assert_eq!(change.state_before, State::Free);
-        assert_eq!(change.asides, []);
+        assert_eq!(change.side_effects, []);
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Acquire, Aside, Done, Error, Release, Renew};
+use maintenance_lease::{Acquire, Done, Error, Release, Renew, SideEffect};
 use serde_json::{Value, json};
 
 use crate::on_both_servers;
@@ -57,7 +57,7 @@ async fn a_storm_that_passes_ends_with_the_lease(cluster: Cluster) {
     let wire = storm(&cluster, &node, 5);
     let alice = cluster.holder_on(&wire, "alice");
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
-    assert_eq!(change.asides, []);
+    assert_eq!(change.side_effects, []);
     assert_eq!(change.lease.unwrap().transitions(), 1);
     assert_eq!(wire.passed().last().unwrap().writes, 6);
 
@@ -128,7 +128,7 @@ async fn a_lease_deleted_before_the_write_is_made_anew_by_acquiring(cluster: Clu
     })));
     let alice = cluster.holder_on(&wire, "alice");
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
-    assert_eq!(change.asides, [Aside::LeaseCreated]);
+    assert_eq!(change.side_effects, [SideEffect::LeaseCreated]);
     assert!(change.before.is_none());
     let lease = cluster.lease(&node).await;
     assert_eq!(lease["spec"]["leaseTransitions"], 1);
@@ -195,7 +195,7 @@ async fn a_throttled_write_waits_as_it_is_told(cluster: Cluster) {
     let wire = Wire::first_write(Fate::Refused(StatusCode::TOO_MANY_REQUESTS, Some(1)));
     let alice = cluster.holder_on(&wire, "alice");
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
-    assert_eq!(change.asides, []);
+    assert_eq!(change.side_effects, []);
     let writes: Vec<_> = wire.passed();
     let mut writes = writes.iter().filter(|passing| passing.is_write());
     let (first, second) = (writes.next().unwrap(), writes.next().unwrap());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::{Refusal, State};
 use maintenance_lease::{
-    Acquire, Aside, Blocked, Change, Done, Error, Hold, Maintenance, Progress, Release, Renew,
+    Acquire, Blocked, Change, Done, Error, Hold, Maintenance, Progress, Release, Renew, SideEffect,
 };
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -224,7 +224,7 @@ async fn a_lease_that_is_deleted_is_made_anew(cluster: Cluster) {
     waiting.blocked().await;
     cluster.delete_lease(&node).await;
     let change = waiting.acquires().await;
-    assert_eq!(change.asides, [Aside::LeaseCreated]);
+    assert_eq!(change.side_effects, [SideEffect::LeaseCreated]);
     let lease = cluster.lease(&node).await;
     assert_eq!(lease["metadata"]["ownerReferences"][0]["name"], node);
 }

@@ -429,13 +429,13 @@ impl Client {
 
     /// It sees its own acquisition stand there, and knows it by what it has not settled.
     fn recognises(&mut self, seen: Option<&Lease>) {
-        let standing = seen.and_then(|lease| lease.nonce);
+        let held_state = seen.and_then(|lease| lease.nonce);
         let own = |sent: Attempt| match sent.write {
-            Write::Acquire { nonce, .. } => standing == Some(nonce),
+            Write::Acquire { nonce, .. } => held_state == Some(nonce),
             Write::Renew { .. } | Write::Release { .. } => false,
         };
         if self.heard == Heard::TheLease && self.unsettled().any(own) {
-            self.landed = self.landed.filter(|landed| standing != Some(*landed));
+            self.landed = self.landed.filter(|landed| held_state != Some(*landed));
         }
     }
 

@@ -110,8 +110,8 @@ proptest! {
                 let verdict = judge(&written.write, written.on.as_ref(), store.lease.as_ref());
                 match (verdict, written.write) {
                     (Outcome::Landed, Write::Release { of, .. }) => {
-                        let standing = store.lease.and_then(|lease| lease.acquisition());
-                        prop_assert_ne!(standing, Some(of), "it stands there still");
+                        let held_state = store.lease.and_then(|lease| lease.acquisition());
+                        prop_assert_ne!(held_state, Some(of), "it stands there still");
                     }
                     (Outcome::Landed, write) => {
                         prop_assert!(written.landed, "it never landed: {write:?}");
@@ -125,9 +125,9 @@ proptest! {
                     }
                     (Outcome::Ended, write) => {
                         prop_assert!(written.landed, "it never landed: {write:?}");
-                        let standing = store.lease.and_then(|lease| lease.nonce);
+                        let held_state = store.lease.and_then(|lease| lease.nonce);
                         prop_assert!(
-                            matches!(write, Write::Acquire { nonce, .. } if standing != Some(nonce)),
+                            matches!(write, Write::Acquire { nonce, .. } if held_state != Some(nonce)),
                             "it stands there still: {write:?}"
                         );
                     }

@@ -105,11 +105,11 @@ impl World {
 
     /// The client that holds, and knows.
     pub(crate) fn holder(&self) -> Option<usize> {
-        let standing = self.store.lease?.acquisition()?;
+        let held_state = self.store.lease?.acquisition()?;
         self.clients.iter().position(|client| {
             client
                 .keeper()
-                .is_some_and(|keeper| keeper.acquisition() == standing && keeper.loss().is_none())
+                .is_some_and(|keeper| keeper.acquisition() == held_state && keeper.loss().is_none())
         })
     }
 

@@ -102,16 +102,16 @@ proptest! {
         verb in odd::verb(NONCE).prop_filter("breaks", |verb| breaks(*verb)),
         now in odd::now(),
     ) {
-        let standing = lease.acquisition().expect("held");
+        let held_state = lease.acquisition().expect("held");
         let confirmed = confirmed.map(|(back, other_nonce)| Acquisition {
-            transitions: standing.transitions.saturating_sub(back),
-            nonce: if other_nonce { Some(Id(3)) } else { standing.nonce },
-            ..standing
+            transitions: held_state.transitions.saturating_sub(back),
+            nonce: if other_nonce { Some(Id(3)) } else { held_state.nonce },
+            ..held_state
         });
-        let own = [caller().identity, caller().hold_identity].contains(&standing.holder);
+        let own = [caller().identity, caller().hold_identity].contains(&held_state.holder);
         let held = !matches!(state(Some(&lease), now), State::Expired { .. });
         let breaks = held || !matches!(verb, Verb::Hold { .. });
-        if !own && breaks && confirmed != Some(standing) {
+        if !own && breaks && confirmed != Some(held_state) {
             prop_assert_eq!(written(verb, &lease, confirmed, now), None);
         }
     }

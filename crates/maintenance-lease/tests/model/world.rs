@@ -150,11 +150,11 @@ impl World {
 
     /// Who declared that another took the Lease, released or deleted it, is right.
     pub(crate) fn no_loss_is_imagined(&self) -> bool {
-        let standing = self.store.lease.and_then(|lease| lease.acquisition());
+        let held_state = self.store.lease.and_then(|lease| lease.acquisition());
         self.clients.iter().all(|client| {
             client.keeper().is_none_or(|keeper| {
                 matches!(keeper.loss(), None | Some(Loss::Expired))
-                    || standing != Some(keeper.acquisition())
+                    || held_state != Some(keeper.acquisition())
             })
         })
     }

@@ -3,13 +3,13 @@
 //! The only record of an earlier run is the state of the cluster. A run after a crash reads what was done
 //! and continues from there.
 
-mod doubts;
+mod risks;
 #[cfg(test)]
 mod scenes;
 
 use maintenance_lease::protocol::{Instant, Now, Span};
 
-pub use self::doubts::{Insistence, Refusal};
+pub use self::risks::{AcceptedRisks, Refusal};
 use super::proof::{Machine, Proof};
 use super::record::Since;
 use crate::facts::Zone;
@@ -100,7 +100,7 @@ impl Sight {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn next(&self, now: Now, insistence: Insistence) -> Result<Step, Refusal> {
+    pub fn next(&self, now: Now, accepted: AcceptedRisks) -> Result<Step, Refusal> {
         let sign = self.sign_of_life(now);
         if let Known::Yes(Some(age)) = sign
             && self.was_fenced()
@@ -116,7 +116,7 @@ impl Sight {
             Known::Yes(Some(age)) => return Err(Refusal::Alive(age)),
             Known::Unknown(why) => return Err(Refusal::HeartbeatUnknown(why)),
         }
-        self.check_doubts(insistence)?;
+        self.check_doubts(accepted)?;
         Ok(match (self.lock, self.proof.is_some()) {
             (Lock::Others | Lock::Nobodys, _) => Step::Hold,
             (Lock::Callers, false) => Step::Fence,

@@ -28,7 +28,7 @@ pub(crate) enum Head {
     Supervisor,
     /// Those that came to this process when the supervisor died. What this process started for its
     /// own purposes shares its process group, unlike anything that comes from a supervisor.
-    Heir,
+    Cleanup,
 }
 
 /// Everything that came of a command, while it is being ended.
@@ -65,7 +65,7 @@ impl Family {
         let own_group = own_group();
         table.below(getpid().as_raw_pid(), |child| match self.head {
             Head::Supervisor => true,
-            Head::Heir => child.group != own_group,
+            Head::Cleanup => child.group != own_group,
         })
     }
 

@@ -3,10 +3,10 @@
 mod alarm;
 mod channel;
 mod children;
+mod cleanup;
 mod end;
 mod family;
 mod freeze;
-mod heir;
 mod launch;
 mod message;
 mod orphans;

@@ -6,7 +6,7 @@ use std::io;
 use rustix::process::getpid;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::linux::heir::reap_adopted;
+use crate::linux::cleanup::reap_adopted;
 
 /// Reaps the orphans that come to this process where it is the first of a container (process 1), so
 /// that they don't stay behind as zombies; else it has nothing to do. To be run beside everything

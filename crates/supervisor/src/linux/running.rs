@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::linux::alarm::{Alarm, now};
 use crate::linux::channel::Channel;
-use crate::linux::heir::{Heir, reap_adopted};
+use crate::linux::cleanup::{Cleanup, reap_adopted};
 use crate::linux::message::{Order, Report};
 use crate::linux::start::Supervisor;
 use crate::linux::terminal::{Job, Tty};
@@ -58,7 +58,7 @@ enum State {
     /// The supervisor is about to be gone. With nothing said of the end, there is more to do then.
     Departing(Option<Over>),
     /// This process does the supervisor's work.
-    Heir(Heir),
+    Cleanup(Cleanup),
     Over(Over),
 }
 
@@ -130,7 +130,7 @@ impl Running {
         }
         match &mut self.state {
             State::Supervised => self.channel.send(order),
-            State::Heir(heir) => heir.limits(limits),
+            State::Cleanup(cleanup) => cleanup.limits(limits),
             State::Departing(_) | State::Over(_) => {}
         }
     }
@@ -182,7 +182,7 @@ impl Running {
                     let over = *over;
                     self.departing(over).await?;
                 }
-                State::Heir(_) => self.inherit().await?,
+                State::Cleanup(_) => self.inherit().await?,
                 State::Over(over) => return Ok(Event::Over(*over)),
             }
         }
@@ -282,19 +282,19 @@ impl Running {
             self.state = State::Over(over);
         } else {
             self.events.push_back(Event::SupervisorLost);
-            self.state = State::Heir(Heir::new(self.limits, self.grace));
+            self.state = State::Cleanup(Cleanup::new(self.limits, self.grace));
         }
         Ok(())
     }
 
     async fn inherit(&mut self) -> io::Result<()> {
-        let State::Heir(heir) = &mut self.state else {
+        let State::Cleanup(cleanup) = &mut self.state else {
             return Ok(());
         };
         let command = (!self.exited).then_some(self.command);
         let exit = reap_adopted(command);
-        let over = heir.turn();
-        let next = heir.next();
+        let over = cleanup.turn();
+        let next = cleanup.next();
         if let Some(exit) = exit {
             self.exited(exit);
         }
@@ -391,8 +391,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let State::Heir(heir) = &mut self.state {
-            heir.kill_now();
+        if let State::Cleanup(cleanup) = &mut self.state {
+            cleanup.kill_now();
         }
         if let Some(tty) = &mut self.tty {
             tty.take_back();

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::caller;
 
 /// Longer than anything takes, short enough to wait for something that hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// A day, in milliseconds: no limit that a test would live to see.
 pub(crate) const FAR: i64 = 86_400_000;
@@ -115,7 +115,9 @@ impl Setup {
         let stdout = child.stdout.take().expect("its stdout");
         readable(&listener);
         let (socket, _) = listener.accept().expect("the caller connects");
-        socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        socket
+            .set_read_timeout(Some(TIME_LIMIT))
+            .expect("a timeout");
         let mut caller = Caller {
             child,
             orders: socket.try_clone().expect("a second handle"),
@@ -307,10 +309,10 @@ pub(crate) fn is_past(limit: u64) {
 /// Waits for something to read.
 fn readable(file: &impl AsFd) {
     let timeout = Timespec {
-        tv_sec: PATIENCE.as_secs().try_into().expect("a short time"),
+        tv_sec: TIME_LIMIT.as_secs().try_into().expect("a short time"),
         tv_nsec: 0,
     };
     let mut files = [PollFd::new(file, PollFlags::IN)];
     let ready = poll(&mut files, Some(&timeout)).expect("a poll");
-    assert_ne!(ready, 0, "nothing happened in {PATIENCE:?}");
+    assert_ne!(ready, 0, "nothing happened in {TIME_LIMIT:?}");
 }

@@ -18,11 +18,11 @@ pub(super) async fn live(agent: &mut Agent) {
         agent.idle(50..3_000).await;
         let nodes = some_nodes(agent);
         let seconds = agent.rng.u32(3..=agent.longest);
-        let patience = Duration::from_millis(match agent.rng.u8(..3) {
+        let time_limit = Duration::from_millis(match agent.rng.u8(..3) {
             0 => agent.rng.u64(100..20_000),
             _ => 60_000,
         });
-        let held = acquire_all(agent, &nodes, seconds, patience).await;
+        let held = acquire_all(agent, &nodes, seconds, time_limit).await;
         let millis = agent.rng.u64(100..10_000);
         if !held.is_empty() && runner::run(agent, &held, GRACE, millis).await {
             give_back_all(agent, held).await;
@@ -42,7 +42,7 @@ pub(super) async fn once(agent: &mut Agent) -> bool {
 async fn give_back_all(agent: &Agent, all: Vec<HeldLease>) {
     for held in all {
         let node: Arc<str> = held.node().into();
-        if let Some(acquisition) = acquisition(&held.standing().lease) {
+        if let Some(acquisition) = acquisition(&held.held_state().lease) {
             waiter::give_back(agent, &node, held, acquisition).await;
         }
     }
@@ -63,11 +63,11 @@ async fn acquire_all(
     agent: &mut Agent,
     nodes: &[Arc<str>],
     seconds: u32,
-    patience: Duration,
+    time_limit: Duration,
 ) -> Vec<HeldLease> {
     let op = agent.called(&nodes[0], Call::AcquireAll(nodes.to_vec(), seconds));
     let options = Acquire::new().duration(Duration::from_secs(seconds.into()));
-    let options = SetOptions::acquire(options).wait(Some(patience));
+    let options = SetOptions::acquire(options).wait(Some(time_limit));
     // People name them in any order.
     let mut names: Vec<String> = nodes.iter().map(ToString::to_string).collect();
     agent.rng.shuffle(&mut names);

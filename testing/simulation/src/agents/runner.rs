@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use futures::future::select_all;
 use maintenance_lease::env::Env as _;
 use maintenance_lease::protocol::BootInstant;
-use maintenance_lease::{HeldLease, LostBy, Standing};
+use maintenance_lease::{HeldLease, HeldState, LostBy};
 
 use super::{Agent, Belief, acquisition, waiter};
 use crate::history::{Ends, Event};
@@ -27,7 +27,7 @@ pub(super) async fn live(agent: &mut Agent) {
         };
         let millis = agent.rng.u64(100..25_000);
         let is_done = run(agent, std::slice::from_ref(&held), grace, millis).await;
-        if let Some(acquisition) = acquisition(&held.standing().lease).filter(|_| is_done) {
+        if let Some(acquisition) = acquisition(&held.held_state().lease).filter(|_| is_done) {
             waiter::give_back(agent, &node, held, acquisition).await;
         }
     }
@@ -43,7 +43,7 @@ pub(super) async fn run(
 ) -> bool {
     let mut locks = Locks {
         held,
-        standings: held.iter().map(HeldLease::standing).collect(),
+        held_states: held.iter().map(HeldLease::held_state).collect(),
     };
     while locks.is_checking() && !locks.is_lost() {
         locks.changed().await;
@@ -114,10 +114,10 @@ fn stand_still(command: Option<Vec<Belief>>) {
 
 /// The command begins, or goes on.
 fn go_on(agent: &Agent, locks: &Locks<'_>) -> Vec<Belief> {
-    let standings = locks.held.iter().zip(&locks.standings);
-    standings
-        .filter_map(|(held, standing)| {
-            let acquisition = acquisition(&standing.lease)?;
+    let held_states = locks.held.iter().zip(&locks.held_states);
+    held_states
+        .filter_map(|(held, held_state)| {
+            let acquisition = acquisition(&held_state.lease)?;
             let belief = agent.recorder.next_belief();
             agent.recorder.record(Event::Believes {
                 belief,
@@ -137,37 +137,40 @@ fn go_on(agent: &Agent, locks: &Locks<'_>) -> Vec<Belief> {
 /// The locks that a command runs under, and how they stand.
 struct Locks<'a> {
     held: &'a [HeldLease],
-    standings: Vec<Standing>,
+    held_states: Vec<HeldState>,
 }
 
 impl Locks<'_> {
     fn is_checking(&self) -> bool {
-        self.standings.iter().any(|standing| standing.checking)
+        self.held_states
+            .iter()
+            .any(|held_state| held_state.checking)
     }
 
     fn is_lost(&self) -> bool {
-        self.standings
+        self.held_states
             .iter()
-            .any(|standing| standing.lost.is_some())
+            .any(|held_state| held_state.lost.is_some())
     }
 
     /// When the command is asked to end.
     fn stop_at(&self) -> BootInstant {
-        let stops = self.standings.iter().map(|standing| standing.stop_at);
+        let stops = self.held_states.iter().map(|held_state| held_state.stop_at);
         stops.min().unwrap_or(BootInstant::from_micros(i64::MAX))
     }
 
     /// Waits until the state of one of them changes.
     async fn changed(&mut self) {
-        let changes = self.held.iter().zip(&self.standings);
+        let changes = self.held.iter().zip(&self.held_states);
         let changes = changes.map(|(held, known)| held.changed(known).boxed());
-        let (standing, index, _) = select_all(changes).await;
-        self.standings[index] = standing;
+        let (held_state, index, _) = select_all(changes).await;
+        self.held_states[index] = held_state;
     }
 
     fn tell_losses(&self, agent: &Agent) {
-        for (held, standing) in self.held.iter().zip(&self.standings) {
-            let (Some(lost), Some(acquisition)) = (&standing.lost, acquisition(&standing.lease))
+        for (held, held_state) in self.held.iter().zip(&self.held_states) {
+            let (Some(lost), Some(acquisition)) =
+                (&held_state.lost, acquisition(&held_state.lease))
             else {
                 continue;
             };

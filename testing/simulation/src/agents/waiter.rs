@@ -27,7 +27,7 @@ pub(super) async fn live(agent: &mut Agent, leads: bool) {
 
 /// Waits until it is acquired, or until patience is over.
 pub(super) async fn wait(agent: &mut Agent, node: &Arc<str>, seconds: u32) -> Option<Change> {
-    let patience = match agent.rng.u8(..4) {
+    let time_limit = match agent.rng.u8(..4) {
         0 => agent.rng.u64(100..20_000),
         _ => 3_600_000,
     };
@@ -35,7 +35,7 @@ pub(super) async fn wait(agent: &mut Agent, node: &Arc<str>, seconds: u32) -> Op
     let waited = tokio::select! {
         biased;
         result = agent.wait_for(node, seconds) => Some(result),
-        () = agent.machine.sleep(Duration::from_millis(patience)) => None,
+        () = agent.machine.sleep(Duration::from_millis(time_limit)) => None,
     };
     agent.machine.set_op(None);
     match waited {
@@ -73,7 +73,7 @@ async fn work(agent: &mut Agent, node: &Arc<str>, acquired: &Change, leads: bool
 
 /// Works for so long, or for as long as it is held.
 pub(super) async fn guard(agent: &mut Agent, node: &Arc<str>, held: HeldLease, millis: u64) {
-    let Some(acquisition) = acquisition(&held.standing().lease) else {
+    let Some(acquisition) = acquisition(&held.held_state().lease) else {
         return;
     };
     let work = Work {

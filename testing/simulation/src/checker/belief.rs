@@ -111,20 +111,20 @@ fn overlap(one: &Belief, other: &Belief) -> Option<Time> {
 pub(super) fn broken(digest: &Digest) -> BTreeMap<Acquisition, Time> {
     let mut broken = BTreeMap::new();
     for commit in &digest.commits {
-        let Some(standing) = commit.acquisition_before() else {
+        let Some(held_state) = commit.acquisition_before() else {
             continue;
         };
         let breaks = match (commit.by, digest.op_of(commit)) {
             (None, _) => {
                 let times = |record: &Record| (record.acquired, record.renewed, record.duration);
-                commit.acquisition_after().as_ref() != Some(&standing)
+                commit.acquisition_after().as_ref() != Some(&held_state)
                     || commit.before.as_ref().map(times) != commit.after.as_ref().map(times)
             }
             (Some(_), Some((_, op))) => op.call.is_break(),
             (Some(_), None) => false,
         };
         if breaks {
-            broken.entry(standing).or_insert(commit.at);
+            broken.entry(held_state).or_insert(commit.at);
         }
     }
     broken

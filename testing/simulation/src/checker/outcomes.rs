@@ -129,12 +129,12 @@ fn retaken(digest: &Digest, id: OpId, op: &Op, violations: &mut Vec<Violation>) 
             }
             continue;
         }
-        let Some(standing) = commit.acquisition_before() else {
+        let Some(held_state) = commit.acquisition_before() else {
             continue;
         };
-        let ended = commit.acquisition_after().as_ref() != Some(&standing);
-        if ended && own.contains(&standing) && !is_own(commit) {
-            broken = Some((commit.node.clone(), standing, commit.at));
+        let ended = commit.acquisition_after().as_ref() != Some(&held_state);
+        if ended && own.contains(&held_state) && !is_own(commit) {
+            broken = Some((commit.node.clone(), held_state, commit.at));
         }
     }
 }
@@ -184,7 +184,7 @@ fn set_kept(
         let Some(lease) = last.and_then(|last| last.after.as_ref()) else {
             continue;
         };
-        let Some(standing) = lease.acquisition() else {
+        let Some(held_state) = lease.acquisition() else {
             continue;
         };
         // A lost lock expires, and nothing is written about it.
@@ -193,11 +193,11 @@ fn set_kept(
             continue;
         }
         let was_lost = why.contains("could not be renewed in time");
-        if begun.contains(&standing) && !was_lost && !went_astray(digest, id, node) {
+        if begun.contains(&held_state) && !was_lost && !went_astray(digest, id, node) {
             violations.push(Violation {
                 at: *returned,
                 rule: Rule::AllOrNone,
-                what: format!("op{} was refused ({why}), and {standing} stands", id.0),
+                what: format!("op{} was refused ({why}), and {held_state} stands", id.0),
             });
         }
     }

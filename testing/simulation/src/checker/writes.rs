@@ -77,7 +77,7 @@ impl Checker<'_> {
         if !takes || commit.begins().is_none() {
             return;
         }
-        let (Some(before), Some(standing)) = (&commit.before, commit.acquisition_before()) else {
+        let (Some(before), Some(held_state)) = (&commit.before, commit.acquisition_before()) else {
             return;
         };
         let duration = i64::from(before.duration) * 1_000_000;
@@ -92,26 +92,26 @@ impl Checker<'_> {
             written.is_some_and(|written| commit.at - written.at < duration - drift)
         } else {
             let end = before.renewed.or(before.acquired).unwrap_or(0) + duration;
-            standing.is_hold() || EPOCH + commit.at.as_micros() < end
+            held_state.is_hold() || EPOCH + commit.at.as_micros() < end
         };
         if too_soon {
             self.violated(
                 commit,
                 Rule::TakenInTime,
-                format!("op{} took the node from {standing} before its end", id.0),
+                format!("op{} took the node from {held_state} before its end", id.0),
             );
         }
     }
 
     /// Verbs that touch an acquisition touch the one that was meant.
     fn meant(&mut self, commit: &Commit) {
-        let Some(standing) = commit.acquisition_before() else {
+        let Some(held_state) = commit.acquisition_before() else {
             return;
         };
         let Some((id, op)) = self.digest.op_of(commit) else {
             // Outside of calls, what is held is renewed and nothing else.
-            if commit.by.is_some() && commit.acquisition_after().as_ref() != Some(&standing) {
-                let what = format!("{standing} ended without a call");
+            if commit.by.is_some() && commit.acquisition_after().as_ref() != Some(&held_state) {
+                let what = format!("{held_state} ended without a call");
                 self.violated(commit, Rule::Meant, what);
             }
             return;
@@ -129,23 +129,23 @@ impl Checker<'_> {
             Call::AcquireAll(..) => None,
         };
         let right = match meant {
-            Some(meant) => *meant == standing,
-            None => self.is_own(op, &standing),
+            Some(meant) => *meant == held_state,
+            None => self.is_own(op, &held_state),
         };
         if !right {
             self.violated(
                 commit,
                 Rule::Meant,
-                format!("op{} ({}) was done to {standing}", id.0, op.call),
+                format!("op{} ({}) was done to {held_state}", id.0, op.call),
             );
         }
     }
 
-    fn is_own(&self, op: &Op, standing: &Acquisition) -> bool {
-        let holder = standing
+    fn is_own(&self, op: &Op, held_state: &Acquisition) -> bool {
+        let holder = held_state
             .holder
             .strip_prefix("kubeadm:")
-            .unwrap_or(&standing.holder);
+            .unwrap_or(&held_state.holder);
         self.digest
             .identities
             .get(&op.client)
@@ -255,13 +255,13 @@ impl Checker<'_> {
                     if self.digest.is_let_in(commit) {
                         return false;
                     }
-                    let standing = self
+                    let held_state = self
                         .digest
                         .commits
                         .iter()
                         .rev()
                         .find(|other| other.node == commit.node && other.at <= *returned);
-                    standing.and_then(Commit::acquisition_after) == Some(begun)
+                    held_state.and_then(Commit::acquisition_after) == Some(begun)
                 })
         });
         if let Some(commit) = stands.next() {

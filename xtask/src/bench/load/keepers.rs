@@ -35,7 +35,7 @@ pub(super) async fn keep(
     tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
     let lost = held
         .iter()
-        .filter_map(|held| held.standing().lost)
+        .filter_map(|held| held.held_state().lost)
         .map(|lost| lost.to_string());
     let lost: Vec<String> = lost.collect();
     ensure!(

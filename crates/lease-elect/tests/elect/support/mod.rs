@@ -13,7 +13,7 @@ use libtest_mimic::Trial;
 use self::cluster::Cluster;
 
 /// Longer than anything takes, short enough to wait for something that hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A test on both servers.
 pub(crate) fn on_both(name: &str, test: fn(&Cluster)) -> Vec<Trial> {
@@ -54,7 +54,7 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < PATIENCE, "{what} does not come");
+        assert!(began.elapsed() < TIME_LIMIT, "{what} does not come");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

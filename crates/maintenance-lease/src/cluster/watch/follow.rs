@@ -38,8 +38,8 @@ impl Api {
         from: u64,
     ) -> BoxStream<'static, Result<LeaseEvent, Error>> {
         match self.followers.join(self, node, from) {
-            Place::Alone(place) => with_place(self.watch_leases(Some(node), Some(from)), place),
-            Place::Shared(told, place) => with_place(newer(told, from), place),
+            Source::Alone(place) => with_place(self.watch_leases(Some(node), Some(from)), place),
+            Source::Shared(told, place) => with_place(newer(told, from), place),
         }
     }
 }
@@ -58,7 +58,7 @@ struct State {
 struct Shared {
     /// Everything after this version was reported, or will be.
     since: u64,
-    told: BTreeMap<String, watch::Sender<Told>>,
+    told: BTreeMap<String, watch::Sender<LastKnown>>,
     followers: usize,
     task: AbortHandle,
 }
@@ -96,14 +96,14 @@ impl Shared {
 
 /// The last that is known of a Lease.
 #[derive(Clone, Default)]
-struct Told {
+struct LastKnown {
     at: u64,
     event: Option<LeaseEvent>,
 }
 
-enum Place {
+enum Source {
     Alone(Left),
-    Shared(watch::Receiver<Told>, Left),
+    Shared(watch::Receiver<LastKnown>, Left),
 }
 
 /// Gives a follower's place back.
@@ -127,7 +127,7 @@ impl Followers {
             .map_or(0, |shared| shared.told.len())
     }
 
-    fn join(&self, api: &Api, node: &str, from: u64) -> Place {
+    fn join(&self, api: &Api, node: &str, from: u64) -> Source {
         let state = &mut *self.lock();
         let left = |alone| Left {
             followers: self.clone(),
@@ -135,7 +135,7 @@ impl Followers {
         };
         if state.alone.len() < ALONE {
             state.alone.push(from);
-            return Place::Alone(left(Some(from)));
+            return Source::Alone(left(Some(from)));
         }
         let shared = state.shared.get_or_insert_with(|| {
             // Early enough for most of those who come soon and acquired before this one.
@@ -149,7 +149,7 @@ impl Followers {
         shared.followers += 1;
         let mut told = shared.told.entry(node.to_owned()).or_default().subscribe();
         told.mark_changed();
-        Place::Shared(told, left(None))
+        Source::Shared(told, left(None))
     }
 
     /// Passes on what happens to all Leases after the version `since`.
@@ -161,7 +161,7 @@ impl Followers {
             loop {
                 // After an error it tries again by itself; renewals tell what it can't.
                 if let Step::Told(event) = watcher.next().await {
-                    followers.tell(event, watcher.version);
+                    followers.publish(event, watcher.version);
                 }
             }
         });
@@ -173,7 +173,7 @@ impl Followers {
     }
 
     /// Passes on what the shared watch told at `version`.
-    fn tell(&self, event: LeaseEvent, version: u64) {
+    fn publish(&self, event: LeaseEvent, version: u64) {
         let state = &mut *self.lock();
         let Some(shared) = &mut state.shared else {
             return;
@@ -181,7 +181,7 @@ impl Followers {
         match event {
             WatchEvent::Changed(ref lease) | WatchEvent::Deleted(ref lease) => {
                 let (node, at) = (lease.node().to_owned(), lease.version.0);
-                tell(shared.told.entry(node).or_default(), at, event);
+                publish(shared.told.entry(node).or_default(), at, event);
                 shared.forget_others();
             }
             WatchEvent::Listed(mut all) => {
@@ -189,8 +189,8 @@ impl Followers {
                 shared.told.retain(|_, told| told.receiver_count() > 0);
                 for (node, told) in &shared.told {
                     match all.remove(node) {
-                        Some(lease) => tell(told, lease.version.0, WatchEvent::Changed(lease)),
-                        None => tell(told, version, WatchEvent::Listed(HashMap::new())),
+                        Some(lease) => publish(told, lease.version.0, WatchEvent::Changed(lease)),
+                        None => publish(told, version, WatchEvent::Listed(HashMap::new())),
                     }
                 }
             }
@@ -198,25 +198,28 @@ impl Followers {
     }
 }
 
-fn tell(told: &watch::Sender<Told>, at: u64, event: LeaseEvent) {
+fn publish(told: &watch::Sender<LastKnown>, at: u64, event: LeaseEvent) {
     told.send_if_modified(|told| {
         let newer = at > told.at;
         if newer {
             let event = Some(event);
-            *told = Told { at, event };
+            *told = LastKnown { at, event };
         }
         newer
     });
 }
 
 /// The report about a Lease that is newer than `from`.
-fn newer(told: watch::Receiver<Told>, from: u64) -> BoxStream<'static, Result<LeaseEvent, Error>> {
+fn newer(
+    told: watch::Receiver<LastKnown>,
+    from: u64,
+) -> BoxStream<'static, Result<LeaseEvent, Error>> {
     stream::unfold(told, move |mut told| async move {
         loop {
             if told.changed().await.is_err() {
                 return pending().await;
             }
-            let Told { at, event } = told.borrow_and_update().clone();
+            let LastKnown { at, event } = told.borrow_and_update().clone();
             if let Some(event) = event.filter(|_| at > from) {
                 return Some((Ok(event), told));
             }

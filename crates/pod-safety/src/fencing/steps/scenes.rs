@@ -2,7 +2,7 @@
 
 use maintenance_lease::protocol::{Instant, Now, Span};
 
-use super::{Insistence, Lock, Refusal, Sight, Step};
+use super::{AcceptedRisks, Lock, Refusal, Sight, Step};
 use crate::facts::Zone;
 use crate::fencing::proof::{Machine, Proof};
 use crate::fencing::record::{How, Record, Since};
@@ -95,5 +95,5 @@ pub(super) fn is_now(sight: &mut Sight, machine: Machine) {
 pub(super) fn next(change: impl FnOnce(&mut Sight)) -> Result<Step, Refusal> {
     let mut sight = silent();
     change(&mut sight);
-    sight.next(Now::at(NOW), Insistence::default())
+    sight.next(Now::at(NOW), AcceptedRisks::default())
 }

@@ -14,7 +14,7 @@ use crate::{Exit, Limits, Over};
 
 /// Ends what the supervisor left to this process.
 #[derive(Debug)]
-pub(crate) struct Heir {
+pub(crate) struct Cleanup {
     plan: Plan,
     family: Family,
     /// When to look again whether the last children are gone, whom `/proc` doesn't show, or this
@@ -22,13 +22,13 @@ pub(crate) struct Heir {
     look_at: Option<i64>,
 }
 
-impl Heir {
+impl Cleanup {
     pub(crate) fn new(limits: Limits, grace: i64) -> Self {
         let mut plan = Plan::new(limits, grace);
         plan.abandon(now());
         Self {
             plan,
-            family: Family::new(Head::Heir),
+            family: Family::new(Head::Cleanup),
             look_at: None,
         }
     }
@@ -57,7 +57,7 @@ impl Heir {
         None
     }
 
-    /// When [`Heir::turn`] is to be called though no child has ended.
+    /// When [`Cleanup::turn`] is to be called though no child has ended.
     pub(crate) fn next(&self) -> Option<i64> {
         if self.plan.killing() {
             self.family.look_at()

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::Now;
-use maintenance_lease::{Lost, NodeLease, Standing};
-use under_lease::{News, Stage};
+use maintenance_lease::{HeldState, Lost, NodeLease};
+use under_lease::{Progress, Stage};
 
 use crate::run::session::Session;
 use crate::ui::Terminal;
 use crate::words::loss;
 
 /// Prints what the operator needs to know about the command.
-pub(super) struct Teller<'a> {
+pub(super) struct Messages<'a> {
     session: &'a Session<'a>,
     /// The Leases as last held, by node.
     held: BTreeMap<String, NodeLease>,
@@ -22,7 +22,7 @@ pub(super) struct Teller<'a> {
     lost: Vec<Lost>,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> Messages<'a> {
     pub(super) fn new(session: &'a Session<'a>) -> Self {
         Self {
             session,
@@ -32,33 +32,33 @@ impl<'a> Teller<'a> {
         }
     }
 
-    pub(super) fn tell(&mut self, news: News<'_>) {
+    pub(super) fn report(&mut self, news: Progress<'_>) {
         let terminal = self.session.terminal;
         match news {
-            News::Stands(standing) => self.stands(standing),
-            News::Lost(lost, stage) => {
+            Progress::Stands(held_state) => self.stands(held_state),
+            Progress::Lost(lost, stage) => {
                 self.lose(lost, stage);
                 if stage == Stage::AtWork && Terminal::is_stderr_one() {
                     self.lost.push(lost.clone());
                 }
             }
-            News::StandsStill => terminal.warn(
+            Progress::StandsStill => terminal.warn(
                 "this machine may have been paused: the command is stopped until its lock is checked",
             ),
-            News::GoesOn => terminal.remark("the lock is still yours: the command continues"),
-            News::Stops(left) => {
+            Progress::GoesOn => terminal.remark("the lock is still yours: the command continues"),
+            Progress::Stops(left) => {
                 let now = self.now();
                 terminal.warn(loss::stopped(now.latest + left.into(), now));
             }
-            News::Left(processes) => terminal.remark(loss::left(processes)),
-            News::SupervisorLost => {
+            Progress::Left(processes) => terminal.remark(loss::left(processes)),
+            Progress::SupervisorLost => {
                 terminal
                     .warn("the command's supervisor was killed or stopped: ending the command");
             }
-            News::Unfollowed(error) => {
+            Progress::Unfollowed(error) => {
                 terminal.error(&format!("could not follow the command: {error}"));
             }
-            News::Exited(_) => {}
+            Progress::Exited(_) => {}
         }
     }
 
@@ -78,15 +78,15 @@ impl<'a> Teller<'a> {
     }
 
     /// Reports renewals that fail while there is time left, and when that time is over.
-    fn stands(&mut self, standing: &Standing) {
+    fn stands(&mut self, held_state: &HeldState) {
         let terminal = self.session.terminal;
-        let node = standing.lease.node();
-        self.held.insert(node.to_owned(), standing.lease.clone());
-        match &standing.problem {
+        let node = held_state.lease.node();
+        self.held.insert(node.to_owned(), held_state.lease.clone());
+        match &held_state.problem {
             Some(problem) => {
                 if self.failing.insert(node.to_owned()) {
                     let now = self.now();
-                    let end = now.latest + standing.stop_at.since(Machine.boot());
+                    let end = now.latest + held_state.stop_at.since(Machine.boot());
                     terminal.warn(loss::warning(node, problem, end, now));
                 }
             }

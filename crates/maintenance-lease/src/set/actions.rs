@@ -8,7 +8,7 @@ use futures::stream::{self, StreamExt as _};
 
 use super::held_locks::{HeldLocks, has_little_time, verify_lock};
 use super::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
-use super::order::{Action, Event, Manner, Obstacle, Order};
+use super::order::{Action, Event, Obstacle, OnConflict, Order};
 use super::parallel::{GRACE_AFTER_INTERRUPT, Interrupt, run_parallel};
 use super::wait::CONFLICT_TIMEOUT;
 use crate::bugs::{self, Bug};
@@ -25,7 +25,7 @@ type Failed = BTreeMap<usize, SetError>;
 pub(super) struct Driver<'a, I, P> {
     pub(super) locks: &'a Maintenance,
     pub(super) options: &'a SetOptions,
-    pub(super) manner: Manner,
+    pub(super) manner: OnConflict,
     pub(super) targets: Vec<Target>,
     pub(super) taken: HeldLocks,
     pub(super) failed: Failed,
@@ -35,7 +35,7 @@ pub(super) struct Driver<'a, I, P> {
     /// When the first lock of this round was acquired.
     pub(super) held_since: BootInstant,
     /// When to stop waiting for a caller that may release a lock soon.
-    pub(super) patience_ends: Option<BootInstant>,
+    pub(super) time_limit_ends: Option<BootInstant>,
 }
 
 impl<'a, I, P> Driver<'a, I, P>
@@ -55,7 +55,7 @@ where
             targets.dedup_by(|one, other| one.node == other.node);
         }
         let manner = match options.manner {
-            Manner::Waiting if locks.dry_run != DryRun::None => Manner::AtOnce,
+            OnConflict::Waiting if locks.dry_run != DryRun::None => OnConflict::AtOnce,
             manner => manner,
         };
         let begun = locks.api.env.boot();
@@ -73,7 +73,7 @@ where
             progress,
             begun,
             held_since: begun,
-            patience_ends: None,
+            time_limit_ends: None,
         }
     }
 
@@ -114,11 +114,13 @@ where
                 continue;
             };
             let checked = match (self.manner, &seen.row) {
-                (Manner::Partial, _) => Ok(()),
+                (OnConflict::Partial, _) => Ok(()),
                 // Waiting does not create a Node.
-                (Manner::Waiting, Sight::Missing) => Err(Error::NodeNotFound(target.node.clone())),
-                (Manner::Waiting, _) => Ok(()),
-                (Manner::AtOnce, _) => self.options.check(self.locks, seen),
+                (OnConflict::Waiting, Sight::Missing) => {
+                    Err(Error::NodeNotFound(target.node.clone()))
+                }
+                (OnConflict::Waiting, _) => Ok(()),
+                (OnConflict::AtOnce, _) => self.options.check(self.locks, seen),
             };
             if let Err(error) = checked {
                 self.failed.insert(at, error.into());
@@ -132,7 +134,7 @@ where
 
     /// Tries these places. Unless partial, the first refusal ends it.
     async fn acquire(&mut self, from: usize, to: usize) -> Event {
-        let is_partial = self.manner == Manner::Partial;
+        let is_partial = self.manner == OnConflict::Partial;
         let Self {
             locks,
             options,
@@ -279,7 +281,7 @@ where
 
     /// Checks the locks of a call that waited, and renews those with little time left.
     async fn check(&mut self) -> Event {
-        let mut checks_all = self.manner == Manner::Waiting && self.targets.len() > 1;
+        let mut checks_all = self.manner == OnConflict::Waiting && self.targets.len() > 1;
         let env = self.locks.api.env.clone();
         let ends = env.boot().plus(self.options.longest_wait().into());
         loop {
@@ -299,7 +301,7 @@ where
                     self.failed.entry(at).or_insert(SetError::TooSlow(length));
                 }
             }
-            let is_partial = self.manner == Manner::Partial;
+            let is_partial = self.manner == OnConflict::Partial;
             if self.interrupt.has_come() || !(is_partial || self.failed.is_empty()) {
                 return Event::Stopped;
             }

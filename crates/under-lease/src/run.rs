@@ -6,10 +6,10 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::select_all;
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::{HeldLease, Lost, LostBy, Standing};
+use maintenance_lease::{HeldLease, HeldState, Lost, LostBy};
 use supervisor::{Command, Event, Exit, Limits, Over, Running, Signals, StartError};
 
-use crate::{News, Outcome, Stage};
+use crate::{Outcome, Progress, Stage};
 
 /// How long before a deadline everything is killed that is left: as long as that may take.
 const RESERVE: Duration = Duration::from_secs(1);
@@ -38,61 +38,61 @@ pub async fn run(
     command: Command,
     grace: Duration,
     mut signals: Signals,
-    tell: impl FnMut(News<'_>),
+    report: impl FnMut(Progress<'_>),
 ) -> Result<Outcome, StartError> {
-    let mut course = Course::new(held, grace, tell);
-    if !course.may_begin().await {
-        return Ok(course.outcome(None, Some(Over::default())));
+    let mut run = LeasedRun::new(held, grace, report);
+    if !run.may_begin().await {
+        return Ok(run.outcome(None, Some(Over::default())));
     }
-    let mut running = match command.grace(grace).start(course.limits).await {
+    let mut running = match command.grace(grace).start(run.limits).await {
         Ok(running) => running,
         Err(StartError::TooLate) => {
-            course.explain().await;
-            return Ok(course.outcome(None, Some(Over::default())));
+            run.explain().await;
+            return Ok(run.outcome(None, Some(Over::default())));
         }
         Err(error) => return Err(error),
     };
-    course.stage = Stage::AtWork;
+    run.stage = Stage::AtWork;
     let mut exit = None;
     let over = loop {
         tokio::select! {
             biased;
-            () = course.changed() => course.follow(&mut running),
+            () = run.changed() => run.follow(&mut running),
             signal = signals.next() => running.signal(signal),
             event = running.next() => match event {
-                Ok(Event::Stopped(_)) => course.stop(&mut running),
+                Ok(Event::Stopped(_)) => run.stop(&mut running),
                 Ok(Event::Continued) => {}
                 Ok(Event::OutOfTime) => {
-                    course.is_late = true;
-                    course.follow(&mut running);
+                    run.is_late = true;
+                    run.follow(&mut running);
                 }
-                Ok(Event::Frozen) => course.tell(News::StandsStill),
-                Ok(Event::Thawed) => course.tell(News::GoesOn),
+                Ok(Event::Frozen) => run.report(Progress::StandsStill),
+                Ok(Event::Thawed) => run.report(Progress::GoesOn),
                 Ok(Event::Exited(how)) => {
                     exit = Some(how);
-                    course.stage = Stage::Over;
-                    course.tell(News::Exited(how));
+                    run.stage = Stage::Over;
+                    run.report(Progress::Exited(how));
                 }
-                Ok(Event::Left(processes)) => course.tell(News::Left(processes)),
-                Ok(Event::SupervisorLost) => course.tell(News::SupervisorLost),
+                Ok(Event::Left(processes)) => run.report(Progress::Left(processes)),
+                Ok(Event::SupervisorLost) => run.report(Progress::SupervisorLost),
                 Ok(Event::Over(over)) => break Some(over),
                 Err(error) => {
-                    course.tell(News::Unfollowed(&error));
+                    run.report(Progress::Unfollowed(&error));
                     break None;
                 }
             }
         }
     };
-    if course.is_late {
-        course.explain().await;
+    if run.is_late {
+        run.explain().await;
     }
-    Ok(course.outcome(exit, over))
+    Ok(run.outcome(exit, over))
 }
 
 /// A command on its way.
-struct Course<'a, T> {
+struct LeasedRun<'a, T> {
     held: &'a [HeldLease],
-    standings: Vec<Standing>,
+    held_states: Vec<HeldState>,
     grace: Duration,
     limits: Limits,
     stage: Stage,
@@ -101,31 +101,31 @@ struct Course<'a, T> {
     is_late: bool,
     /// It has to stand still.
     is_checking: bool,
-    tell: T,
+    report: T,
 }
 
-impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
-    fn new(held: &'a [HeldLease], grace: Duration, tell: T) -> Self {
-        let standings: Vec<Standing> = held.iter().map(HeldLease::standing).collect();
-        let mut course = Self {
+impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
+    fn new(held: &'a [HeldLease], grace: Duration, report: T) -> Self {
+        let held_states: Vec<HeldState> = held.iter().map(HeldLease::held_state).collect();
+        let mut run = Self {
             held,
             grace,
-            limits: limits(&standings, grace),
-            standings,
+            limits: limits(&held_states, grace),
+            held_states,
             stage: Stage::NotBegun,
             lost: Vec::new(),
             is_late: false,
             is_checking: false,
-            tell,
+            report,
         };
-        for index in 0..course.standings.len() {
-            course.look_at(index);
+        for index in 0..run.held_states.len() {
+            run.look_at(index);
         }
-        course
+        run
     }
 
-    fn tell(&mut self, news: News<'_>) {
-        (self.tell)(news);
+    fn report(&mut self, progress: Progress<'_>) {
+        (self.report)(progress);
     }
 
     /// Waits until every lease is known to be held; false if one is lost.
@@ -133,35 +133,37 @@ impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
         while self.lost.is_empty() && self.must_check() {
             self.changed().await;
         }
-        self.limits = limits(&self.standings, self.grace);
+        self.limits = limits(&self.held_states, self.grace);
         self.lost.is_empty()
     }
 
     fn must_check(&self) -> bool {
-        self.standings.iter().any(|standing| standing.checking)
+        self.held_states
+            .iter()
+            .any(|held_state| held_state.checking)
     }
 
     /// Waits until the state of one of the leases changes.
     async fn changed(&mut self) {
-        let changes = self.held.iter().zip(&self.standings);
+        let changes = self.held.iter().zip(&self.held_states);
         let changes = changes.map(|(held, known)| held.changed(known).boxed());
-        let (standing, index, _) = select_all(changes).await;
-        self.standings[index] = standing;
+        let (held_state, index, _) = select_all(changes).await;
+        self.held_states[index] = held_state;
         self.look_at(index);
     }
 
     /// Tells what is new of one of the leases.
     fn look_at(&mut self, index: usize) {
-        let standing = &self.standings[index];
-        match standing.lost.clone() {
+        let held_state = &self.held_states[index];
+        match held_state.lost.clone() {
             Some(lost) => self.lose(&lost),
-            None => (self.tell)(News::Stands(standing)),
+            None => (self.report)(Progress::Stands(held_state)),
         }
     }
 
     fn lose(&mut self, lost: &Arc<Lost>) {
         self.lost.push(lost.node.clone());
-        self.tell(News::Lost(lost, self.stage));
+        self.report(Progress::Lost(lost, self.stage));
     }
 
     /// Gives the command as much time as its leases have.
@@ -170,7 +172,7 @@ impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
             let now = now();
             let left = match self.must_check() {
                 true => now,
-                false => limits(&self.standings, self.grace).kill_at,
+                false => limits(&self.held_states, self.grace).kill_at,
             };
             // Once told to end, it can only have less time, and none in doubt.
             self.limits = Limits {
@@ -179,7 +181,7 @@ impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
             };
             running.end(self.limits);
         } else {
-            self.limits = limits(&self.standings, self.grace);
+            self.limits = limits(&self.held_states, self.grace);
             running.limits(self.limits);
             self.hold_still(running);
         }
@@ -193,7 +195,7 @@ impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
             return;
         }
         if running.suspends() {
-            self.tell(News::Stops(Duration::from_micros(left.unsigned_abs())));
+            self.report(Progress::Stops(Duration::from_micros(left.unsigned_abs())));
         }
         running.suspend();
     }
@@ -218,15 +220,15 @@ impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
             }
         };
         let _ = tokio::time::timeout(EXPLANATION, explained).await;
-        let leases = self.held.iter().zip(&self.standings);
-        let earliest = leases.min_by_key(|(_, standing)| standing.stop_at);
-        if let Some((held, standing)) = earliest.filter(|_| self.lost.is_empty()) {
+        let leases = self.held.iter().zip(&self.held_states);
+        let earliest = leases.min_by_key(|(_, held_state)| held_state.stop_at);
+        if let Some((held, held_state)) = earliest.filter(|_| self.lost.is_empty()) {
             // It was renewed at the last moment, when the command was being ended already.
             self.lose(&Arc::new(Lost {
                 subject: held.subject(),
                 node: held.node().to_owned(),
                 by: LostBy::Expiry,
-                lease: Some(standing.lease.clone()),
+                lease: Some(held_state.lease.clone()),
                 problem: None,
             }));
         }
@@ -242,10 +244,10 @@ impl<'a, T: FnMut(News<'_>)> Course<'a, T> {
 }
 
 /// Until the earliest deadline, less what it takes to end everything by then.
-fn limits(standings: &[Standing], grace: Duration) -> Limits {
-    let stops = standings
+fn limits(held_states: &[HeldState], grace: Duration) -> Limits {
+    let stops = held_states
         .iter()
-        .map(|standing| standing.stop_at.as_micros());
+        .map(|held_state| held_state.stop_at.as_micros());
     let term_at = stops.min().unwrap_or(i64::MAX);
     Limits {
         term_at,

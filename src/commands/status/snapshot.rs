@@ -6,7 +6,7 @@ use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeRow, Sight};
 use pod_safety::node::{Health, is_fresh};
 
-use super::whole::Whole;
+use super::node_details::NodeDetails;
 use crate::args::nodes::Selection;
 use crate::output::item::Item;
 use crate::output::status::{Heartbeat, View};
@@ -15,7 +15,7 @@ use crate::words::time::rfc3339;
 
 /// All that was read.
 #[derive(Debug)]
-pub(super) struct Picture {
+pub(super) struct Snapshot {
     pub(super) leases: HashMap<String, NodeLease>,
     pub(super) rows: HashMap<String, Sight>,
     /// What is known about a Node that is not among the rows.
@@ -23,12 +23,12 @@ pub(super) struct Picture {
     /// `None`: no permission to read them, or not requested.
     pub(super) heartbeats: Option<HashMap<String, Instant>>,
     /// The Nodes that were read as whole objects.
-    pub(super) wholes: HashMap<String, Whole>,
+    pub(super) details: HashMap<String, NodeDetails>,
 }
 
 /// Which nodes to show.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct NodeFilter {
     pub(super) selection: Selection,
     /// Only locked nodes, and those with a lock that expired.
     pub(super) locked: bool,
@@ -38,7 +38,7 @@ pub(super) struct Wanted {
     pub(super) check_taints: bool,
 }
 
-impl Picture {
+impl Snapshot {
     /// A picture from the rows of a complete list.
     pub(super) fn listed(
         rows: impl IntoIterator<Item = NodeRow>,
@@ -62,7 +62,7 @@ impl Picture {
             rows: HashMap::new(),
             other_rows: Sight::Unread,
             heartbeats,
-            wholes: HashMap::new(),
+            details: HashMap::new(),
         }
     }
 
@@ -76,7 +76,10 @@ impl Picture {
             Sight::Missing => Some(&Health::Gone),
             Sight::Row(row) => {
                 let by_row = row.is_ready().then_some(&Health::Ready);
-                self.wholes.get(node).map(|whole| &whole.health).or(by_row)
+                self.details
+                    .get(node)
+                    .map(|node_details| &node_details.health)
+                    .or(by_row)
             }
             Sight::Forbidden | Sight::Unread => None,
         }
@@ -84,7 +87,9 @@ impl Picture {
 
     /// The fencing marks on the Node, if the whole object was read.
     fn marks(&self, node: &str) -> Option<&Marks> {
-        self.wholes.get(node).map(|whole| &whole.marks)
+        self.details
+            .get(node)
+            .map(|node_details| &node_details.marks)
     }
 
     /// Whether the Node may differ from its row: it is not ready, its heartbeat is old, or its Lease is on
@@ -158,58 +163,58 @@ impl Picture {
     }
 }
 
-impl Wanted {
+impl NodeFilter {
     /// The nodes to show, in the order of the selection, else by name.
-    pub(super) fn nodes(&self, picture: &Picture) -> Vec<String> {
+    pub(super) fn nodes(&self, snapshot: &Snapshot) -> Vec<String> {
         let candidates: Vec<&str> = match &self.selection {
             Selection::Named(names) => names.iter().map(String::as_str).collect(),
-            _ => picture.known().into_iter().collect(),
+            _ => snapshot.known().into_iter().collect(),
         };
         candidates
             .into_iter()
-            .filter(|node| self.includes(picture, node))
+            .filter(|node| self.includes(snapshot, node))
             .map(ToOwned::to_owned)
             .collect()
     }
 
     /// Whether to show `node`. A Node that is gone is shown as long as its Lease is held, because its
     /// holder may not know.
-    pub(super) fn includes(&self, picture: &Picture, node: &str) -> bool {
-        let row = picture.row(node);
-        let known = *row != Sight::Missing || picture.is_locked(node);
+    pub(super) fn includes(&self, snapshot: &Snapshot, node: &str) -> bool {
+        let row = snapshot.row(node);
+        let known = *row != Sight::Missing || snapshot.is_locked(node);
         let selected = match &self.selection {
             Selection::Named(names) => known && names.iter().any(|name| name == node),
             Selection::All => known,
             Selection::Labelled(_) => row.row().is_some(),
-            Selection::Mine => picture
+            Selection::Mine => snapshot
                 .leases
                 .get(node)
                 .and_then(NodeLease::holder)
                 .is_some_and(|holder| self.own.iter().any(|own| own == holder)),
         };
-        selected && (!self.locked || picture.is_locked(node))
+        selected && (!self.locked || snapshot.is_locked(node))
     }
 
     /// The nodes among `nodes` whose whole objects must be read: all that were named, else the suspicious
     /// ones. Nodes that were already read are left out.
     pub(super) fn to_look_at<'a>(
         &self,
-        picture: &Picture,
+        snapshot: &Snapshot,
         nodes: impl IntoIterator<Item = &'a str>,
         now: Now,
     ) -> BTreeSet<String> {
         let all = self.check_taints || matches!(self.selection, Selection::Named(_));
         let nodes = nodes.into_iter().filter(|node| {
-            picture.row(node).row().is_some()
-                && !picture.wholes.contains_key(*node)
-                && self.includes(picture, node)
-                && (all || picture.is_suspicious(node, now))
+            snapshot.row(node).row().is_some()
+                && !snapshot.details.contains_key(*node)
+                && self.includes(snapshot, node)
+                && (all || snapshot.is_suspicious(node, now))
         });
         nodes.map(ToOwned::to_owned).collect()
     }
 
     /// The named nodes that don't exist.
-    pub(super) fn unknown<'a>(&'a self, picture: &'a Picture) -> impl Iterator<Item = &'a str> {
+    pub(super) fn unknown<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a str> {
         let named: &[String] = match &self.selection {
             Selection::Named(names) => names,
             _ => &[],
@@ -217,6 +222,6 @@ impl Wanted {
         named
             .iter()
             .map(String::as_str)
-            .filter(|node| *picture.row(node) == Sight::Missing && !picture.is_locked(node))
+            .filter(|node| *snapshot.row(node) == Sight::Missing && !snapshot.is_locked(node))
     }
 }

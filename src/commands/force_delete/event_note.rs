@@ -216,15 +216,15 @@ mod tests {
     #[test]
     fn what_got_no_answer_is_not_told_as_done() {
         let report = report("pod", "web-0", &[]);
-        let asked = Deleted {
+        let targets = Deleted {
             outcome: Outcome::Unknown {
                 error: "no answer within 10s".to_owned(),
             },
             ..deleted(report, Vec::new())
         };
-        let note = note("alice@bastion", "why", &asked);
-        let told =
+        let note = note("alice@bastion", "why", &targets);
+        let reported =
             "alice@bastion tried to force-delete pod/web-0 (uid u-1); the outcome is unknown.";
-        assert!(note.starts_with(told), "{note}");
+        assert!(note.starts_with(reported), "{note}");
     }
 }

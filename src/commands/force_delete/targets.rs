@@ -7,7 +7,7 @@ use crate::text::{for_shell, shown};
 
 /// What is to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Targets {
     /// These pods of the namespace.
     Pods(Vec<String>),
     /// The pods of the namespace that match this selector.
@@ -16,7 +16,7 @@ pub(super) enum Asked {
     Node(String),
 }
 
-impl Asked {
+impl Targets {
     /// What was typed.
     ///
     /// # Errors
@@ -97,20 +97,24 @@ mod tests {
     use super::*;
     use crate::app::{Cli, VerbArgs};
 
-    fn asked(words: &[&str]) -> Result<Asked, String> {
+    fn targets(words: &[&str]) -> Result<Targets, String> {
         let line = ["kubectl-maint", "force-delete"].iter().chain(words);
         match Cli::parse_from(line).verb {
-            VerbArgs::ForceDelete(args) => Asked::of(&args).map_err(|error| error.to_string()),
+            VerbArgs::ForceDelete(args) => Targets::of(&args).map_err(|error| error.to_string()),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn targets_are_named_as_kubectl_does() {
-        let pods = |names: &[&str]| Ok(Asked::Pods(names.iter().map(|&n| n.to_owned()).collect()));
-        assert_eq!(asked(&["pod/a", "po/b", "pods/a"]), pods(&["a", "b"]));
-        assert_eq!(asked(&["node/a"]), Ok(Asked::Node("a".to_owned())));
-        assert_eq!(asked(&["-l", "a=b"]), Ok(Asked::Labelled("a=b".to_owned())));
+        let pods =
+            |names: &[&str]| Ok(Targets::Pods(names.iter().map(|&n| n.to_owned()).collect()));
+        assert_eq!(targets(&["pod/a", "po/b", "pods/a"]), pods(&["a", "b"]));
+        assert_eq!(targets(&["node/a"]), Ok(Targets::Node("a".to_owned())));
+        assert_eq!(
+            targets(&["-l", "a=b"]),
+            Ok(Targets::Labelled("a=b".to_owned()))
+        );
         for bad in [
             &[][..],
             &["a"],
@@ -121,7 +125,7 @@ mod tests {
             &["node/a", "node/b"],
             &["-l", " "],
         ] {
-            assert!(asked(bad).is_err(), "{bad:?}");
+            assert!(targets(bad).is_err(), "{bad:?}");
         }
     }
 }

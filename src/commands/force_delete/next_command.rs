@@ -3,13 +3,13 @@
 use pod_safety::consent::flag;
 use pod_safety::report::Report;
 
-use super::asked::Asked;
-use super::carry_out::Work;
+use super::carry_out::Run;
+use super::targets::Targets;
 use crate::text::for_shell;
 use crate::words::command_line::NO_REASON;
 use crate::words::program::Program;
 
-impl Work<'_> {
+impl Run<'_> {
     /// The command as typed, run as `program`, that accepts the risks in `reports` and in `also`. It names
     /// the pods in `reports`, even if a selector was typed: a pod that matches only later was never
     /// checked.
@@ -19,11 +19,11 @@ impl Work<'_> {
         reports: &[Report],
         also: Option<&'static str>,
     ) -> String {
-        let asked = match self.asked {
-            Asked::Node(node) => Asked::Node(node.clone()),
-            Asked::Pods(_) | Asked::Labelled(_) => {
+        let targets = match self.targets {
+            Targets::Node(node) => Targets::Node(node.clone()),
+            Targets::Pods(_) | Targets::Labelled(_) => {
                 let names = reports.iter().map(|report| report.target.name.clone());
-                Asked::Pods(names.collect())
+                Targets::Pods(names.collect())
             }
         };
         let because = match &self.args.message {
@@ -32,7 +32,7 @@ impl Work<'_> {
         };
         format!(
             "{program} force-delete {}{} {} -m {because}",
-            asked.typed(self.namespace()),
+            targets.typed(self.namespace()),
             program.asked().rest(),
             flag(reports, also.into_iter().chain(self.args.overridden())),
         )

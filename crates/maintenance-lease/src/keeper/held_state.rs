@@ -12,7 +12,7 @@ use crate::protocol::BootInstant;
 
 /// The state of a kept acquisition.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct HeldState {
     /// The newest version of the Lease that was seen while it was held.
     pub lease: NodeLease,
     /// When all work must have ended, by the boot clock, unless a renewal comes first.
@@ -30,7 +30,7 @@ pub struct Standing {
 
 /// State that the keeper's task and the holder's handle share.
 pub(super) struct Shared {
-    standing: watch::Sender<Standing>,
+    held_state: watch::Sender<HeldState>,
     /// The lock came into doubt, and the keeper has not been notified yet.
     doubted: AtomicBool,
     /// It is lost, and the notification is about to follow.
@@ -40,28 +40,28 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(standing: Standing, doubts: u64) -> Self {
+    pub(super) fn new(held_state: HeldState, doubts: u64) -> Self {
         Self {
-            standing: watch::Sender::new(standing),
+            held_state: watch::Sender::new(held_state),
             doubted: AtomicBool::new(false),
             over: AtomicBool::new(false),
             doubts: AtomicU64::new(doubts),
         }
     }
 
-    pub(super) fn standing(&self) -> Standing {
-        self.standing.borrow().clone()
+    pub(super) fn held_state(&self) -> HeldState {
+        self.held_state.borrow().clone()
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<Standing> {
-        self.standing.subscribe()
+    pub(super) fn subscribe(&self) -> watch::Receiver<HeldState> {
+        self.held_state.subscribe()
     }
 
     /// Whether work may go on at `boot`.
     pub(super) fn may_work(&self, boot: BootInstant) -> bool {
-        let standing = self.standing.borrow();
-        let is_over = standing.lost.is_some() || self.over.load(Ordering::SeqCst);
-        !is_over && !standing.checking && boot < standing.stop_at
+        let held_state = self.held_state.borrow();
+        let is_over = held_state.lost.is_some() || self.over.load(Ordering::SeqCst);
+        !is_over && !held_state.checking && boot < held_state.stop_at
     }
 
     /// Stops all work first. The reason is reported afterwards.
@@ -70,20 +70,20 @@ impl Shared {
     }
 
     /// Notifies all receivers, if something changed.
-    pub(super) fn tell(&self, next: &Standing) {
-        self.standing.send_if_modified(|standing| {
-            let next = Standing {
+    pub(super) fn publish(&self, next: &HeldState) {
+        self.held_state.send_if_modified(|held_state| {
+            let next = HeldState {
                 checking: next.checking || self.doubted.load(Ordering::SeqCst),
                 ..next.clone()
             };
-            let same = standing.lease.resource_version() == next.lease.resource_version()
-                && standing.deadline == next.deadline
-                && standing.stop_at == next.stop_at
-                && standing.checking == next.checking
-                && standing.problem.is_some() == next.problem.is_some()
-                && standing.lost.is_some() == next.lost.is_some();
+            let same = held_state.lease.resource_version() == next.lease.resource_version()
+                && held_state.deadline == next.deadline
+                && held_state.stop_at == next.stop_at
+                && held_state.checking == next.checking
+                && held_state.problem.is_some() == next.problem.is_some()
+                && held_state.lost.is_some() == next.lost.is_some();
             if !same {
-                *standing = next;
+                *held_state = next;
             }
             !same
         });
@@ -96,8 +96,8 @@ impl Shared {
         // All work is stopped before another check can run and find nothing new.
         if self.doubts.load(Ordering::SeqCst) != doubts {
             self.doubted.store(true, Ordering::SeqCst);
-            self.standing
-                .send_if_modified(|standing| !std::mem::replace(&mut standing.checking, true));
+            self.held_state
+                .send_if_modified(|held_state| !std::mem::replace(&mut held_state.checking, true));
             self.doubts.store(doubts, Ordering::SeqCst);
         }
     }
@@ -121,7 +121,7 @@ mod tests {
         let machine = Arc::new(Paused::default());
         let time = ServerTime::new(machine.clone());
         let json = br#"{"metadata":{"name":"n","uid":"u","resourceVersion":"5"}}"#;
-        let standing = Standing {
+        let held_state = HeldState {
             lease: NodeLease::from_json(json, &Repository::default()).expect("a Lease"),
             deadline: machine.boot().plus(Span::seconds(60)),
             stop_at: machine.boot().plus(Span::seconds(50)),
@@ -129,7 +129,7 @@ mod tests {
             problem: None,
             lost: None,
         };
-        let shared = Shared::new(standing, time.doubts());
+        let shared = Shared::new(held_state, time.doubts());
         shared.look(&time);
         assert!(shared.may_work(machine.boot()), "nothing happened");
         machine.set_ahead(9_000_000);

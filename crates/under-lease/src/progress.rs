@@ -3,14 +3,14 @@
 use std::io;
 use std::time::Duration;
 
-use maintenance_lease::{Lost, Standing};
+use maintenance_lease::{HeldState, Lost};
 use supervisor::Exit;
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug)]
-pub enum News<'a> {
+pub enum Progress<'a> {
     /// A lease was renewed, or cut short from outside: how it stands now.
-    Stands(&'a Standing),
+    Stands(&'a HeldState),
     /// A lease was lost: the command has to end, or had to.
     Lost(&'a Lost, Stage),
     /// Time may have passed that no clock counted: the command stands still until its leases were

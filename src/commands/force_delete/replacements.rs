@@ -8,13 +8,13 @@ use pod_safety::cluster::{Aftermath, Taken};
 use pod_safety::facts::{NodeSight, Owner, Promise};
 use pod_safety::known::Known;
 
-use super::carry_out::{Deleted, Work};
-use super::look::{Seen, is_forbidden};
+use super::carry_out::{Deleted, Run};
+use super::read::{Seen, is_forbidden};
 use crate::output::safety::Outcome;
 use crate::run::interruption::Interruption;
 use crate::words::time::length;
 
-impl Work<'_> {
+impl Run<'_> {
     /// Waits until the outcome of every pod is known, in parallel, or until it is interrupted.
     pub(super) async fn see_what_became(&self, deleted: &mut [Deleted], ended: &Interruption) {
         let expecting = deleted

@@ -47,9 +47,9 @@ pub(crate) struct Facts {
 
 /// The shared state that the HTTP server shows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Board(Arc<Mutex<Facts>>);
+pub(crate) struct ElectionState(Arc<Mutex<Facts>>);
 
-impl Board {
+impl ElectionState {
     pub(crate) fn facts(&self) -> Facts {
         self.lock().clone()
     }

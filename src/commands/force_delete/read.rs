@@ -10,12 +10,12 @@ use pod_safety::cluster::Kin;
 use pod_safety::facts::{Evidence, Facts, Lock, NodeFacts, NodeSight};
 use pod_safety::report::{Report, Target};
 
-use super::asked::Asked;
-use super::carry_out::{Deleted, Work};
+use super::carry_out::{Deleted, Run};
+use super::targets::Targets;
 use crate::error::Failure;
 
 /// What was read.
-pub(super) struct Look {
+pub(super) struct Findings {
     /// One per pod, or the Node's first and then those of its pods.
     pub(super) reports: Vec<Report>,
     /// The pods themselves, in the same order.
@@ -44,12 +44,12 @@ pub(super) type Key = (&'static str, Option<String>, String);
 /// The uids that the first reports were about.
 pub(super) type First = BTreeMap<Key, String>;
 
-impl Work<'_> {
+impl Run<'_> {
     /// Reads every target that still exists. `first` is what was seen before, if anything; what is gone by
     /// now is left out.
-    pub(super) async fn look(&self, first: Option<&First>) -> Result<Look, Failure> {
-        match self.asked {
-            Asked::Pods(names) => {
+    pub(super) async fn findings(&self, first: Option<&First>) -> Result<Findings, Failure> {
+        match self.targets {
+            Targets::Pods(names) => {
                 let names = names.iter().filter(|name| {
                     first.is_none_or(|first| first.contains_key(&self.pod_key(name)))
                 });
@@ -63,7 +63,7 @@ impl Work<'_> {
                 let pods: Vec<Pod> = read.await?.into_iter().flatten().collect();
                 Ok(self.at_pods(&pods, first).await)
             }
-            Asked::Labelled(selector) => {
+            Targets::Labelled(selector) => {
                 let mut pods = self.reader.pods(self.namespace(), selector).await?;
                 let Some(first) = first else {
                     if pods.is_empty() {
@@ -75,10 +75,13 @@ impl Work<'_> {
                 };
                 pods.retain(|pod| first.contains_key(&self.key_of(pod)));
                 let unmatched = self.unmatched(first, &pods).await?;
-                let look = self.at_pods(&pods, Some(first)).await;
-                Ok(Look { unmatched, ..look })
+                let findings = self.at_pods(&pods, Some(first)).await;
+                Ok(Findings {
+                    unmatched,
+                    ..findings
+                })
             }
-            Asked::Node(node) => self.at_node(node, first).await,
+            Targets::Node(node) => self.at_node(node, first).await,
         }
     }
 
@@ -94,7 +97,7 @@ impl Work<'_> {
         Ok(read.await?.into_iter().flatten().collect())
     }
 
-    async fn at_pods(&self, pods: &[Pod], first: Option<&First>) -> Look {
+    async fn at_pods(&self, pods: &[Pod], first: Option<&First>) -> Findings {
         let now = self.reader.now();
         let evidence = self
             .reader
@@ -106,26 +109,26 @@ impl Work<'_> {
                 now,
             )
             .await;
-        let mut look = Look::of(&evidence);
+        let mut findings = Findings::of(&evidence);
         for pod in pods {
             let facts = Facts::of(pod, &evidence);
             let uid = first.and_then(|first| first.get(&self.pod_key(&facts.pod.name)));
             let report = Report::on_pod(&facts, uid.map(String::as_str), now);
             if facts.pod.was_forced() {
                 let finalizers = facts.pod.finalizers;
-                look.held.push(Deleted::before(report, finalizers));
+                findings.held.push(Deleted::before(report, finalizers));
                 continue;
             }
-            look.reports.push(report);
-            look.pods.push(Seen {
+            findings.reports.push(report);
+            findings.pods.push(Seen {
                 facts,
                 kin: Kin::of(pod, now),
             });
         }
-        look
+        findings
     }
 
-    async fn at_node(&self, node: &str, first: Option<&First>) -> Result<Look, Failure> {
+    async fn at_node(&self, node: &str, first: Option<&First>) -> Result<Findings, Failure> {
         let (pods, may_delete) = join(
             self.reader.pods_of_node(node),
             self.reader.may("delete", "nodes", None),
@@ -158,20 +161,21 @@ impl Work<'_> {
         }
         let uid = first.and_then(|first| first.get(&("node", None, node.to_owned())));
         let report = Report::on_node(node, &facts, uid.map(String::as_str), now);
-        let mut look = Look::of(&evidence);
+        let mut findings = Findings::of(&evidence);
         match &facts.node {
             Known::Yes(NodeSight::There(there)) if there.deleting => {
                 let finalizers = there.finalizers.clone();
-                look.held.push(Deleted::before(report, finalizers));
+                findings.held.push(Deleted::before(report, finalizers));
             }
             _ => {
-                look.reports.push(report);
+                findings.reports.push(report);
                 let pods = pods.iter().map(|pod| Facts::of(pod, &evidence));
-                look.reports
+                findings
+                    .reports
                     .extend(pods.map(|facts| Report::on_pod_with_its_node(&facts, now)));
             }
         }
-        Ok(look)
+        Ok(findings)
     }
 
     fn key_of(&self, pod: &Pod) -> Key {
@@ -187,7 +191,7 @@ impl Work<'_> {
     }
 }
 
-impl Look {
+impl Findings {
     /// An empty result, with what is known about the nodes.
     fn of(evidence: &Evidence) -> Self {
         Self {

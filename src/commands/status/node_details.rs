@@ -11,7 +11,7 @@ use pod_safety::fencing::Attempt;
 use pod_safety::node::{Health, Signs, Status};
 use pod_safety::{Known, Why};
 
-use super::picture::Picture;
+use super::snapshot::Snapshot;
 use crate::run::session::Session;
 use crate::words::fencing_marks::Marks;
 
@@ -22,20 +22,20 @@ const MOST_BY_NAME: usize = 128;
 const PARALLEL: usize = 32;
 
 /// The result of reading a Node.
-pub(super) struct Look {
+pub(super) struct DetailsRead {
     pub(super) row: Sight,
     /// `None`: it could not be read.
-    pub(super) whole: Option<Whole>,
+    pub(super) node_details: Option<NodeDetails>,
 }
 
 /// What the row of a Node does not show.
 #[derive(Clone, Debug)]
-pub(super) struct Whole {
+pub(super) struct NodeDetails {
     pub(super) health: Health,
     pub(super) marks: Marks,
 }
 
-impl Whole {
+impl NodeDetails {
     const GONE: Self = Self {
         health: Health::Gone,
         marks: Marks {
@@ -45,15 +45,15 @@ impl Whole {
     };
 }
 
-impl Look {
+impl DetailsRead {
     const MISSING: Self = Self {
         row: Sight::Missing,
-        whole: Some(Whole::GONE),
+        node_details: Some(NodeDetails::GONE),
     };
 
     const FORBIDDEN: Self = Self {
         row: Sight::Forbidden,
-        whole: None,
+        node_details: None,
     };
 }
 
@@ -79,10 +79,10 @@ impl<'a> Nodes<'a> {
     ///
     /// # Errors
     /// If one can't be read for another reason than a missing right.
-    pub(super) async fn look(
+    pub(super) async fn read_details(
         &self,
         names: &BTreeSet<String>,
-    ) -> Result<Vec<(String, Look)>, ApiError> {
+    ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
         if names.len() <= MOST_BY_NAME {
             return self.by_name(names).await;
         }
@@ -92,7 +92,10 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    async fn by_name(&self, names: &BTreeSet<String>) -> Result<Vec<(String, Look)>, ApiError> {
+    async fn by_name(
+        &self,
+        names: &BTreeSet<String>,
+    ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
         futures::stream::iter(names)
             .map(|name| async move { Ok((name.clone(), self.one(name).await?)) })
             .buffer_unordered(PARALLEL)
@@ -103,12 +106,12 @@ impl<'a> Nodes<'a> {
     /// Reads one node. The heartbeat is only read if the Node is not ready.
     ///
     /// # Errors
-    /// As [`look`](Self::look).
-    pub(super) async fn one(&self, name: &str) -> Result<Look, ApiError> {
+    /// As [`read_details`](Self::read_details).
+    pub(super) async fn one(&self, name: &str) -> Result<DetailsRead, ApiError> {
         let node = match self.reader.node(name).await {
             Ok(Some(node)) => node,
-            Ok(None) => return Ok(Look::MISSING),
-            Err(error) if error.is_forbidden() => return Ok(Look::FORBIDDEN),
+            Ok(None) => return Ok(DetailsRead::MISSING),
+            Err(error) if error.is_forbidden() => return Ok(DetailsRead::FORBIDDEN),
             Err(error) => return Err(error),
         };
         let mut signs = Signs::of(&node, self.heartbeat(name));
@@ -119,7 +122,10 @@ impl<'a> Nodes<'a> {
         Ok(seen(name, &node, &signs, self.reader.now()))
     }
 
-    async fn listed(&self, names: &BTreeSet<String>) -> Result<Vec<(String, Look)>, ApiError> {
+    async fn listed(
+        &self,
+        names: &BTreeSet<String>,
+    ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
         let mut nodes = HashMap::new();
         let listed = self.reader.each("/api/v1/nodes", "", |node: Node| {
             let name = node.metadata.name.clone().unwrap_or_default();
@@ -139,7 +145,7 @@ impl<'a> Nodes<'a> {
         let now = self.reader.now();
         let looks = names.iter().map(|name| match nodes.get(name) {
             Some((node, signs)) => (name.clone(), seen(name, node, signs, now)),
-            None => (name.clone(), Look::MISSING),
+            None => (name.clone(), DetailsRead::MISSING),
         });
         Ok(looks.collect())
     }
@@ -162,10 +168,10 @@ fn is_ready(signs: &Signs) -> bool {
         .is_some_and(|ready| ready.status == Status::True)
 }
 
-fn seen(name: &str, node: &Node, signs: &Signs, now: Now) -> Look {
-    Look {
+fn seen(name: &str, node: &Node, signs: &Signs, now: Now) -> DetailsRead {
+    DetailsRead {
         row: Sight::Row(row(name, node, signs)),
-        whole: Some(Whole {
+        node_details: Some(NodeDetails {
             health: signs.health(now),
             marks: Marks {
                 record: signs.record.clone(),
@@ -195,13 +201,16 @@ fn row(name: &str, node: &Node, signs: &Signs) -> NodeRow {
     }
 }
 
-impl Picture {
+impl Snapshot {
     /// Applies the results of reading Nodes. If a Node could not be read, its earlier result stays.
-    pub(super) fn take_looks(&mut self, looks: impl IntoIterator<Item = (String, Look)>) {
-        for (name, Look { row, whole }) in looks {
-            match whole {
-                Some(whole) => {
-                    self.wholes.insert(name.clone(), whole);
+    pub(super) fn take_details(
+        &mut self,
+        details: impl IntoIterator<Item = (String, DetailsRead)>,
+    ) {
+        for (name, DetailsRead { row, node_details }) in details {
+            match node_details {
+                Some(node_details) => {
+                    self.details.insert(name.clone(), node_details);
                     self.rows.insert(name, row);
                 }
                 None => {

@@ -11,9 +11,9 @@ use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
 use pod_safety::report::{Report, Target};
 
-use super::asked::Asked;
-use super::carry_out::{Deleted, Work};
-use super::look::{First, Key, Look};
+use super::carry_out::{Deleted, Run};
+use super::read::{Findings, First, Key};
+use super::targets::Targets;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
@@ -26,7 +26,7 @@ use crate::words::holder::of_node;
 use crate::words::node_state::stands;
 use crate::words::refusal::{at_work, fenced};
 
-impl Work<'_> {
+impl Run<'_> {
     /// Prints the report, for people. With `--quiet`, findings that are not ok are still printed if a risk
     /// is accepted or refused: nobody should confirm what they were not shown.
     pub(super) fn show(&self, reports: &[Report]) {
@@ -36,8 +36,8 @@ impl Work<'_> {
         match output.format() {
             Format::Json | Format::Yaml => {}
             format @ (Format::Text | Format::Wide) if !output.quiet => {
-                let shown = match (format, self.asked) {
-                    (Format::Text, Asked::Node(_)) => Lines::Brief,
+                let shown = match (format, self.targets) {
+                    (Format::Text, Targets::Node(_)) => Lines::Brief,
                     _ => Lines::All,
                 };
                 terminal.result(place);
@@ -91,7 +91,7 @@ impl Work<'_> {
     }
 
     /// Reports what is missing, and the next command. `deleted` targets were deleted before.
-    pub(super) fn ask(&self, look: &Look, missing: &Missing, deleted: usize) -> Code {
+    pub(super) fn ask(&self, findings: &Findings, missing: &Missing, deleted: usize) -> Code {
         let terminal = self.session.terminal;
         let nothing = nothing_deleted(deleted);
         let program = self.session.program;
@@ -101,8 +101,8 @@ impl Work<'_> {
                 ids => format!("risks not accepted: {}", ids.join(", ")),
             };
             terminal.error(&format!("{what}; {nothing}"));
-            self.offer_to_fence(&look.reports);
-            let line = self.line(program, &look.reports, None);
+            self.offer_to_fence(&findings.reports);
+            let line = self.line(program, &findings.reports, None);
             terminal.hint(match &missing.unconfirmed[..] {
                 [] => format!("no risk to accept; to delete: {line}"),
                 _ => format!("to accept these risks and delete: {line}"),
@@ -112,13 +112,13 @@ impl Work<'_> {
         let refused = missing.refused.join(", ");
         terminal.error(&format!("refused: {refused}; {nothing}"));
         if !missing.refused.contains(&"lease") {
-            self.offer_to_fence(&look.reports);
+            self.offer_to_fence(&findings.reports);
         }
-        match look.holders().find(|holder| program.is_under(holder)) {
+        match findings.holders().find(|holder| program.is_under(holder)) {
             Some(holder) if missing.refused.contains(&"lease") => {
                 let line = self.line(
                     &program.as_holder(identity::person(holder)),
-                    &look.reports,
+                    &findings.reports,
                     None,
                 );
                 terminal.hint(format!(
@@ -126,11 +126,13 @@ impl Work<'_> {
                 ));
             }
             _ => {
-                let line = self.line(program, &look.reports, None);
+                let line = self.line(program, &findings.reports, None);
                 let caller = self.session.locks.identity();
-                let at_work = look.holders().find_map(|holder| at_work(holder, caller));
+                let at_work = findings
+                    .holders()
+                    .find_map(|holder| at_work(holder, caller));
                 let at_work = at_work.map(|(_, words)| words);
-                let to_end = || Some(fenced::to_end(look.fenced()?, program));
+                let to_end = || Some(fenced::to_end(findings.fenced()?, program));
                 terminal.hint(match at_work.or_else(to_end) {
                     Some(words) if missing.refused.contains(&"lease") => {
                         format!("{words}; then: {line}")
@@ -154,7 +156,7 @@ impl Work<'_> {
     }
 
     /// Reports that somebody acquired the lock of a node after the report showed it as free.
-    pub(super) fn taken(&self, look: &Look, refused: &Refused) -> Code {
+    pub(super) fn taken(&self, findings: &Findings, refused: &Refused) -> Code {
         let terminal = self.session.terminal;
         let lease = refused.lease.as_ref();
         let why = match refused.refusal {
@@ -170,7 +172,7 @@ impl Work<'_> {
         let fencing = lease.filter(|lease| is_of_fencing(lease, self.reader.now()));
         let to_end = || Some(fenced::to_end(fencing?.node(), program));
         if let Some(words) = at_work.or_else(to_end) {
-            let line = self.line(program, &look.reports, None);
+            let line = self.line(program, &findings.reports, None);
             terminal.hint(format!("{words}; then: {line}"));
         }
         Code::UNSAFE
@@ -187,7 +189,7 @@ impl Work<'_> {
     }
 
     /// Reports who held the lock that was deleted together with a Node in `deleted`.
-    pub(super) fn tell_who_may_act(&self, look: &Look, deleted: &[Deleted]) {
+    pub(super) fn warn_who_may_act(&self, findings: &Findings, deleted: &[Deleted]) {
         let Some(Deleted {
             outcome: Outcome::Deleted,
             ..
@@ -195,10 +197,10 @@ impl Work<'_> {
         else {
             return;
         };
-        let Asked::Node(node) = self.asked else {
+        let Targets::Node(node) = self.targets else {
             return;
         };
-        if let Some(Known::Yes(Lock::Another { holder, until, .. })) = look.locks.get(node) {
+        if let Some(Known::Yes(Lock::Another { holder, until, .. })) = findings.locks.get(node) {
             let holder = of_node(holder);
             let now = self.reader.now();
             let terminal = self.session.terminal;
@@ -207,24 +209,28 @@ impl Work<'_> {
     }
 
     /// Reports that the server refuses the caller a lock, although the report did not mention it.
-    pub(super) fn not_taken(&self, look: &Look, error: &Error) -> Code {
+    pub(super) fn not_taken(&self, findings: &Findings, error: &Error) -> Code {
         let terminal = self.session.terminal;
         let error = escape(&error.to_string());
         terminal.error(&format!(
             "risks not accepted: lease-unknown: could not lock the node: {error}; nothing was \
              deleted"
         ));
-        let line = self.line(self.session.program, &look.reports, Some("lease-unknown"));
+        let line = self.line(
+            self.session.program,
+            &findings.reports,
+            Some("lease-unknown"),
+        );
         terminal.hint(format!("to delete without the lock: {line}"));
         Code::UNSAFE
     }
 
     /// Reports an object that is not deleted because it no longer matches the selector.
-    pub(super) fn tell_unmatched(&self, key: &Key) {
+    pub(super) fn report_unmatched(&self, key: &Key) {
         let (kind, _, name) = key;
-        let selector = match self.asked {
-            Asked::Labelled(selector) => format!("-l {selector}"),
-            Asked::Pods(_) | Asked::Node(_) => "the selection".to_owned(),
+        let selector = match self.targets {
+            Targets::Labelled(selector) => format!("-l {selector}"),
+            Targets::Pods(_) | Targets::Node(_) => "the selection".to_owned(),
         };
         self.session.terminal.error(&format!(
             "{kind}/{name} was not deleted: it no longer matches {}",
@@ -233,15 +239,15 @@ impl Work<'_> {
     }
 
     /// Reports targets that disappeared before they were deleted.
-    pub(super) fn tell_gone(&self, first: &mut First, look: &Look) {
-        let there = look.first();
+    pub(super) fn report_gone(&self, first: &mut First, findings: &Findings) {
+        let there = findings.first();
         first.retain(|key, _| {
-            let is_held = look
+            let is_held = findings
                 .held
                 .iter()
-                .any(|one| super::look::key(&one.report.target) == *key);
+                .any(|one| super::read::key(&one.report.target) == *key);
             let is_there = is_held || there.contains_key(key);
-            if !is_there && !matches!(self.asked, Asked::Node(_)) {
+            if !is_there && !matches!(self.targets, Targets::Node(_)) {
                 let (kind, _, name) = key;
                 self.session
                     .terminal
@@ -252,11 +258,11 @@ impl Work<'_> {
     }
 
     /// Reports which targets of `first` were not deleted because the command ended before.
-    pub(super) fn tell_not_deleted(&self, first: &First) {
+    pub(super) fn report_not_deleted(&self, first: &First) {
         // The pods of a Node would have been deleted with it.
-        let is_target = |kind: &str| match self.asked {
-            Asked::Node(_) => kind == "node",
-            Asked::Pods(_) | Asked::Labelled(_) => true,
+        let is_target = |kind: &str| match self.targets {
+            Targets::Node(_) => kind == "node",
+            Targets::Pods(_) | Targets::Labelled(_) => true,
         };
         let left: Vec<String> = first
             .keys()
@@ -270,11 +276,11 @@ impl Work<'_> {
     }
 
     /// Reports a problem before the command ends.
-    pub(super) fn tell_at_once(&self, failure: &Failure) -> Failure {
+    pub(super) fn report_at_once(&self, failure: &Failure) -> Failure {
         let Session {
             terminal, program, ..
         } = self.session;
-        problems::tell(terminal, failure, Some(program.asked()));
+        problems::report(terminal, failure, Some(program.asked()));
         Failure::Reported(failure.kind(None))
     }
 
@@ -282,15 +288,19 @@ impl Work<'_> {
     ///
     /// # Errors
     /// As [`show_data`](Self::show_data).
-    pub(super) fn tell_all(&self, reports: &[Report], deleted: &[Deleted]) -> Result<(), Failure> {
+    pub(super) fn print_outcomes(
+        &self,
+        reports: &[Report],
+        deleted: &[Deleted],
+    ) -> Result<(), Failure> {
         for one in deleted {
-            self.tell(&one.report.target, &one.outcome);
+            self.report_outcome(&one.report.target, &one.outcome);
         }
         self.show_data(reports, deleted)
     }
 
     /// Reports the outcome of one target.
-    fn tell(&self, target: &Target, outcome: &Outcome) {
+    fn report_outcome(&self, target: &Target, outcome: &Outcome) {
         match self.args.output.format() {
             Format::Text | Format::Wide => {
                 let suffix = dry_run_suffix(self.args.write.dry_run);

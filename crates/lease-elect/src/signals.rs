@@ -10,21 +10,21 @@ use crate::platform::SignalListener;
 
 /// Listens for being asked to end. As the first process of a container it would not be ended
 /// otherwise. What it was started to ignore stays ignored.
-pub(crate) struct Asked {
-    interrupt: Ear,
-    quit: Ear,
-    terminate: Ear,
+pub(crate) struct EndSignals {
+    interrupt: SignalStream,
+    quit: SignalStream,
+    terminate: SignalStream,
     /// With a terminal: that is gone. Else, as USR1 and USR2, it is something for a daemon, such as
     /// to read its configuration again.
-    hang_up: Ear,
+    hang_up: SignalStream,
     has_terminal: bool,
-    _for_the_daemon: [Ear; 2],
+    _for_the_daemon: [SignalStream; 2],
 }
 
 /// Listens for one signal, unless that is ignored.
-struct Ear(Option<SignalListener>);
+struct SignalStream(Option<SignalListener>);
 
-impl Asked {
+impl EndSignals {
     /// Begins to listen.
     ///
     /// # Errors
@@ -32,21 +32,21 @@ impl Asked {
     pub(crate) fn new() -> io::Result<Self> {
         let ignored = Ignored::now()?;
         Ok(Self {
-            interrupt: Ear::new(Signal::INT, ignored)?,
-            quit: Ear::new(Signal::QUIT, ignored)?,
-            terminate: Ear::new(Signal::TERM, ignored)?,
-            hang_up: Ear::new(Signal::HUP, ignored)?,
+            interrupt: SignalStream::new(Signal::INT, ignored)?,
+            quit: SignalStream::new(Signal::QUIT, ignored)?,
+            terminate: SignalStream::new(Signal::TERM, ignored)?,
+            hang_up: SignalStream::new(Signal::HUP, ignored)?,
             has_terminal: io::stdin().is_terminal(),
             _for_the_daemon: [
-                Ear::new(Signal::USR1, ignored)?,
-                Ear::new(Signal::USR2, ignored)?,
+                SignalStream::new(Signal::USR1, ignored)?,
+                SignalStream::new(Signal::USR2, ignored)?,
             ],
         })
     }
 
     /// Completes once it is asked to end, with the code to end with. Dropping the future loses
     /// nothing.
-    pub(crate) async fn heard(&mut self) -> Code {
+    pub(crate) async fn received(&mut self) -> Code {
         loop {
             tokio::select! {
                 biased;
@@ -66,7 +66,7 @@ impl Asked {
     pub(crate) fn stop(self) {}
 }
 
-impl Ear {
+impl SignalStream {
     fn new(wanted: Signal, ignored: Ignored) -> io::Result<Self> {
         let listening = (!ignored.has(wanted)).then(|| SignalListener::new(wanted));
         listening.transpose().map(Self)

@@ -40,7 +40,7 @@ pub enum Refusal {
 
 /// What the operator insists on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Insistence {
+pub struct AcceptedRisks {
     /// It is to be fenced though most of its zone seems lost.
     pub mass_loss: bool,
     /// It is to be fenced though nobody could read how its zone is.
@@ -68,7 +68,7 @@ impl Sight {
     ///
     /// # Errors
     /// What does.
-    pub(super) fn check_doubts(&self, insistence: Insistence) -> Result<(), Refusal> {
+    pub(super) fn check_doubts(&self, accepted: AcceptedRisks) -> Result<(), Refusal> {
         // The control plane looks for changes and ignores the kubelet's clock. So its status is correct
         // even if a heartbeat is ahead of the clock.
         let status = self.signs.status();
@@ -78,15 +78,15 @@ impl Sight {
         match &self.remediation {
             Known::Yes(Some(who)) => return Err(Refusal::Remediation(who.clone())),
             Known::Yes(None) => {}
-            Known::Unknown(Why::Forbidden(_)) if insistence.remediation_unknown => {}
+            Known::Unknown(Why::Forbidden(_)) if accepted.remediation_unknown => {}
             Known::Unknown(why) => return Err(Refusal::RemediationUnknown(why.clone())),
         }
         match &self.zone {
-            Known::Yes(zone) if zone.is_lost() && !insistence.mass_loss => {
+            Known::Yes(zone) if zone.is_lost() && !accepted.mass_loss => {
                 return Err(Refusal::MassLoss(zone.clone()));
             }
             Known::Yes(_) => {}
-            Known::Unknown(_) if insistence.zone_unknown => {}
+            Known::Unknown(_) if accepted.zone_unknown => {}
             Known::Unknown(why) => return Err(Refusal::ZoneUnknown(why.clone())),
         }
         Ok(())
@@ -128,7 +128,7 @@ mod tests {
                 true => Ok(Step::Record),
                 false => Err(refusal),
             };
-            let step = sight.next(Now::at(NOW), Insistence::default());
+            let step = sight.next(Now::at(NOW), AcceptedRisks::default());
             assert_eq!(step, expected, "{uid} {boot_id} {proven}");
         }
     }
@@ -178,11 +178,11 @@ mod tests {
             let mut sight = silent();
             sight.zone = Known::Yes(zone(lost, total));
             let next = |insist| {
-                let insistence = Insistence {
+                let accepted = AcceptedRisks {
                     mass_loss: insist,
-                    ..Insistence::default()
+                    ..AcceptedRisks::default()
                 };
-                sight.next(Now::at(NOW), insistence)
+                sight.next(Now::at(NOW), accepted)
             };
             let expected = match suspect {
                 true => Err(Refusal::MassLoss(zone(lost, total))),
@@ -197,15 +197,15 @@ mod tests {
     fn a_zone_that_nobody_could_read_is_a_doubt_of_its_own() {
         let mut sight = silent();
         sight.zone = Known::Unknown(Why::NotRead);
-        let next = |insistence| sight.next(Now::at(NOW), insistence);
-        let mass_loss = Insistence {
+        let next = |accepted| sight.next(Now::at(NOW), accepted);
+        let mass_loss = AcceptedRisks {
             mass_loss: true,
-            ..Insistence::default()
+            ..AcceptedRisks::default()
         };
         assert_eq!(next(mass_loss), Err(Refusal::ZoneUnknown(Why::NotRead)));
-        let zone_unknown = Insistence {
+        let zone_unknown = AcceptedRisks {
             zone_unknown: true,
-            ..Insistence::default()
+            ..AcceptedRisks::default()
         };
         assert_eq!(next(zone_unknown), Ok(Step::Record));
     }
@@ -222,15 +222,15 @@ mod tests {
         ] {
             let mut sight = silent();
             sight.remediation = Known::Unknown(why.clone());
-            let insistence = Insistence {
+            let accepted = AcceptedRisks {
                 remediation_unknown: insist,
-                ..Insistence::default()
+                ..AcceptedRisks::default()
             };
             let expected = match goes_on {
                 true => Ok(Step::Record),
                 false => Err(Refusal::RemediationUnknown(why)),
             };
-            assert_eq!(sight.next(Now::at(NOW), insistence), expected);
+            assert_eq!(sight.next(Now::at(NOW), accepted), expected);
         }
     }
 

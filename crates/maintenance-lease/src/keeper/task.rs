@@ -10,8 +10,8 @@ use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
 use futures::stream::BoxStream;
 use serde_json::Value;
 
+use super::held_state::{HeldState, Shared};
 use super::lost::{Lost, LostBy};
-use super::standing::{Shared, Standing};
 use crate::cluster::api::Api;
 use crate::cluster::error::ApiError;
 use crate::cluster::patch::{Extras, merge_patch};
@@ -67,7 +67,7 @@ impl Driver {
         let keeper = Keeper::new(caller, terms, &reduced, deadline.unwrap_or(clocks.boot))?;
         let mut api = maintenance.api.clone();
         api.limit = request_limit(api.limit, terms);
-        let standing = Standing {
+        let held_state = HeldState {
             lease: lease.clone(),
             deadline: keeper.deadline(),
             stop_at: keeper.stop_at(),
@@ -87,7 +87,7 @@ impl Driver {
             patch: None,
             problem: None,
             is_failing: false,
-            shared: Arc::new(Shared::new(standing, doubts)),
+            shared: Arc::new(Shared::new(held_state, doubts)),
         })
     }
 
@@ -112,7 +112,7 @@ impl Driver {
                 // What is under way is dropped, with its connection.
                 Due::Read | Due::Check => request = Some(self.read()),
                 Due::Wait(until) => {
-                    self.tell();
+                    self.publish();
                     let left = until.since(clocks.boot).to_duration().min(TICK);
                     let timer = self.api.env.sleep(left);
                     let answer: OptionFuture<_> = request.as_mut().into();
@@ -251,8 +251,8 @@ impl Driver {
         self.keeper.spread(byte[0]);
     }
 
-    fn tell(&self) {
-        self.shared.tell(&Standing {
+    fn publish(&self) {
+        self.shared.publish(&HeldState {
             lease: self.held.clone(),
             deadline: self.keeper.deadline(),
             stop_at: self.keeper.stop_at(),
@@ -263,7 +263,7 @@ impl Driver {
     }
 
     fn lose(&self, loss: Loss) {
-        self.shared.tell(&Standing {
+        self.shared.publish(&HeldState {
             lease: self.held.clone(),
             deadline: self.keeper.deadline(),
             stop_at: self.keeper.stop_at(),

@@ -8,39 +8,39 @@ use maintenance_lease::{Guarded, Lost, LostBy, NodeLease, Subject};
 use pod_safety::facts::Lock;
 use pod_safety::report::Target;
 
-use super::carry_out::Work;
+use super::carry_out::Run;
 use super::locks::Locks;
 use crate::error::Failure;
 use crate::words::loss;
 
 /// The state of the locks.
-pub(super) enum Standing {
+pub(super) enum LockCheck {
     /// They last longer than a request.
     Held,
     /// One of the caller's own locks may end before a request does.
     EndsSoon,
     /// One was lost.
-    Lost(Box<Loss>),
+    Lost(Box<LostLock>),
 }
 
 /// A lock that was lost.
-pub(super) struct Loss {
+pub(super) struct LostLock {
     pub(super) lost: Lost,
     /// The Lease as it was held.
     pub(super) before: NodeLease,
 }
 
-impl Work<'_> {
+impl Run<'_> {
     /// Checks the locks that protect the deletion of `target`. The lock of its node is read again, because
     /// the watch may not have reported a takeover yet.
     ///
     /// # Errors
     /// If the lock can't be read.
-    pub(super) async fn standing(
+    pub(super) async fn lock_check(
         &self,
         locks: &Locks,
         target: &Target,
-    ) -> Result<Standing, Failure> {
+    ) -> Result<LockCheck, Failure> {
         let node = match target.kind {
             "node" => Some(&target.name),
             _ => target.node.as_ref(),
@@ -48,24 +48,24 @@ impl Work<'_> {
         if let Some(before) = node.and_then(|node| locks.on(node)) {
             let lease = self.session.locks.get(before.node()).await?;
             if let Some(lost) = lost(&before, lease.as_ref()) {
-                return Ok(Standing::Lost(Box::new(Loss { lost, before })));
+                return Ok(LockCheck::Lost(Box::new(LostLock { lost, before })));
             }
             let now = self.reader.now();
             let lock = Lock::of(lease.as_ref(), true, now);
             if !matches!(lock, Lock::Own { .. }) || lock.short(now).is_some() {
-                return Ok(Standing::EndsSoon);
+                return Ok(LockCheck::EndsSoon);
             }
         }
         // Last, because reading takes time.
         Ok(match locks.loss().await {
-            Some(loss) => Standing::Lost(Box::new(loss)),
-            None => Standing::Held,
+            Some(loss) => LockCheck::Lost(Box::new(loss)),
+            None => LockCheck::Held,
         })
     }
 
     /// Reports a loss.
-    pub(super) fn tell_loss(&self, loss: &Loss) {
-        let Loss { lost, before } = loss;
+    pub(super) fn report_loss(&self, loss: &LostLock) {
+        let LostLock { lost, before } = loss;
         let now = self.reader.now();
         let (message, hint) = loss::of_deletion(lost, before, now, self.session.program);
         self.session.terminal.error(&message);
@@ -79,17 +79,17 @@ impl Locks {
         let own = self.own.iter().find(|lease| lease.node() == node);
         let held = || self.held.iter().find(|held| held.node() == node);
         own.cloned()
-            .or_else(|| held().map(|held| held.standing().lease))
+            .or_else(|| held().map(|held| held.held_state().lease))
     }
 
     /// The first lost lock among those that this command acquired. The clock counts the time that a machine
     /// is suspended: if time passed without the keeper running, this waits for its next check.
-    async fn loss(&self) -> Option<Loss> {
+    async fn loss(&self) -> Option<LostLock> {
         for held in &self.held {
             if let Guarded::Lost(lost) = held.guard(ready(Ok::<_, Infallible>(()))).await {
-                return Some(Loss {
+                return Some(LostLock {
                     lost: Lost::clone(&lost),
-                    before: held.standing().lease,
+                    before: held.held_state().lease,
                 });
             }
         }
@@ -185,7 +185,7 @@ mod tests {
         assert!(matches!(locks.loss().now_or_never(), Some(None)));
         machine.0.store(70_000_000, Ordering::SeqCst);
         // The keeper has not run since.
-        assert!(locks.held[0].standing().lost.is_none());
+        assert!(locks.held[0].held_state().lost.is_none());
         assert!(!matches!(locks.loss().now_or_never(), Some(None)));
     }
 }
