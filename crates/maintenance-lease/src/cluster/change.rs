@@ -7,7 +7,7 @@ use futures::future::{Either, select};
 use futures::pin_mut;
 
 use super::api::Api;
-use super::dry_run::imagined;
+use super::dry_run::predicted;
 use super::error::ApiError;
 use super::nodes::NodeRow;
 use super::open_writes::Mark;
@@ -46,7 +46,7 @@ pub(crate) struct Task {
     pub(crate) caller: Caller,
     pub(crate) names: Names,
     /// The acquisition that is meant, if the caller named or confirmed one.
-    pub(crate) meant: Option<Acquisition>,
+    pub(crate) named_acquisition: Option<Acquisition>,
     pub(crate) extras: Extras,
     pub(crate) write_options: WriteOptions,
     pub(crate) dry_run: DryRun,
@@ -91,7 +91,7 @@ impl Api {
         seen: &Seen,
         names: &mut Names,
     ) -> Result<(), Error> {
-        sight(node, &seen.row)?;
+        existing_row(node, &seen.row)?;
         let reduced = seen.lease.as_ref().map(|lease| lease.reduced(names));
         let now = self.time.now();
         decide(verb, caller, reduced.as_ref(), None, now)
@@ -170,7 +170,7 @@ impl Running {
         let nonce = task.names.id(&nonce(&*api.env));
         Self {
             api: api.clone(),
-            steps: WriteLoop::new(task.verb, task.caller, task.meant),
+            steps: WriteLoop::new(task.verb, task.caller, task.named_acquisition),
             task,
             doubts: api.time.doubts(),
             begun: api.env.boot(),
@@ -215,7 +215,7 @@ impl Running {
         &mut self,
         lease: Option<NodeLease>,
     ) -> Result<Option<Change>, Error> {
-        let result = match self.go_on(lease).await {
+        let result = match self.proceed(lease).await {
             // It failed on the way, perhaps after an earlier attempt took effect.
             Err(Error::Api(problem)) if self.steps.is_unknown() => Err(self.unknown(problem)),
             result => result,
@@ -226,7 +226,7 @@ impl Running {
             Ok(Some(change)) => {
                 self.settle();
                 if let Some(lease) = &change.lease {
-                    self.api.open_writes.told(&self.task.node, lease);
+                    self.api.open_writes.reported(&self.task.node, lease);
                 }
             }
             // If the lock was lost, the write must have taken effect.
@@ -238,10 +238,10 @@ impl Running {
         result
     }
 
-    async fn go_on(&mut self, lease: Option<NodeLease>) -> Result<Option<Change>, Error> {
-        let mut step = self.saw(lease);
+    async fn proceed(&mut self, lease: Option<NodeLease>) -> Result<Option<Change>, Error> {
+        let mut step = self.observed(lease);
         loop {
-            self.mark_what_is_open();
+            self.mark_open_writes();
             let mut wait = backoff(&*self.api.env, self.tries);
             let mut problem = None;
             step = match step {
@@ -268,7 +268,7 @@ impl Running {
                 Step::Send(attempt) => {
                     self.prepare(&attempt).await?;
                     if self.task.dry_run == DryRun::Client {
-                        return Ok(Some(self.imagine(&attempt)));
+                        return Ok(Some(self.predict(&attempt)));
                     }
                     match self.send(&attempt).await {
                         Ok(after) => self.answered(after),
@@ -301,7 +301,7 @@ impl Running {
                         {
                             if self.task.dry_run == DryRun::Server {
                                 self.side_effects.push(SideEffect::NamespaceCreated);
-                                return Ok(Some(self.imagine(&attempt)));
+                                return Ok(Some(self.predict(&attempt)));
                             }
                             self.create_namespace().await?;
                             self.steps.declined();
@@ -323,10 +323,10 @@ impl Running {
                 }
             };
             if step == Step::Read {
-                self.mark_what_is_open();
+                self.mark_open_writes();
                 self.tries += 1;
                 let lease = self.read_again(wait, problem).await?;
-                step = self.saw(lease);
+                step = self.observed(lease);
             }
         }
     }
@@ -344,8 +344,8 @@ impl Running {
     }
 
     /// What the steps say of what was read.
-    fn saw(&mut self, lease: Option<NodeLease>) -> Step {
-        let reduced = self.look_at(lease);
+    fn observed(&mut self, lease: Option<NodeLease>) -> Step {
+        let reduced = self.remember(lease);
         let before = self.doubts;
         let clocks = self.clocks();
         if self.doubts != before {
@@ -363,7 +363,7 @@ impl Running {
         if self.lease.is_none() {
             self.note(SideEffect::LeaseCreated);
         }
-        let reduced = self.look_at(Some(after));
+        let reduced = self.remember(Some(after));
         let clocks = self.clocks();
         match &reduced {
             Some(lease) => self.steps.answered(lease, self.nonce, clocks),
@@ -372,11 +372,13 @@ impl Running {
     }
 
     /// Remembers what is seen of the Lease.
-    fn look_at(&mut self, lease: Option<NodeLease>) -> Option<Lease> {
+    fn remember(&mut self, lease: Option<NodeLease>) -> Option<Lease> {
         let reduced = lease
             .as_ref()
             .map(|lease| lease.reduced(&mut self.task.names));
-        self.api.open_writes.saw(&self.task.node, lease.as_ref());
+        self.api
+            .open_writes
+            .observed(&self.task.node, lease.as_ref());
         if let Some(lease) = &reduced
             && let Some(nonce) = lease.nonce
             && self
@@ -554,7 +556,7 @@ impl Running {
     }
 
     /// Records whether there is, or may still come to be, a lock that the caller does not know about.
-    fn mark_what_is_open(&mut self) {
+    fn mark_open_writes(&mut self) {
         if self.steps.is_unreported() {
             // It stays open until the caller knows the result, even if the Lease changes.
             if let Some((_, mark)) = &mut self.mark {
@@ -600,9 +602,9 @@ impl Running {
     }
 
     /// What `attempt` would do, in a dry run that sends nothing.
-    fn imagine(&mut self, attempt: &Attempt) -> Change {
+    fn predict(&mut self, attempt: &Attempt) -> Change {
         let before = self.lease.take();
-        let after = imagined(
+        let after = predicted(
             &attempt.write,
             before.as_ref(),
             &self.task,
@@ -724,7 +726,7 @@ impl Running {
     }
 
     fn check_node(&mut self, row: &Sight) -> Result<(), Error> {
-        match sight(&self.task.node, row)? {
+        match existing_row(&self.task.node, row)? {
             Some(row) => self.task.extras.node_uid = Some(row.uid.clone()),
             None => self.note(SideEffect::NodeUnreadable),
         }
@@ -750,7 +752,7 @@ fn done_by(write: &Write) -> Done {
 }
 
 /// The Node's row, if it may be read; a Node that is gone or going is an error.
-fn sight<'a>(node: &str, row: &'a Sight) -> Result<Option<&'a NodeRow>, Error> {
+fn existing_row<'a>(node: &str, row: &'a Sight) -> Result<Option<&'a NodeRow>, Error> {
     match row {
         Sight::Row(row) if row.deleting => Err(Error::NodeDeleting(node.to_owned())),
         Sight::Row(row) => Ok(Some(row)),

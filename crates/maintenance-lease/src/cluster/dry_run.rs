@@ -7,7 +7,7 @@ use crate::protocol::{Version, Write};
 use crate::repository::Repository;
 
 /// The Lease of `repository` as `write` would make it of `on`.
-pub(super) fn imagined(
+pub(super) fn predicted(
     write: &Write,
     on: Option<&NodeLease>,
     task: &Task,

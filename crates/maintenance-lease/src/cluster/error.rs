@@ -23,7 +23,7 @@ pub enum ApiError {
     )]
     TimedOut(Duration),
     /// The request or its answer was lost on the way, or no connection could be made.
-    #[error("Unable to connect to the server: {}", innermost(.0))]
+    #[error("Unable to connect to the server: {}", root_cause(.0))]
     Transport(#[source] Box<kube::Error>),
     /// The answer is not what an API server sends.
     #[error("error: the server's answer could not be read: {0}")]
@@ -62,7 +62,7 @@ pub enum ApiError {
 }
 
 /// The root cause. The causes before it only name libraries.
-fn innermost(error: &kube::Error) -> String {
+fn root_cause(error: &kube::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;

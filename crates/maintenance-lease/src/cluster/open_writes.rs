@@ -71,7 +71,7 @@ impl OpenWrites {
     }
 
     /// The node's Lease was seen as it is now. What somebody still follows is left to them.
-    pub(crate) fn saw(&self, node: &str, lease: Option<&NodeLease>) {
+    pub(crate) fn observed(&self, node: &str, lease: Option<&NodeLease>) {
         self.forget(node, |write| write.is_over(lease));
     }
 
@@ -85,7 +85,7 @@ impl OpenWrites {
     }
 
     /// What stands in `lease` is known to the caller from now on.
-    pub(crate) fn told(&self, node: &str, lease: &NodeLease) {
+    pub(crate) fn reported(&self, node: &str, lease: &NodeLease) {
         self.forget(node, |write| write.acquired(lease));
     }
 
@@ -195,12 +195,12 @@ mod tests {
         let writes = OpenWrites::default();
         drop(writes.open("n", Some(5)));
         drop(writes.open("other", Some(5)));
-        writes.saw("n", Some(&lease(5, "x")));
+        writes.observed("n", Some(&lease(5, "x")));
         assert!(writes.has("n"), "it may land on what is there");
-        writes.saw("n", Some(&lease(6, "x")));
+        writes.observed("n", Some(&lease(6, "x")));
         assert!(!writes.has("n"));
         assert!(writes.has("other"));
-        writes.saw("other", None);
+        writes.observed("other", None);
         assert!(!writes.has("other"), "it can't land on what is gone");
     }
 
@@ -208,9 +208,9 @@ mod tests {
     fn a_create_may_land_until_there_is_a_lease() {
         let writes = OpenWrites::default();
         drop(writes.open("n", None));
-        writes.saw("n", None);
+        writes.observed("n", None);
         assert!(writes.has("n"));
-        writes.saw("n", Some(&lease(6, "x")));
+        writes.observed("n", Some(&lease(6, "x")));
         assert!(!writes.has("n"));
     }
 
@@ -220,8 +220,8 @@ mod tests {
         let mut mark = writes.open("n", Some(5));
         mark.acquires("own", false);
         for seen in [lease(6, "own"), lease(7, "another")] {
-            writes.saw("n", Some(&seen));
-            writes.told("n", &seen);
+            writes.observed("n", Some(&seen));
+            writes.reported("n", &seen);
             assert!(writes.has("n"));
             assert!(!writes.acquired("n", &seen), "its caller may be told yet");
         }
@@ -232,13 +232,13 @@ mod tests {
         for landed in [false, true] {
             let writes = OpenWrites::default();
             abandoned(&writes, landed);
-            writes.saw("n", Some(&lease(6, "own")));
+            writes.observed("n", Some(&lease(6, "own")));
             assert!(writes.acquired("n", &lease(6, "own")));
             assert!(!writes.acquired("n", &lease(7, "another")));
-            writes.saw("n", Some(&lease(7, "another")));
+            writes.observed("n", Some(&lease(7, "another")));
             assert!(!writes.has("n"));
             abandoned(&writes, landed);
-            writes.told("n", &lease(6, "own"));
+            writes.reported("n", &lease(6, "own"));
             assert!(!writes.has("n"));
         }
     }
@@ -247,7 +247,7 @@ mod tests {
     fn a_lock_that_the_caller_had_before_is_open_and_not_to_be_released() {
         let writes = OpenWrites::default();
         writes.open("n", Some(5)).acquires("own", true);
-        writes.saw("n", Some(&lease(6, "own")));
+        writes.observed("n", Some(&lease(6, "own")));
         assert!(writes.has("n"));
         assert!(!writes.acquired("n", &lease(6, "own")));
     }

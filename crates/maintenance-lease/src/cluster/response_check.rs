@@ -281,7 +281,7 @@ mod tests {
     }
 
     /// What is said of an answer to the reading of a list.
-    fn said(content_type: Option<&'static str>, body: &[u8]) -> Option<String> {
+    fn complaint(content_type: Option<&'static str>, body: &[u8]) -> Option<String> {
         let call = Call::get("/api/v1/nodes?limit=5".to_owned(), Accept::Json);
         let answer = origin(&call, 200, content_type).expect_answer(body);
         answer.err().map(|error| error.to_string())
@@ -292,7 +292,7 @@ mod tests {
         let page =
             b"<!DOCTYPE html>\r\n<html>\n  <head><title>Log \"in\"\x1b[31m</title></head>\n</html>";
         assert_eq!(
-            said(Some("text/html; charset=utf-8"), page).as_deref(),
+            complaint(Some("text/html; charset=utf-8"), page).as_deref(),
             Some(
                 r#"no Kubernetes API server answered GET /api/v1/nodes: the answer is text/html and begins with "<!DOCTYPE html> <html> <head><title>Log \"in\"\u{1b}[31m</title></h…"; check the server address and any proxy or login page in between"#
             )
@@ -302,11 +302,14 @@ mod tests {
     #[test]
     fn what_has_no_readable_type_is_told_by_its_beginning() {
         for content_type in [None, Some(""), Some("; charset=utf-8")] {
-            let said = said(content_type, b"OK").expect("an error");
-            assert!(said.contains(": the answer begins with \"OK\"; "), "{said}");
+            let complaint = complaint(content_type, b"OK").expect("an error");
+            assert!(
+                complaint.contains(": the answer begins with \"OK\"; "),
+                "{complaint}"
+            );
         }
-        let said = said(None, b" \n").expect("an error");
-        assert!(said.contains(": the answer is empty; "), "{said}");
+        let complaint = complaint(None, b" \n").expect("an error");
+        assert!(complaint.contains(": the answer is empty; "), "{complaint}");
     }
 
     #[test]
@@ -334,10 +337,10 @@ mod tests {
                 r#": the answer has status 404 and says "no such \u{1b}API"; "#,
             ),
         ] {
-            let said = origin(&call, 404, content_type).refusal(body.as_bytes());
-            assert!(said.is_not_installed() && !said.is_not_found());
-            let said = said.to_string();
-            assert!(said.contains(expected), "{said}");
+            let complaint = origin(&call, 404, content_type).refusal(body.as_bytes());
+            assert!(complaint.is_not_installed() && !complaint.is_not_found());
+            let complaint = complaint.to_string();
+            assert!(complaint.contains(expected), "{complaint}");
         }
     }
 
@@ -345,7 +348,7 @@ mod tests {
     fn a_list_is_taken_whatever_its_type_is_called() {
         let list = br#" {"kind":"NodeList","apiVersion":"v1","metadata":{},"items":[]}"#;
         for content_type in [None, Some("application/json"), Some("text/plain")] {
-            assert_eq!(said(content_type, list), None);
+            assert_eq!(complaint(content_type, list), None);
         }
     }
 
@@ -353,14 +356,17 @@ mod tests {
     fn the_beginning_of_an_answer_is_no_answer() {
         let list = br#"{"kind":"NodeList","apiVersion":"v1","metadata":{},"items":[]}"#;
         for end in 1..list.len() {
-            let said = said(None, &list[..end]).expect("an error");
+            let complaint = complaint(None, &list[..end]).expect("an error");
             assert_eq!(
-                said, "the answer to GET /api/v1/nodes was cut short; retry",
+                complaint, "the answer to GET /api/v1/nodes was cut short; retry",
                 "{end}"
             );
         }
         let twice = [&list[..], &list[..]].concat();
-        assert!(said(None, &twice).is_some_and(|said| said.contains("could not be read")));
+        assert!(
+            complaint(None, &twice)
+                .is_some_and(|complaint| complaint.contains("could not be read"))
+        );
     }
 
     #[test]

@@ -226,7 +226,7 @@ impl<K: Kind> Watcher<K> {
                             self.phase = Phase::Read(lines);
                             return Step::Opened;
                         }
-                        Err(error) if error.is(StatusCode::GONE) => self.begin_anew(),
+                        Err(error) if error.is(StatusCode::GONE) => self.restart(),
                         Err(error) => return self.failed(Request::Watch, error),
                     }
                 }
@@ -278,14 +278,14 @@ impl<K: Kind> Watcher<K> {
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let error = ApiError::Status(Box::new(Status::read(code, None, status)));
         if error.is(StatusCode::GONE) {
-            self.begin_anew();
+            self.restart();
             return Ok(None);
         }
         self.phase = Phase::Open;
         Err(error)
     }
 
-    fn begin_anew(&mut self) {
+    fn restart(&mut self) {
         self.resumed += 1;
         self.phase = Phase::List;
     }

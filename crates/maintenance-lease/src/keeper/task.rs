@@ -137,7 +137,7 @@ impl Driver {
     fn clocks(&mut self) -> Clocks {
         let boot = self.api.env.boot();
         let server = self.api.time.now();
-        self.shared.look(&self.api.time);
+        self.shared.check_clocks(&self.api.time);
         if self.shared.take_doubt() {
             self.keeper.doubt();
         }
@@ -175,7 +175,7 @@ impl Driver {
                 Ok(lease) => {
                     let reduced = lease.reduced(&mut self.names);
                     self.keeper.answered(&reduced, clocks);
-                    self.saw(Some(lease));
+                    self.observed(Some(lease));
                     self.problem = None;
                     self.is_failing = false;
                 }
@@ -203,7 +203,7 @@ impl Driver {
                 Ok(lease) => {
                     let reduced = lease.as_ref().map(|lease| lease.reduced(&mut self.names));
                     self.keeper.read(reduced.as_ref(), clocks);
-                    self.saw(lease);
+                    self.observed(lease);
                 }
                 Err(error) => {
                     self.keeper.unread(clocks);
@@ -230,11 +230,11 @@ impl Driver {
         };
         let reduced = lease.reduced(&mut self.names);
         self.keeper.watched(&reduced, clocks);
-        self.saw(Some(lease));
+        self.observed(Some(lease));
     }
 
     /// Remembers the Lease that the keeper decides on, with everything that a patch needs of it.
-    fn saw(&mut self, lease: Option<NodeLease>) {
+    fn observed(&mut self, lease: Option<NodeLease>) {
         if let Some(lease) = &lease
             && self.keeper.loss().is_none()
             && lease.version == self.keeper.held().version

@@ -231,14 +231,14 @@ impl Keeper {
             return Due::Wait(next.min(self.stop_at()));
         }
         if self.must_check {
-            return self.look(true);
+            return self.read_due(true);
         }
         // Without an answer since the last pause nobody knows what time to write. One more answer
         // may narrow what is known; if it does not, the latest instant that it can be is safe.
         let knows_time =
             clocks.server.bounded && (clocks.server.is_narrow() || clocks.boot < self.look_at);
         if self.must_read || self.is_hold() || !knows_time {
-            return self.look(false);
+            return self.read_due(false);
         }
         match self.renewal(clocks) {
             Ok(sent) => {
@@ -258,7 +258,7 @@ impl Keeper {
         self.observe(Some(lease), clocks);
         if let Some(renewal) = self.sent
             && self.loss.is_none()
-            && lands_on(&renewal.sent.write, lease)
+            && has_landed_on(&renewal.sent.write, lease)
         {
             // It changed nothing, which the server answers with the version that was there.
             self.landed(renewal, lease, clocks);
@@ -454,7 +454,7 @@ impl Keeper {
         ))
     }
 
-    fn look(&mut self, check: bool) -> Due {
+    fn read_due(&mut self, check: bool) -> Due {
         self.under_way = Some(UnderWay::Read {
             known: self.held.version,
             check,
@@ -578,7 +578,7 @@ const BEGINNING: BootInstant = BootInstant::from_micros(i64::MIN);
 const NEVER: BootInstant = BootInstant::from_micros(i64::MAX);
 
 /// Whether `lease` shows what `write`, a renewal, would have made of it.
-fn lands_on(write: &Write, lease: &Lease) -> bool {
+fn has_landed_on(write: &Write, lease: &Lease) -> bool {
     matches!(*write, Write::Renew { of, at, .. }
         if lease.acquisition() == Some(of) && lease.renewed == Some(at))
 }

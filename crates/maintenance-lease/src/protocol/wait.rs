@@ -86,7 +86,7 @@ impl Waiter {
 
     /// Takes in what a read showed at `boot`, once the answer had come: it may be as new as that.
     pub fn read(&mut self, lease: Option<&Lease>, boot: BootInstant) {
-        self.take_in(lease, boot);
+        self.observe_at(lease, boot);
         self.lost = None;
         self.not_before = None;
     }
@@ -100,7 +100,7 @@ impl Waiter {
             _ => true,
         };
         if newer {
-            self.take_in(lease, boot);
+            self.observe_at(lease, boot);
             self.lost = None;
             self.not_before = None;
         }
@@ -122,7 +122,7 @@ impl Waiter {
     #[must_use]
     pub fn turn(&self, clocks: Clocks) -> Turn {
         self.first(clocks)
-            .unwrap_or_else(|| match self.ripe(clocks) {
+            .unwrap_or_else(|| match self.ready_at(clocks) {
                 Some(at) if at <= clocks.boot => Turn::Try,
                 _ if self.is_own(clocks.server) => Turn::Try,
                 at => Turn::Wait(at),
@@ -173,7 +173,7 @@ impl Waiter {
         self.seen.map(|lease| lease.version)
     }
 
-    fn take_in(&mut self, lease: Option<&Lease>, boot: BootInstant) {
+    fn observe_at(&mut self, lease: Option<&Lease>, boot: BootInstant) {
         let changed = self.known && record(self.seen.as_ref()) != record(lease);
         if changed || (!self.known && self.expiry == Expiry::OwnEyes) {
             self.sight = Some(boot);
@@ -197,7 +197,7 @@ impl Waiter {
     }
 
     /// When it may be tried, by the boot clock; `None` if no passing of time helps.
-    fn ripe(&self, clocks: Clocks) -> Option<BootInstant> {
+    fn ready_at(&self, clocks: Clocks) -> Option<BootInstant> {
         let now = clocks.boot;
         let Some(lease) = &self.seen else {
             return Some(now);
@@ -279,9 +279,9 @@ mod tests {
     #[test]
     fn it_takes_what_it_found_expired_and_waits_out_the_margin() {
         let waiter = waiter(&held(BOB, 100, 60));
-        let ripe = boot(1_163).plus(Span::micros(1));
-        assert_eq!(waiter.turn(at(110)), Turn::Wait(Some(ripe)));
-        assert_eq!(waiter.turn(at(163)), Turn::Wait(Some(ripe)));
+        let ready_at = boot(1_163).plus(Span::micros(1));
+        assert_eq!(waiter.turn(at(110)), Turn::Wait(Some(ready_at)));
+        assert_eq!(waiter.turn(at(163)), Turn::Wait(Some(ready_at)));
         assert_eq!(waiter.turn(at(164)), Turn::Try);
     }
 
@@ -442,9 +442,12 @@ mod tests {
             boot: boot(90_014),
             server: Now::at(secs(1_000_000)),
         };
-        let ripe = boot(90_015).plus(Span::TICK);
-        assert_eq!(waiter.turn(late), Turn::Wait(Some(ripe)));
-        let due = Clocks { boot: ripe, ..late };
+        let ready_at = boot(90_015).plus(Span::TICK);
+        assert_eq!(waiter.turn(late), Turn::Wait(Some(ready_at)));
+        let due = Clocks {
+            boot: ready_at,
+            ..late
+        };
         assert_eq!(waiter.turn(due), Turn::Try);
     }
 }

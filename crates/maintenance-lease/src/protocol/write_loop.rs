@@ -247,7 +247,7 @@ impl WriteLoop {
         let attempt = copies.last;
         // What changed nothing is answered with the version that was there.
         let after = Lease {
-            version: lease.version.max(next(attempt.on.as_ref())),
+            version: lease.version.max(version_after(attempt.on.as_ref())),
             ..*lease
         };
         if self.must_check {
@@ -491,7 +491,7 @@ fn length(write: &Write) -> Span {
 }
 
 /// A version after that of `lease`.
-fn next(lease: Option<&Lease>) -> Version {
+fn version_after(lease: Option<&Lease>) -> Version {
     lease.map_or(Version(0), |lease| Version(lease.version.0 + 1))
 }
 

@@ -40,7 +40,7 @@ pub(super) struct Contender<'a> {
     /// A try that lost its race, as far as it knows.
     contended: Option<Running>,
     /// The last report of what blocks the lock.
-    told: Option<Blocked>,
+    reported: Option<Blocked>,
 }
 
 impl<'a> Contender<'a> {
@@ -70,7 +70,7 @@ impl<'a> Contender<'a> {
             follower: maintenance.follow([node]),
             failures: 0,
             contended: None,
-            told: None,
+            reported: None,
         }
     }
 
@@ -139,14 +139,14 @@ impl<'a> Contender<'a> {
     pub(super) fn read(&mut self, seen: Seen) -> Result<(), Error> {
         self.failures = 0;
         self.stale = false;
-        self.follower.go_on_after(&seen.lease);
+        self.follower.resume_after(&seen.lease);
         self.seen = seen;
-        self.give_up_what_failed();
-        self.take_in(Waiter::read)
+        self.drop_failed_attempt();
+        self.observe(Waiter::read)
     }
 
     /// A try that lost its race is over once the Lease has moved on without it.
-    fn give_up_what_failed(&mut self) {
+    fn drop_failed_attempt(&mut self) {
         let lease = self.seen.lease.as_ref();
         let has_failed = |running: &mut Running| running.outcome(lease) == Outcome::Failed;
         if let Some(mut failed) = self.contended.take_if(has_failed) {
@@ -155,17 +155,20 @@ impl<'a> Contender<'a> {
     }
 
     /// Takes in what stands in `seen`; an obstacle that nobody can wait for ends the contest.
-    fn take_in(
+    fn observe(
         &mut self,
         observe: impl FnOnce(&mut Waiter, Option<&Lease>, BootInstant),
     ) -> Result<(), Error> {
         let boot = self.boot();
         let reduced = self.reduced();
         let lease = self.seen.lease.as_ref();
-        self.maintenance.api.open_writes.saw(&self.seen.node, lease);
+        self.maintenance
+            .api
+            .open_writes
+            .observed(&self.seen.node, lease);
         observe(&mut self.waiter, reduced.as_ref(), boot);
         match self.verdict() {
-            Err(Error::Refused(refused)) if can_end(refused.refusal) => Ok(()),
+            Err(Error::Refused(refused)) if can_pass(refused.refusal) => Ok(()),
             verdict => verdict,
         }
     }
@@ -223,9 +226,9 @@ impl<'a> Contender<'a> {
                 self.waiter.conflicted(boot);
                 Ok(None)
             }
-            Err(Error::Refused(refused)) if can_end(refused.refusal) => {
+            Err(Error::Refused(refused)) if can_pass(refused.refusal) => {
                 self.seen.lease = refused.lease;
-                self.take_in(Waiter::read)?;
+                self.observe(Waiter::read)?;
                 Ok(None)
             }
             Err(error) => self.failed(error).map(|()| None),
@@ -261,12 +264,12 @@ impl<'a> Contender<'a> {
         };
         let news = Blocked { refused, earliest };
         // That a leader goes on leading is no news.
-        let renewed = |told: &Blocked| told.earliest != earliest && !elects;
-        let told = self.told.as_ref();
-        if told.is_some_and(|told| news.is_still(told) && !renewed(told)) {
+        let renewed = |reported: &Blocked| reported.earliest != earliest && !elects;
+        let reported = self.reported.as_ref();
+        if reported.is_some_and(|reported| news.is_still(reported) && !renewed(reported)) {
             return None;
         }
-        self.told = Some(news.clone());
+        self.reported = Some(news.clone());
         Some(news)
     }
 
@@ -319,14 +322,14 @@ impl<'a> Contender<'a> {
         let creates = self.contended.as_ref().is_some_and(Running::creates);
         self.stale |= creates;
         if !creates && self.seen.lease.is_some() {
-            self.give_up_what_failed();
+            self.drop_failed_attempt();
         }
-        self.take_in(Waiter::watched)
+        self.observe(Waiter::watched)
     }
 }
 
 /// Whether passing time, or the holder, can end the refusal.
-fn can_end(refusal: Refusal) -> bool {
+fn can_pass(refusal: Refusal) -> bool {
     match refusal {
         Refusal::Held
         | Refusal::HeldByCaller
