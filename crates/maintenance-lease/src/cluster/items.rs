@@ -34,8 +34,7 @@ impl Items {
         }
     }
 
-    /// Takes the next piece in and hands every element that it completes to `each`, with the
-    /// envelope so far.
+    /// Processes the next piece: passes every element that it completes to `each`, with the envelope so far.
     ///
     /// # Errors
     /// The first that `each` returns.
@@ -69,8 +68,8 @@ impl Items {
         Ok(())
     }
 
-    /// Everything but the elements: the object with an empty array. It is valid JSON only once the object
-    /// is complete.
+    /// The list without its elements: the object with an empty array. It is valid JSON only once the object is
+    /// complete.
     pub(crate) fn envelope(&self) -> &[u8] {
         &self.envelope
     }

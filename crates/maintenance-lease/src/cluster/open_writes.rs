@@ -1,5 +1,5 @@
-//! Which writes are under way or unknown, so that a caller who stops waiting can tell whether one may
-//! still take effect.
+//! Writes that are under way or unknown, so that a caller who stops waiting can report whether one may still
+//! take effect.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ pub(crate) struct OpenWrites(Arc<Mutex<Writes>>);
 
 #[derive(Default)]
 struct Writes {
-    /// How many there were so far.
+    /// The number of writes so far.
     count: u64,
     open: Vec<OpenWrite>,
 }
@@ -22,9 +22,9 @@ struct OpenWrite {
     node: String,
     /// The version of the Lease that it is a compare-and-swap on; `None`: it creates the Lease.
     on: Option<u64>,
-    /// Of the acquisitions that it is, one after another.
+    /// The nonces of the acquisitions that it stands for, one after another.
     nonces: Vec<String>,
-    /// The caller had the lock before: to release it would not undo the write.
+    /// The caller had the lock before, so releasing it would not undo the write.
     was_held: bool,
     landed: bool,
     /// Its sender no longer follows it.
@@ -32,7 +32,7 @@ struct OpenWrite {
 }
 
 impl OpenWrite {
-    /// Whether the Lease, as it is now, shows that it has no effect any more, and will have none.
+    /// Whether the present Lease shows that the write has no effect any more, and will have none.
     fn is_over(&self, lease: Option<&NodeLease>) -> bool {
         match lease {
             Some(lease) if self.acquired(lease) => false,
@@ -49,8 +49,8 @@ impl OpenWrite {
 }
 
 impl OpenWrites {
-    /// A write is about to be sent on this version of the node's Lease. It stays open if what is
-    /// returned is dropped.
+    /// Records that a write is about to be sent on this version of the node's Lease. It stays open if the
+    /// result is dropped.
     pub(crate) fn open(&self, node: &str, on: Option<u64>) -> Mark {
         let mut writes = self.lock();
         writes.count += 1;
@@ -70,7 +70,7 @@ impl OpenWrites {
         }
     }
 
-    /// The node's Lease was seen as it is now. What somebody still follows is left to them.
+    /// Uses the present state of the node's Lease. Writes that somebody still follows are left to them.
     pub(crate) fn observed(&self, node: &str, lease: Option<&NodeLease>) {
         self.forget(node, |write| write.is_over(lease));
     }
@@ -84,7 +84,7 @@ impl OpenWrites {
         unreported.any(|write| write.acquired(lease) && !write.was_held)
     }
 
-    /// What stands in `lease` is known to the caller from now on.
+    /// The caller knows the state of `lease` from now on.
     pub(crate) fn reported(&self, node: &str, lease: &NodeLease) {
         self.forget(node, |write| write.acquired(lease));
     }
@@ -111,7 +111,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// It is an acquisition with this nonce, perhaps of a lock that the caller had already.
+    /// It is an acquisition with this nonce, perhaps of a lock that the caller already had.
     pub(crate) fn acquires(&mut self, nonce: &str, was_held: bool) {
         if !self.write.nonces.iter().any(|known| known == nonce) {
             self.write.nonces.push(nonce.to_owned());
