@@ -12,11 +12,10 @@ use crate::exit::Code;
 use crate::run::session::Session;
 use crate::text::escape;
 use crate::ui::Terminal;
-use crate::words::command_line::Again;
 use crate::words::program::Program;
 use crate::words::refusal::{self, Asked};
 use crate::words::suggestions::{near_misses, wait_for};
-use crate::words::{loss, rights, time};
+use crate::words::{loss, time};
 use connect::ConnectError;
 
 /// How many unknown nodes are listed. A wrong list may have very many.
@@ -84,10 +83,7 @@ impl<'a> Problems<'a> {
                 let (message, hint) = refusal::lines(refused, Asked { program, ..asked });
                 (message, Some(hint))
             }
-            _ => {
-                let typed = self.session.program.asked();
-                words(failure, Some(typed), Some(self.session), self.verb)
-            }
+            _ => words(failure, Some(self.session), self.verb),
         };
         // A problem with all nodes, such as an unreachable server, is reported once.
         if self.reported.borrow().contains(&message) {
@@ -152,7 +148,7 @@ impl<'a> Problems<'a> {
         {
             let mut is_near_any = false;
             for typed in &unknown {
-                if self.session.program.asked().waits() && duration::length(typed).is_ok() {
+                if self.session.program.waits() && duration::length(typed).is_ok() {
                     is_near_any = true;
                     self.session.terminal.hint(wait_for(typed));
                     continue;
@@ -181,10 +177,9 @@ impl<'a> Problems<'a> {
     }
 }
 
-/// Reports a problem that ends a command, outside of its session. `typed` is the command line, if it could
-/// be parsed.
-pub(crate) fn report(terminal: &Terminal, failure: &Failure, typed: Option<&Again>) {
-    let (message, hint) = words(failure, typed, None, None);
+/// Reports a problem that ends a command, outside of its session.
+pub(crate) fn report(terminal: &Terminal, failure: &Failure) {
+    let (message, hint) = words(failure, None, None);
     if !message.is_empty() {
         terminal.error(&message);
     }
@@ -196,7 +191,6 @@ pub(crate) fn report(terminal: &Terminal, failure: &Failure, typed: Option<&Agai
 /// Message and hint.
 fn words(
     failure: &Failure,
-    typed: Option<&Again>,
     session: Option<&Session<'_>>,
     verb: Option<Verb>,
 ) -> (String, Option<String>) {
@@ -298,8 +292,7 @@ fn words(
         (Failure::Lock(Error::MissingRight { right, source }), None) => (
             escape(&source.to_string()),
             Some(format!(
-                "you need permission to {right}: {}",
-                rights::granted(right, typed.map_or("", Again::verb))
+                "you need permission to {right}: see the roles in deploy/rbac.yaml"
             )),
         ),
         (Failure::Lock(Error::NamespaceTerminating(_)), None) => (
@@ -334,7 +327,7 @@ fn words(
             },
             None,
         ) => {
-            let (cause, _) = words(cause, typed, session, verb);
+            let (cause, _) = words(cause, session, verb);
             let lock_id = lock_id
                 .as_ref()
                 .map(|id| format!(" --lock-id {id}"))
