@@ -8,8 +8,7 @@ use maintenance_lease::{Change, Done, DryRun, LONGEST_DURATION, NodeLease, SideE
 use super::holder::person;
 use super::refusal::{about, why};
 use super::time::{clock, length};
-use crate::words::command_line::NO_REASON;
-use crate::words::program::Program;
+use crate::words::program::{NO_REASON, Program};
 
 /// The suffix of messages in a dry run.
 pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {
