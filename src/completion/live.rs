@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::Definition;
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::holder::HolderArgs;
+use crate::words::command_line::NODE_KINDS;
 use crate::words::holder::of_node;
 use connect::{Environment, Notices, connect};
 
@@ -38,7 +39,7 @@ pub(super) fn nodes(
     typed: &str,
 ) -> Option<Vec<CompletionCandidate>> {
     let (kind, beginning) = match typed.split_once('/') {
-        Some((kind @ ("node" | "nodes" | "no"), beginning)) => (format!("{kind}/"), beginning),
+        Some((kind, beginning)) if NODE_KINDS.contains(&kind) => (format!("{kind}/"), beginning),
         Some(_) => return None,
         None => (String::new(), typed),
     };

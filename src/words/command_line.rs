@@ -11,6 +11,9 @@ use crate::text::{escape, for_shell};
 /// The placeholder for the reason in the next command, if none was given.
 pub(crate) const NO_REASON: &str = "WHY";
 
+/// kubectl's words for the kind of a Node.
+pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
+
 /// The options of verbs that the next command of the same kind repeats if they were typed. Each is written
 /// as it precedes its value.
 const OPTIONS: [(&str, &str); 11] = [
@@ -103,8 +106,15 @@ impl Again {
 
     /// The same for `nodes` only, by name.
     pub(crate) fn narrowed(&self, nodes: &[String]) -> Self {
+        let mut nodes = nodes.to_vec();
+        // Before other names, it would be read as their kind.
+        if let [first, _, ..] = &mut nodes[..]
+            && NODE_KINDS.contains(&first.as_str())
+        {
+            first.insert_str(0, "node/");
+        }
         Self {
-            nodes: listed(nodes),
+            nodes: listed(&nodes),
             ..self.clone()
         }
     }
