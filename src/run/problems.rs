@@ -239,6 +239,7 @@ fn words(
             | Failure::OpenWrite { message, hint, .. },
             None,
         ) => (message.clone(), Some(hint.clone())),
+        (Failure::UnknownTime, None) => (failure.to_string(), Some("run it again".to_owned())),
         (Failure::TooSlow { .. }, None) => (
             failure.to_string(),
             Some("use a longer --duration".to_owned()),

@@ -13,10 +13,12 @@ pub(crate) const NO_REASON: &str = "WHY";
 
 /// The options of verbs that the next command of the same kind repeats if they were typed. Each is written
 /// as it precedes its value.
-const OPTIONS: [(&str, &str); 11] = [
+const OPTIONS: [(&str, &str); 13] = [
     ("message", "-m "),
     ("duration", "--duration "),
     ("until", "--until "),
+    ("expect_until", "--expect-until "),
+    ("hold_until", "--expect-until "),
     ("lease_duration", "--lease-duration "),
     ("grace", "--grace "),
     ("conflict_exit_code", "-E "),
