@@ -40,7 +40,7 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure>
                 "COMMAND finds the lock in MAINT_LOCK_ID, MAINT_NODE and other variables"
                     .to_owned(),
             ),
-            "--duration" if has_dashes => (
+            "--duration" | "--until" if has_dashes => (
                 format!("with has no flag {flag}: the lock lasts as long as COMMAND"),
                 "remove it; --lease-duration is the time until the lock expires after a crash"
                     .to_owned(),

@@ -69,7 +69,7 @@ const TOUR: &[Step] = &[
     Step {
         says: "Carol, an administrator, puts a broken node on hold. A hold does not expire.",
         who: "carol@bastion",
-        command: "kubectl maint hold worker-3 -m 'bad DIMM, parts on the way' --until 2d",
+        command: "kubectl maint hold worker-3 -m 'bad DIMM, parts on the way' --expect-until 2d",
         act: Act::Ends(0),
     },
     Step {
