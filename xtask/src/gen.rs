@@ -1,4 +1,7 @@
-//! `cargo xtask gen`: generates files from the argument definitions.
+//! `cargo xtask gen`: generates files from the argument definitions, and the picture in the README from a run.
+
+mod svg;
+mod two_terminals;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +14,7 @@ use control_plane::target_dir;
 use crate::cargo::{build, build_plugin};
 use crate::output::print;
 
-/// Generate completions/, docs/cli.md and docs/man/ from the definition of the flags
+/// Generate completions/, docs/cli.md and docs/man/ from the flags, and docs/two-terminals.svg from a run
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Change nothing; fail if a file is out of date
@@ -22,6 +25,7 @@ pub(crate) struct Arguments {
 /// The directories in which every file is generated.
 const DIRECTORIES: [&str; 2] = ["completions", "docs/man"];
 const REFERENCE: &str = "docs/cli.md";
+const PICTURE: &str = "docs/two-terminals.svg";
 const SCRIPTS: [(&str, &str); 4] = [
     ("bash", "completions/kubectl-maint.bash"),
     ("zsh", "completions/_kubectl-maint"),
@@ -50,6 +54,7 @@ impl Arguments {
         let programs = target_dir().join("debug");
         let mut made = make(&programs.join("kubectl-maint"))?;
         made.extend(make_of_elector(&programs.join(ELECTOR))?);
+        made.insert(PICTURE.into(), two_terminals::picture()?.into_bytes());
         let found = find(&root)?;
         let differing = differences(&made, &found);
         if differing.is_empty() {
@@ -125,8 +130,10 @@ fn output(program: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
 /// The existing files.
 fn find(root: &Path) -> Result<Files> {
     let mut files = Files::new();
-    if let Ok(reference) = fs::read(root.join(REFERENCE)) {
-        files.insert(REFERENCE.into(), reference);
+    for file in [REFERENCE, PICTURE] {
+        if let Ok(content) = fs::read(root.join(file)) {
+            files.insert(file.into(), content);
+        }
     }
     for directory in DIRECTORIES {
         if root.join(directory).exists() {

@@ -31,7 +31,11 @@ impl SandboxCluster {
         Self::of(Sandbox::new(), nodes).await
     }
 
-    async fn of(sandbox: Sandbox, nodes: impl IntoIterator<Item = Node>) -> Result<Self> {
+    /// The same, on this server.
+    pub(crate) async fn of(
+        sandbox: Sandbox,
+        nodes: impl IntoIterator<Item = Node>,
+    ) -> Result<Self> {
         let mut kubelets = JoinSet::new();
         for node in nodes {
             let name = node.name().to_owned();
