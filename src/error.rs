@@ -119,6 +119,8 @@ pub(crate) enum Failure {
         /// The obstacle, if known.
         obstacle: Option<Obstacle>,
     },
+    /// The API server's time is needed and not known, because this machine was paused.
+    UnknownTime,
     /// Checking all locks of a set took longer than they last.
     TooSlow {
         /// One of the nodes.
@@ -209,6 +211,7 @@ impl Failure {
             | Self::NothingFound { .. }
             | Self::NodeGone { .. }
             | Self::TooSlow { .. }
+            | Self::UnknownTime
             | Self::Connect(_) => Kind::Other,
             Self::Lock(error) => kind_of(error, verb),
             Self::Unsafe { .. } | Self::Unconfirmed(_) | Self::Declined => Kind::Unsafe,
@@ -304,6 +307,9 @@ impl fmt::Display for Failure {
             Self::TooSlow { node } => write!(
                 f,
                 "could not lock node/{node}: checking all locks took longer than their duration"
+            ),
+            Self::UnknownTime => f.write_str(
+                "the API server's time is unknown, because this machine was paused: nothing was changed",
             ),
             Self::OtherLease {
                 node,

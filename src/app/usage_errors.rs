@@ -8,9 +8,10 @@ use clap::{Command, CommandFactory as _};
 
 use super::Cli;
 use crate::args::duration::length;
+use crate::args::nodes::node_name;
 use crate::error::Failure;
 use crate::text::shown;
-use crate::words::program::NAME;
+use crate::words::program::{NAME, NODE_KINDS};
 use crate::words::suggestions::{near_misses, wait_for};
 
 /// The failure to report if `line`, one of `with`, can't be parsed; `None` if the parser's message is good
@@ -26,7 +27,7 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure>
     let is_missing = |what: &str| invalid.iter().any(|argument| argument.contains(what));
     let (message, hint) = match (error.kind(), invalid) {
         (ErrorKind::UnknownArgument, [flag]) => match flag.as_str() {
-            "--duration" if has_dashes => (
+            "--duration" | "--until" if has_dashes => (
                 format!("with has no flag {flag}: the lock lasts as long as COMMAND"),
                 "remove it; --lease-duration is the time until the lock expires after a crash"
                     .to_owned(),
@@ -81,7 +82,10 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
                 ),
                 Some(command) => (
                     format!("unexpected argument \"{typed}\""),
-                    see_help(command.get_name()),
+                    match follows_kind(typed, line) {
+                        true => format!("did you mean node/{typed}?"),
+                        false => see_help(command.get_name()),
+                    },
                 ),
                 None => (
                     format!("unknown flag: {typed}"),
@@ -137,6 +141,13 @@ fn instead_of_command(typed: &str) -> String {
             }
         }
     }
+}
+
+/// Whether `name` is a node's name that follows its kind. Some commands take one name only.
+fn follows_kind(name: &str, line: &[OsString]) -> bool {
+    let before = line.windows(2).find(|words| words[1] == name);
+    let is_kind = before.is_some_and(|words| NODE_KINDS.iter().any(|kind| words[0] == *kind));
+    is_kind && node_name(name).is_ok()
 }
 
 /// What to type instead of `flag`, which `command` does not have.

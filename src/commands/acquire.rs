@@ -5,6 +5,7 @@ use maintenance_lease::{Acquire, SetOptions};
 
 use crate::args::change::ChangingArgs;
 use crate::args::duration;
+use crate::args::until::{Until, time};
 use crate::args::wait::WaitingArgs;
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
@@ -47,6 +48,16 @@ pub(crate) struct AcquireArgs {
     )]
     pub(crate) duration: std::time::Duration,
 
+    /// Time of day when the lock expires, at most 1h from now (e.g. 18:00Z)
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        conflicts_with_all = ["duration", "wait"],
+        value_parser = time
+    )]
+    pub(crate) until: Option<Until>,
+
     /// If you already hold the lock, renew it instead of failing
     #[arg(long)]
     pub(crate) reentry: bool,
@@ -68,24 +79,27 @@ pub(crate) struct AcquireArgs {
 
 pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let mut options = Acquire::new()
-        .duration(args.duration)
-        .reentry(args.reentry)
-        .free_only(args.free_only);
-    if let Some(reason) = &args.message {
-        options = options.reason(reason);
-    }
-
     let work = VerbRun::begin(start, &args.change, Verb::Acquire).await?;
     let targets = work.targets(&selection, true).await?;
     let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
     let single = targets.single;
 
     // If one of them is locked or does not exist, nothing is written to the others.
-    let targets = match args.partial || nodes.len() == 1 {
+    let targets = match args.partial && args.until.is_none() {
         true => targets,
         false => work.read(targets, true).await?,
     };
+    let duration = match args.until {
+        Some(until) => work.duration_until(until)?,
+        None => args.duration,
+    };
+    let mut options = Acquire::new()
+        .duration(duration)
+        .reentry(args.reentry)
+        .free_only(args.free_only);
+    if let Some(reason) = &args.message {
+        options = options.reason(reason);
+    }
     let mut options = SetOptions::acquire(options);
     if args.partial {
         options = options.partial();
@@ -94,7 +108,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     let locked = LockedSet::set(&work, targets.nodes, options, limit).await;
 
     let report = ChangeReport::new(&work)
-        .requested(Some(args.duration))
+        .requested(Some(duration))
         .then(then);
     locked.report(report, nodes, single).await
 }

@@ -19,8 +19,8 @@ use crate::words::program::Program;
 /// Put nodes on hold (a lock without an expiry)
 ///
 /// Use a hold if the work takes longer than an hour, or for an unknown time: for example, a broken
-/// disk. A hold ends only with unhold. If you give --until and that time has passed, status shows the
-/// hold as overdue.
+/// disk. A hold ends only with unhold, or with release if it is yours. After the time in
+/// --expect-until, status shows the hold as overdue.
 ///
 /// If somebody else holds the lock, the error shows who, and the exit code is 3. Use --take-over to
 /// take over their lock. If you already have the node on hold, the reason and the time are replaced.
@@ -31,8 +31,8 @@ use crate::words::program::Program;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint hold worker-1 -m \"bad DIMM\"
-  kubectl maint hold worker-1 -m \"bad DIMM, parts ordered\" --until 2d
-  kubectl maint hold -l rack=7 -m \"rack moves\" --until 2026-11-22T18:00Z
+  kubectl maint hold worker-1 -m \"bad DIMM, parts ordered\" --expect-until 2d
+  kubectl maint hold -l rack=7 -m \"rack moves\" --expect-until 2026-11-22T18:00Z
   kubectl maint hold worker-1 -m \"bad DIMM\" --wait --timeout 10m
   kubectl maint hold worker-1 -m \"burning smell\" --take-over")]
 pub(crate) struct HoldArgs {
@@ -42,6 +42,18 @@ pub(crate) struct HoldArgs {
 
     /// Expected end, shown to others (e.g. 2d, 90m, 2026-11-22T18:00Z)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = until)]
+    pub(crate) expect_until: Option<Until>,
+
+    /// The earlier name of --expect-until
+    #[arg(
+        id = "hold_until",
+        long = "until",
+        hide = true,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        conflicts_with = "expect_until",
+        value_parser = until
+    )]
     pub(crate) until: Option<Until>,
 
     /// Take over the lock from somebody else, after a confirmation
@@ -70,8 +82,9 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     // The server's time is known only after a read.
     let targets = work.read(targets, true).await?;
     let mut options = Hold::new(&args.message);
-    if let Some(until) = args.until {
-        options = options.until(until.after(session.locks.server_time().now().latest)?);
+    if let Some(until) = args.expect_until.or(args.until) {
+        let now = session.locks.server_time().now();
+        options = options.until(until.after(now, "--expect-until")?);
     }
     let confirmed = match args.take_over {
         true => work.confirm_breaking(&targets).await?,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use maintenance_lease::protocol::{Instant, Span};
+use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Change, Done, DryRun, Error, NodeEvent, NodeLease, Sight};
 
 use super::confirm::{self, Confirmed};
@@ -14,6 +14,7 @@ use super::side_effects::SideEffects;
 use super::targets::{self, Target, Targets};
 use crate::args::change::ChangingArgs;
 use crate::args::nodes::Selection;
+use crate::args::until::Until;
 use crate::error::{Failure, Fate, Kind, Verb};
 use crate::exit::Code;
 use crate::output::format::Format;
@@ -116,12 +117,33 @@ impl<'a> VerbRun<'a> {
         report.end(single).await
     }
 
+    /// The present, in server time.
+    ///
+    /// # Errors
+    /// If it is not known, because this machine was paused after the last answer.
+    pub(crate) fn now(&self) -> Result<Now, Failure> {
+        let now = self.session.locks.server_time().now();
+        match now.bounded {
+            true => Ok(now),
+            false => Err(Failure::UnknownTime),
+        }
+    }
+
+    /// The duration of a lock that ends at `until`.
+    ///
+    /// # Errors
+    /// If that is in the past or too far ahead, or if the present is not known.
+    pub(crate) fn duration_until(&self, until: Until) -> Result<Duration, Failure> {
+        let now = self.now();
+        self.reported(now.and_then(|now| until.duration(now, self.session.program)))
+    }
+
     pub(crate) fn is_dry_run(&self) -> bool {
         self.args.write.dry_run != DryRun::None
     }
 
     /// Reports a problem that ends the command, in the words of this session.
-    fn reported<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+    pub(crate) fn reported<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
         result.map_err(|failure| {
             let problems = Problems::changing(&self.session, self.verb);
             problems.report(&failure);

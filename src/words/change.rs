@@ -7,7 +7,8 @@ use maintenance_lease::{Change, Done, DryRun, LONGEST_DURATION, NodeLease, SideE
 
 use super::holder::person;
 use super::refusal::{about, why};
-use super::time::{clock, length};
+use super::time::{clock, length, remaining};
+use crate::error::Failure;
 use crate::words::program::{NO_REASON, Program};
 
 /// The suffix of messages in a dry run.
@@ -67,8 +68,12 @@ fn what(change: &Change, context: ChangeContext) -> String {
             )
         }
         Done::Renewed if is_shorter(change, context.duration) => {
+            let what = match has_new_reason(change) {
+                true => "reason updated, still",
+                false => "unchanged,",
+            };
             format!(
-                "unchanged, locked by {}{}",
+                "{what} locked by {}{}",
                 holder(&change.lease),
                 until(change, now)
             )
@@ -159,20 +164,48 @@ pub(crate) fn stays(
         asked.filter(|&asked| change.done == Done::Renewed && is_shorter(change, Some(asked)))?;
     let node = &change.node;
     let wanted = change.until()? + Span::from(asked) - now.latest;
-    let minutes = u64::try_from(wanted.ceil_seconds())
-        .unwrap_or_default()
-        .div_ceil(60);
-    let to_extend = match minutes * 60 <= LONGEST_DURATION.as_secs() {
-        true => format!(
-            "To add {0}: {program} renew {node} --duration {minutes}m",
-            length(asked.into())
-        ),
+    let asked = length(asked.into());
+    let to_extend = match wanted <= LONGEST_DURATION.into() {
+        true => format!("To add {asked}: {program} renew {node} --duration +{asked}"),
         false => format!("For more than 1h: {program} hold {node} -m {NO_REASON}"),
     };
     Some(format!(
-        "node/{node} is already locked for longer than {}. {to_extend}",
-        length(asked.into())
+        "node/{node} is already locked for longer than {asked}. {to_extend}"
     ))
+}
+
+/// Whether the reason was replaced.
+fn has_new_reason(change: &Change) -> bool {
+    let reason = |lease: &Option<NodeLease>| {
+        let reason = lease.as_ref().and_then(NodeLease::reason);
+        reason.unwrap_or_default().to_owned()
+    };
+    reason(&change.before) != reason(&change.lease)
+}
+
+/// The failure to add `added` to the `left` time of a lock.
+pub(crate) fn too_long(node: &str, left: Duration, added: Duration, program: &Program) -> Failure {
+    let possible = LONGEST_DURATION.saturating_sub(left);
+    let possible = match possible.as_secs() {
+        seconds @ 0..60 => seconds,
+        seconds => seconds / 60 * 60,
+    };
+    let why = program.why();
+    Failure::usage(
+        format!(
+            "cannot add {} to the lock on node/{node}: {} are left, and a lock lasts at most 1h from now",
+            length(added.into()),
+            remaining(left.into()),
+        ),
+        match possible {
+            0 => format!("for longer, run `{program} hold {node} -m {why}`"),
+            possible => format!(
+                "add at most {} with `{program} renew {node} --duration +{0}`; for longer, run \
+                 `{program} hold {node} -m {why}`",
+                length(Duration::from_secs(possible).into())
+            ),
+        },
+    )
 }
 
 /// Until when it is locked, or on hold. For a lock from this call it is the time in the Lease: what has
@@ -187,7 +220,7 @@ fn until(change: &Change, now: Now) -> String {
         (false, _, Some(until)) => format!(
             " until {} ({})",
             clock(until, now.latest),
-            length(Span::seconds(lease.duration_seconds()))
+            remaining(Span::seconds(lease.duration_seconds()))
         ),
         _ => String::new(),
     }

@@ -41,6 +41,7 @@ pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Opt
             escape(&failure.to_string()),
             Some("add --yes to confirm".to_owned()),
         ),
+        Failure::UnknownTime => (failure.to_string(), Some("run it again".to_owned())),
         Failure::TooSlow { .. } => (
             failure.to_string(),
             Some("use a longer --duration".to_owned()),

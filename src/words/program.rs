@@ -27,6 +27,9 @@ const PLACE: [(&str, &str); 4] = [
     ("server", "-s"),
 ];
 
+/// kubectl's words for the kind of a Node.
+pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
+
 /// With more nodes, a line is too long to read.
 const MOST_NODES: usize = 10;
 
@@ -81,8 +84,15 @@ impl Program {
 
     /// The same for `nodes` only, by name.
     pub(crate) fn narrowed(&self, nodes: &[String]) -> Self {
+        let mut nodes = nodes.to_vec();
+        // Before other names, it would be read as their kind.
+        if let [first, _, ..] = &mut nodes[..]
+            && NODE_KINDS.contains(&first.as_str())
+        {
+            first.insert_str(0, "node/");
+        }
         Self {
-            nodes: listed(nodes),
+            nodes: listed(&nodes),
             ..self.clone()
         }
     }

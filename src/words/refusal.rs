@@ -214,7 +214,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
             "end it with `{program} unhold {node}`, or add --reentry to keep working under it"
         ),
         (Refusal::OwnHold, Verb::Renew) => format!(
-            "a hold does not expire; set its expected end with `{program} hold {node} -m {why} --until TIME`"
+            "a hold does not expire; set its expected end with `{program} hold {node} -m {why} --expect-until TIME`"
         ),
         (Refusal::OwnHold, _) => format!("end the hold with `{program} unhold {node}`"),
         (Refusal::ChangedHands, Verb::Renew) => STOP.to_owned(),

@@ -56,9 +56,11 @@ pub(crate) fn remaining(length: Span) -> String {
         _ if micros < 8 * DAY => HOUR,
         _ => DAY,
     };
-    span(Span::micros(
-        micros.saturating_add(unit / 2).div_euclid(unit) * unit,
-    ))
+    match micros.saturating_add(unit / 2).div_euclid(unit) * unit {
+        // As it was typed: `1h`, not `60m`.
+        micros if micros == HOUR || micros == 2 * HOUR => format!("{}h", micros / HOUR),
+        micros => span(Span::micros(micros)),
+    }
 }
 
 /// A point in time in the local zone: the time of day, with the date if it is not the day of `now`.
@@ -142,7 +144,9 @@ mod tests {
             (1_769_000_000, "29m"),
             (599_600_000, "10m"),
             (59_400_000, "59s"),
-            (3_599_999_999, "60m"),
+            (3_599_999_999, "1h"),
+            (7_199_000_000, "2h"),
+            (5_400_000_000, "90m"),
             (10_799_000_000, "3h"),
             (97_000_000_000, "27h"),
             (172_799_000_000, "2d"),

@@ -49,7 +49,7 @@ fn anothers_hold_takes_a_confirmation() {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster
-            .maint(["hold", &node, "-m", "disk", "--until", "2d"])
+            .maint(["hold", &node, "-m", "disk", "--expect-until", "2d"])
             .holder("bob@laptop")
             .succeeds();
         assert_snapshot!(cluster.maint(["unhold", &node]).run(), @r#"
