@@ -11,12 +11,8 @@ use crate::args::duration::length;
 use crate::args::nodes::node_name;
 use crate::error::Failure;
 use crate::text::shown;
-use crate::words::program::NAME;
-use crate::words::program::NODE_KINDS;
+use crate::words::program::{NAME, NODE_KINDS};
 use crate::words::suggestions::{near_misses, wait_for};
-
-/// Flags of other tools, and what they are called here.
-const OTHER_FLAGS: [(&str, &str); 1] = [("--ttl", "--duration")];
 
 /// The failure to report if `line`, one of `with`, can't be parsed; `None` if the parser's message is good
 /// enough.
@@ -31,23 +27,10 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure>
     let is_missing = |what: &str| invalid.iter().any(|argument| argument.contains(what));
     let (message, hint) = match (error.kind(), invalid) {
         (ErrorKind::UnknownArgument, [flag]) => match flag.as_str() {
-            "-l" | "--selector" | "--all" | "--nodes-from" => (
-                format!("with has no flag {flag}: it accepts node names only"),
-                run,
-            ),
-            "-o" | "--output" => (
-                format!("with has no flag {flag}: it prints the output of COMMAND"),
-                "COMMAND finds the lock in MAINT_LOCK_ID, MAINT_NODE and other variables"
-                    .to_owned(),
-            ),
             "--duration" | "--until" if has_dashes => (
                 format!("with has no flag {flag}: the lock lasts as long as COMMAND"),
                 "remove it; --lease-duration is the time until the lock expires after a crash"
                     .to_owned(),
-            ),
-            "-y" | "--yes" if has_dashes => (
-                format!("with has no flag {flag}: it asks for no confirmation"),
-                "remove it".to_owned(),
             ),
             _ if has_dashes => return None,
             flag => (
@@ -80,7 +63,7 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
             let typed = word(ContextKind::InvalidSubcommand)?;
             (
                 format!("unknown command \"{typed}\""),
-                instead_of_command(typed, line),
+                instead_of_command(typed),
             )
         }
         ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
@@ -141,14 +124,11 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
 }
 
 /// What to run instead of `typed`, which is no command of ours.
-fn instead_of_command(typed: &str, line: &[OsString]) -> String {
-    let node = || node_after(typed, line).unwrap_or("NODE");
+fn instead_of_command(typed: &str) -> String {
     match typed {
-        "get" | "list" => format!("run `{NAME} status`"),
-        "describe" => format!("run `{NAME} status {} -o wide`", node()),
+        "get" | "list" | "describe" => format!("run `{NAME} status`"),
         "drain" | "cordon" => {
-            let node = node();
-            format!("lock the node with `{NAME} acquire {node}`, then run `kubectl {typed} {node}`")
+            format!("lock the node with `{NAME} acquire NODE`, then run `kubectl {typed} NODE`")
         }
         _ => {
             let all = Cli::command();
@@ -163,13 +143,6 @@ fn instead_of_command(typed: &str, line: &[OsString]) -> String {
     }
 }
 
-/// The node that follows `command` on the line.
-fn node_after<'a>(command: &str, line: &'a [OsString]) -> Option<&'a str> {
-    let words = line.iter().filter_map(|word| word.to_str());
-    let mut words = words.skip_while(|word| *word != command).skip(1);
-    words.find(|word| !NODE_KINDS.contains(word) && node_name(word).is_ok())
-}
-
 /// Whether `name` is a node's name that follows its kind. Some commands take one name only.
 fn follows_kind(name: &str, line: &[OsString]) -> bool {
     let before = line.windows(2).find(|words| words[1] == name);
@@ -179,37 +152,19 @@ fn follows_kind(name: &str, line: &[OsString]) -> bool {
 
 /// What to type instead of `flag`, which `command` does not have.
 fn instead_of_flag(command: &Command, flag: &str) -> String {
-    let force = format!("to end somebody else's lock, run `{NAME} release NODE --force -m WHY`");
     match (command.get_name(), flag) {
-        ("verify", "-o" | "--output") => {
-            format!("its exit code is the answer; for JSON, run `{NAME} status NODE -o json`")
+        ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => {
+            format!("to end somebody else's lock, run `{NAME} release NODE --force -m WHY`")
         }
-        ("verify", "--mine") => {
-            format!("it checks one lock, given with --lock-id; for all, run `{NAME} status --mine`")
-        }
-        ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => force,
         ("acquire" | "with" | "renew", "--take-over") | ("hold", "--force") => {
             format!("to take over somebody else's lock, run `{NAME} hold NODE --take-over -m WHY`")
         }
-        ("unhold", "--force") => {
-            "remove it: unhold asks you to confirm if the hold is not yours".to_owned()
-        }
-        ("unhold", "-m" | "--message" | "--reason") => {
-            "remove it: an Event of the node records who ended the hold".to_owned()
-        }
         (verb, _) => {
-            let known: Vec<&str> = command
+            let known = command
                 .get_arguments()
                 .filter(|arg| !arg.is_hide_set())
-                .filter_map(|arg| arg.get_long())
-                .collect();
-            let other = OTHER_FLAGS.iter().find(|(other, _)| *other == flag);
-            let other = other.map(|(_, own)| own.trim_start_matches("--"));
-            let near = near_misses(flag.trim_start_matches("--"), known.iter().copied());
-            match other
-                .filter(|own| known.contains(own))
-                .or(near.first().copied())
-            {
+                .filter_map(|arg| arg.get_long());
+            match near_misses(flag.trim_start_matches("--"), known).first() {
                 Some(own) => format!("did you mean --{own}?"),
                 None => see_help(verb),
             }

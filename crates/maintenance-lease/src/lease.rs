@@ -11,7 +11,7 @@ use crate::cluster::wire;
 use crate::notes::Notes;
 use crate::protocol::{
     Flags, Holder, Instant, Lease, LockId, Names, Now, Span, State, Version, flags, next_change,
-    state,
+    state, takeover,
 };
 use crate::repository::Repository;
 
@@ -155,6 +155,21 @@ impl NodeLease {
     #[must_use]
     pub fn state(&self, now: Now) -> State {
         state(Some(&self.reduced(&mut Names::default())), now)
+    }
+
+    /// When it ends, or ended, by its own times; `None` if nobody holds it or its times can't be read.
+    /// Others may take it only at [`takeover`](Self::takeover).
+    #[must_use]
+    pub fn end(&self) -> Option<Instant> {
+        self.holder.as_ref()?;
+        let end = self.reduced(&mut Names::default()).end();
+        end.filter(|&end| end != Instant::UNREADABLE)
+    }
+
+    /// The first instant at which others may take it, if it is not renewed; `None` if it does not expire.
+    #[must_use]
+    pub fn takeover(&self) -> Option<Instant> {
+        takeover(&self.reduced(&mut Names::default()))
     }
 
     /// What is unusual about it at `now`.

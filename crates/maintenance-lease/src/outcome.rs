@@ -69,14 +69,10 @@ pub enum SideEffect {
 }
 
 impl Change {
-    /// Until when the Lease is its holder's, as it states; `None` if nobody holds it or its times can't
-    /// be read.
+    /// Until when the Lease is its holder's: its [`end`](NodeLease::end).
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
-        let lease = self.lease.as_ref()?;
-        lease.holder.as_ref()?;
-        let from = lease.renewed.or(lease.acquired)?;
-        Some(from + crate::protocol::Span::seconds(lease.duration))
+        self.lease.as_ref()?.end()
     }
 
     /// The lock id of the current acquisition.

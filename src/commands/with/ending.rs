@@ -2,7 +2,6 @@
 
 use futures::future::join_all;
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::{Instant, Span};
 use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, NodeLease, Subject};
 use tokio::time::timeout;
 use under_lease::{Outcome, Stage};
@@ -148,11 +147,8 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> F
 /// When others can acquire it.
 fn runs_out(session: &Session<'_>, lease: &NodeLease) -> String {
     let now = session.locks.server_time().now();
-    match lease.renewed() {
-        Some(renewed) => {
-            let end = Instant::from(renewed) + Span::seconds(lease.duration_seconds());
-            format!("it expires at {}", clock(end, now.latest))
-        }
+    match lease.end() {
+        Some(end) => format!("it expires at {}", clock(end, now.latest)),
         None => "it expires by itself".to_owned(),
     }
 }

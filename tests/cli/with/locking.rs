@@ -200,8 +200,8 @@ fn what_cannot_be_meant_has_a_code_of_its_own() {
     assert_snapshot!(cluster.maint(["with", "-l", "a=b", "--", "true"]).run(), @"
     $ kubectl maint with -l a=b -- true
     -- stderr
-    error: with has no flag -l: it accepts node names only
-    hint: run `kubectl maint with NODE... -- COMMAND`
+    error: with has no flag -l
+    hint: see `kubectl maint with --help`
     -- exit code 125
     ");
     assert_snapshot!(cluster.maint(["with", "Worker", "--", "true"]).run(), @r#"
