@@ -9,6 +9,7 @@ use maintenance_lease::{ApiError, Error, RowDetail};
 use crate::args::duration;
 use crate::error::{Failure, Kind, Obstacle, Verb};
 use crate::exit::Code;
+use crate::output::item_error::ItemError;
 use crate::run::session::Session;
 use crate::text::escape;
 use crate::ui::Terminal;
@@ -68,17 +69,17 @@ impl<'a> Problems<'a> {
         self.again = Some(program);
     }
 
-    /// Reports a problem.
-    pub(crate) fn report(&self, failure: &Failure) {
-        self.note(failure.kind(self.verb));
-        if let Failure::Lock(Error::NodeNotFound(node)) = failure {
-            let mut unknown = self.unknown.borrow_mut();
-            unknown.push(node.clone());
-            if unknown.len() > MOST_UNKNOWN {
-                return;
-            }
-        }
-        let (message, hint) = match (failure, &self.again, self.verb) {
+    /// Reports a problem, and returns it for programs.
+    pub(crate) fn report(&self, failure: &Failure) -> ItemError {
+        let (message, hint) = self.words(failure);
+        let now = self.session.locks.server_time().now();
+        let error = ItemError::new(failure, message.clone(), hint.clone(), now);
+        self.print(failure, message, hint);
+        error
+    }
+
+    fn words(&self, failure: &Failure) -> (String, Option<String>) {
+        match (failure, &self.again, self.verb) {
             (Failure::Lock(Error::Refused(refused)), Some(program), Some(verb)) => {
                 let asked = asked(self.session, verb);
                 let (message, hint) = refusal::lines(refused, Asked { program, ..asked });
@@ -88,7 +89,18 @@ impl<'a> Problems<'a> {
                 let typed = self.session.program.asked();
                 words(failure, Some(typed), Some(self.session), self.verb)
             }
-        };
+        }
+    }
+
+    fn print(&self, failure: &Failure, message: String, hint: Option<String>) {
+        self.note(failure.kind(self.verb));
+        if let Failure::Lock(Error::NodeNotFound(node)) = failure {
+            let mut unknown = self.unknown.borrow_mut();
+            unknown.push(node.clone());
+            if unknown.len() > MOST_UNKNOWN {
+                return;
+            }
+        }
         // A problem with all nodes, such as an unreachable server, is reported once.
         if self.reported.borrow().contains(&message) {
             return;

@@ -2,6 +2,7 @@
 
 pub(crate) mod change;
 pub(crate) mod command_line;
+pub(crate) mod error_code;
 pub(crate) mod fencing;
 pub(crate) mod fencing_marks;
 pub(crate) mod health;

@@ -1,4 +1,4 @@
-//! `cargo xtask gen`: generates files from the argument definitions.
+//! `cargo xtask gen`: generates files from the argument definitions and the types of the output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use control_plane::target_dir;
 use crate::cargo::{build, build_plugin};
 use crate::say::say;
 
-/// Generate completions/, docs/cli.md and docs/man/ from the definition of the flags
+/// Generate completions/, docs/cli.md, docs/man/ and docs/schema/ from the definition of the flags and output
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Change nothing; fail if a file is out of date
@@ -22,6 +22,7 @@ pub(crate) struct Arguments {
 /// The directories in which every file is generated.
 const DIRECTORIES: [&str; 2] = ["completions", "docs/man"];
 const REFERENCE: &str = "docs/cli.md";
+const SCHEMA: &str = "docs/schema/v2.json";
 const SCRIPTS: [(&str, &str); 4] = [
     ("bash", "completions/kubectl-maint.bash"),
     ("zsh", "completions/_kubectl-maint"),
@@ -79,6 +80,7 @@ impl Arguments {
 fn make(plugin: &Path) -> Result<Files> {
     let mut files = Files::new();
     files.insert(REFERENCE.into(), output(plugin, &["reference"])?);
+    files.insert(SCHEMA.into(), output(plugin, &["reference", "--schema"])?);
     for (shell, path) in SCRIPTS {
         files.insert(path.into(), output(plugin, &["completion", shell])?);
     }
@@ -125,8 +127,10 @@ fn output(program: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
 /// The existing files.
 fn find(root: &Path) -> Result<Files> {
     let mut files = Files::new();
-    if let Ok(reference) = fs::read(root.join(REFERENCE)) {
-        files.insert(REFERENCE.into(), reference);
+    for file in [REFERENCE, SCHEMA] {
+        if let Ok(content) = fs::read(root.join(file)) {
+            files.insert(file.into(), content);
+        }
     }
     for directory in DIRECTORIES {
         if root.join(directory).exists() {
