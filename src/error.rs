@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use maintenance_lease::protocol::{LockId, Refusal};
-use maintenance_lease::{ApiError, Error, Refused};
+use maintenance_lease::{ApiError, Error, NodeLease, Refused};
 
 use connect::ConnectError;
 
@@ -233,6 +233,25 @@ impl Failure {
             Self::NotGivenBack { cause, .. } => cause.fate(),
             _ => Fate::AsBefore,
         }
+    }
+
+    /// The lock that was seen to be the cause; the inner `None`: there was no Lease.
+    pub(crate) fn lock(&self) -> Option<Option<&NodeLease>> {
+        match self {
+            Self::Lock(Error::Refused(refused))
+            | Self::TimedOut {
+                obstacle: Some(Obstacle::Refused(refused)),
+                ..
+            } => Some(refused.lease.as_ref()),
+            // A lock that was lost by its time limit was not read again.
+            Self::Lock(Error::Lost(lost)) => lost.lease.as_ref().map(Some),
+            _ => None,
+        }
+    }
+
+    /// The Lease of that lock.
+    pub(crate) fn lease(&self) -> Option<&NodeLease> {
+        self.lock().flatten()
     }
 
     /// The API error behind it, if any.

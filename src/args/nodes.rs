@@ -55,6 +55,16 @@ pub(crate) enum Selection {
     Mine,
 }
 
+impl Selection {
+    /// The nodes that were named.
+    pub(crate) fn names(&self) -> &[String] {
+        match self {
+            Self::Named(names) => names,
+            Self::Labelled(_) | Self::All | Self::Mine => &[],
+        }
+    }
+}
+
 /// The longest list of nodes that is accepted, in bytes.
 const LONGEST_LIST: u64 = 16 << 20;
 

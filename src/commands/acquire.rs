@@ -81,7 +81,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     let selection = args.change.selection(None, start.terminal)?;
     let work = VerbRun::begin(start, &args.change, Verb::Acquire).await?;
     let targets = work.targets(&selection, true).await?;
-    let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
+    let nodes = targets.to_names();
     let single = targets.single;
 
     // If one of them is locked or does not exist, nothing is written to the others.
@@ -90,7 +90,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         false => work.read(targets, true).await?,
     };
     let duration = match args.until {
-        Some(until) => work.duration_until(until)?,
+        Some(until) => work.duration_until(&nodes, until)?,
         None => args.duration,
     };
     let mut options = Acquire::new()

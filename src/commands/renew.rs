@@ -91,7 +91,7 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
         targets = work.read(targets, false).await?;
     }
     let requested = match (args.until, args.duration) {
-        (Some(until), _) => Some(work.duration_until(until)?),
+        (Some(until), _) => Some(work.duration_until(&targets.to_names(), until)?),
         (None, Some(Extension::FromNow(duration))) => Some(duration),
         _ => None,
     };
@@ -101,7 +101,7 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
     };
     // If one of them can't be extended so far, nothing is written to the others.
     for target in &targets.nodes {
-        work.reported(duration(target))?;
+        work.reported(std::slice::from_ref(&target.node), duration(target))?;
     }
     let (locks, options, duration) = (&session.locks, &options, &duration);
     let report = ChangeReport::new(&work).requested(requested);

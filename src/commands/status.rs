@@ -17,12 +17,12 @@ use crate::args::output::OutputArgs;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
-use crate::output::item::Item;
+use crate::output::item::{Item, NodeList};
 use crate::output::print;
 use crate::output::status::{self, Table, View};
-use crate::run::parallel;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
+use crate::run::{items, parallel};
 use crate::ui::Terminal;
 
 /// Show the locks of nodes: holder, reason and time left
@@ -165,20 +165,29 @@ impl StatusRun<'_> {
             session, filter, ..
         } = self;
         let terminal = session.terminal;
-        let snapshot =
-            read::read_all(session, filter, self.with_heartbeats(), args.nodes.parallel).await?;
+        let reading =
+            read::read_all(session, filter, self.with_heartbeats(), args.nodes.parallel).await;
+        let snapshot = match reading {
+            Ok(snapshot) => snapshot,
+            Err(failure) => {
+                let error = Problems::new(session).report(&failure);
+                items::print_failed(session, filter.selection.names(), &error, self.format)?;
+                return Err(Failure::Reported(failure.kind(None)));
+            }
+        };
         let now = session.locks.server_time().now();
         let nodes = filter.nodes(&snapshot);
         let views: Vec<View<'_>> = nodes.iter().map(|node| snapshot.view(node)).collect();
-        if !self.is_table() {
-            let items = nodes.iter().map(|node| snapshot.item(node, now)).collect();
-            if let Some(text) = print::items(items, self.is_single(), self.format)? {
-                terminal.data(text);
-            }
-        } else if !views.is_empty() {
+        if self.is_table() && !views.is_empty() {
             terminal.data(self.table(args).rows(&views, now));
         }
-        let problems = self.report_unknown(&snapshot);
+        let problems = Problems::new(session);
+        let failed = self.report_unknown(&snapshot, &problems);
+        let items = nodes.iter().map(|node| snapshot.item(node, now));
+        let list = NodeList::new(items.chain(failed).collect()).single(self.is_single());
+        if let Some(text) = print::data(&list, self.format)? {
+            terminal.data(text);
+        }
         if self.is_table() && !self.is_single() && !views.is_empty() {
             terminal.remark(status::summary(&views, now));
         } else if self.is_table() && views.is_empty() && !problems.any() {
@@ -199,7 +208,10 @@ impl StatusRun<'_> {
         let items = follower.first();
         let read = items.is_empty() || show(follower.snapshot(), &items)?;
         self.report_unlisted(follower.snapshot());
-        let problems = self.report_unknown(follower.snapshot());
+        let problems = Problems::new(session);
+        for failed in self.report_unknown(follower.snapshot(), &problems) {
+            self.print_change(&failed)?;
+        }
         if self.is_table() && items.is_empty() && !problems.any() {
             session.terminal.remark(NOTHING_FOUND);
         }
@@ -224,26 +236,34 @@ impl StatusRun<'_> {
             terminal.data(table.rows(&views, now));
         } else {
             for item in items {
-                let item = snapshot.item(&item.node, now);
-                if let Some(text) = print::items(vec![item], true, self.format)? {
-                    let before = match self.format {
-                        Format::Yaml => "---\n",
-                        _ => "",
-                    };
-                    terminal.data(format_args!("{before}{text}"));
-                }
+                self.print_change(&snapshot.item(&item.node, now))?;
             }
         }
         Ok(terminal.is_read())
     }
 
-    /// Reports which of the named nodes don't exist.
-    fn report_unknown(&self, snapshot: &Snapshot) -> Problems<'_> {
-        let problems = Problems::new(self.session);
-        for node in self.filter.unknown(snapshot) {
-            problems.report(&Error::NodeNotFound(node.to_owned()).into());
+    /// Prints a node of a watch, for programs.
+    fn print_change(&self, item: &Item) -> Result<(), Failure> {
+        if let Some(text) = print::data(item, self.format)? {
+            let before = match self.format {
+                Format::Yaml => "---\n",
+                _ => "",
+            };
+            let terminal = self.session.terminal;
+            terminal.data(format_args!("{before}{text}"));
         }
-        problems
+        Ok(())
+    }
+
+    /// Reports which of the named nodes don't exist.
+    fn report_unknown(&self, snapshot: &Snapshot, problems: &Problems<'_>) -> Vec<Item> {
+        let nodes = self.filter.unknown(snapshot);
+        nodes
+            .map(|node| {
+                let error = problems.report(&Error::NodeNotFound(node.to_owned()).into());
+                Item::skipped(node, error)
+            })
+            .collect()
     }
 
     /// Reports that there may be more nodes than are shown.

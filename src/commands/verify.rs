@@ -65,7 +65,9 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
                 let line = format!("node/{node} is still locked by {person}{about}");
                 session.terminal.result(line);
             }
-            Err(failure) => problems.report(&failure),
+            Err(failure) => {
+                problems.report(&failure);
+            }
         }
     }
     Ok(problems.end().await)

@@ -14,10 +14,11 @@ use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
+use crate::output::item::NodeList;
 use crate::output::print;
 use crate::run::problems::Problems;
 use crate::run::session::Start;
-use crate::run::{parallel, targets};
+use crate::run::{items, parallel, targets};
 
 /// Wait until nodes are free, locked, expired or on hold
 ///
@@ -101,7 +102,9 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
     if args.condition == Condition::Free {
         args.output.without_lock_ids()?;
     }
+    let format = args.output.format();
     let selection = args.nodes.selection(None, start.terminal.stdin())?;
+    let named = selection.names().to_vec();
     let session = start.reading().await?;
     let problems = Problems::changing(&session, Verb::Wait);
     let parallel = args.nodes.parallel;
@@ -112,13 +115,15 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
     let targets = match parallel::or_interrupted(finding).await {
         Ok(targets) => targets,
         Err(failure) => {
-            problems.report(&failure);
+            let error = problems.report(&failure);
+            items::print_failed(&session, &named, &error, format)?;
             return Ok(problems.end().await);
         }
     };
     let single = targets.single;
     let items = Wait::new(&session, &problems, args, targets).go_on().await;
-    if let Some(text) = print::items(items, single, args.output.format())? {
+    let list = NodeList::new(items).single(single);
+    if let Some(text) = print::data(&list, format)? {
         session.terminal.data(text);
     }
     Ok(problems.end().await)

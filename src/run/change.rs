@@ -8,6 +8,7 @@ use maintenance_lease::{Change, Done, DryRun, Error, NodeEvent, NodeLease, Sight
 
 use super::confirm::{self, Confirmed};
 use super::events;
+use super::items;
 use super::parallel::{self, Completion};
 use super::problems::Problems;
 use super::side_effects::SideEffects;
@@ -18,10 +19,12 @@ use crate::args::until::Until;
 use crate::error::{Failure, Fate, Kind, Verb};
 use crate::exit::Code;
 use crate::output::format::Format;
-use crate::output::item::Item;
+use crate::output::item::{Item, NodeList};
+use crate::output::item_error::ItemError;
 use crate::output::print;
 use crate::run::session::{Session, Start};
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
+use crate::words::error_code::ErrorCode;
 use crate::words::program::Program;
 use crate::words::time::{clock, length};
 use crate::words::verb::Outcomes;
@@ -67,8 +70,10 @@ impl<'a> VerbRun<'a> {
             self.args.nodes.parallel,
         );
         let found = parallel::or_interrupted(finding).await;
-        let targets = self.reported(found)?;
-        confirm::many_nodes(&self.session, self.args, self.verb, selection, &targets).await?;
+        let targets = self.reported(selection.names(), found)?;
+        let confirmed =
+            confirm::many_nodes(&self.session, self.args, self.verb, selection, &targets).await;
+        self.reported(&targets.to_names(), confirmed)?;
         Ok(targets)
     }
 
@@ -81,8 +86,9 @@ impl<'a> VerbRun<'a> {
         targets: Targets,
         with_nodes: bool,
     ) -> Result<Targets, Failure> {
+        let nodes = targets.to_names();
         let looking = targets::read(&self.session, targets, with_nodes, self.args.nodes.parallel);
-        self.reported(parallel::or_interrupted(looking).await)
+        self.reported(&nodes, parallel::or_interrupted(looking).await)
     }
 
     /// Asks before somebody else's locks in `targets` are taken over, and returns what it showed.
@@ -90,7 +96,8 @@ impl<'a> VerbRun<'a> {
     /// # Errors
     /// If the answer is no, or if nobody can answer.
     pub(crate) async fn confirm_breaking(&self, targets: &Targets) -> Result<Confirmed, Failure> {
-        confirm::breaking(&self.session, self.args, self.verb, targets).await
+        let confirmed = confirm::breaking(&self.session, self.args, self.verb, targets).await;
+        self.reported(&targets.to_names(), confirmed)
     }
 
     /// Runs the verb on each of `targets`, reports the results and returns the exit code.
@@ -129,25 +136,37 @@ impl<'a> VerbRun<'a> {
         }
     }
 
-    /// The duration of a lock that ends at `until`.
+    /// The duration of locks of `nodes` that end at `until`.
     ///
     /// # Errors
     /// If that is in the past or too far ahead, or if the present is not known.
-    pub(crate) fn duration_until(&self, until: Until) -> Result<Duration, Failure> {
-        let now = self.now();
-        self.reported(now.and_then(|now| until.duration(now, self.session.program)))
+    pub(crate) fn duration_until(
+        &self,
+        nodes: &[String],
+        until: Until,
+    ) -> Result<Duration, Failure> {
+        let duration = |now| until.duration(now, self.session.program);
+        self.reported(nodes, self.now().and_then(duration))
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
         self.args.write.dry_run != DryRun::None
     }
 
-    /// Reports a problem that ends the command, in the words of this session.
-    pub(crate) fn reported<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+    /// Reports a problem that ends the command, in the words of this session and for each of `nodes`.
+    pub(crate) fn reported<T>(
+        &self,
+        nodes: &[String],
+        result: Result<T, Failure>,
+    ) -> Result<T, Failure> {
         result.map_err(|failure| {
             let problems = Problems::changing(&self.session, self.verb);
-            problems.report(&failure);
-            Failure::Reported(failure.kind(Some(self.verb)))
+            let error = problems.report(&failure);
+            let format = self.args.output.format();
+            match items::print_failed(&self.session, nodes, &error, format) {
+                Ok(()) => Failure::Reported(failure.kind(Some(self.verb))),
+                Err(unprintable) => unprintable,
+            }
         })
     }
 }
@@ -265,7 +284,9 @@ impl<'a> ChangeReport<'a> {
                     Fate::Open => &mut self.outcomes.open,
                 };
                 nodes.push(node.to_owned());
-                self.problems.report(&failure);
+                let error = self.problems.report(&failure);
+                let now = self.work.session.locks.server_time().now();
+                self.items.push(Item::failed(node, &failure, error, now));
             }
         }
     }
@@ -322,8 +343,19 @@ impl<'a> ChangeReport<'a> {
         confirmed.is_some() && before.is_some() && ended
     }
 
-    /// Records a node that was skipped because of problems with other nodes.
-    pub(crate) fn left_alone(&mut self, node: String) {
+    /// Records a node that is as before: the command was interrupted, or had problems with other nodes.
+    pub(crate) fn left_alone(&mut self, node: String, completion: Completion) {
+        let failed = self.work.verb.failed(&node);
+        let error = match completion {
+            Completion::Complete => ItemError::of(
+                ErrorCode::OtherFailed,
+                format!("{failed}: another node failed"),
+            ),
+            Completion::Interrupted => {
+                ItemError::of(ErrorCode::Interrupted, format!("{failed}: interrupted"))
+            }
+        };
+        self.items.push(Item::skipped(&node, error));
         self.outcomes.left.push(node);
     }
 
@@ -349,7 +381,8 @@ impl<'a> ChangeReport<'a> {
         let terminal = session.terminal;
         self.side_effects
             .print(terminal, dry_run_suffix(args.write.dry_run));
-        if let Some(text) = print::items(self.items, single, args.output.format())? {
+        let list = NodeList::new(self.items).single(single);
+        if let Some(text) = print::data(&list, args.output.format())? {
             terminal.data(text);
         }
         let dry_run = self.work.is_dry_run();

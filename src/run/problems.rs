@@ -8,6 +8,7 @@ use maintenance_lease::{Error, RowDetail};
 use crate::args::duration;
 use crate::error::{Failure, Kind, Verb};
 use crate::exit::Code;
+use crate::output::item_error::ItemError;
 use crate::run::session::Session;
 use crate::ui::Terminal;
 use crate::words::failure;
@@ -64,8 +65,16 @@ impl<'a> Problems<'a> {
         self.again = Some(program);
     }
 
-    /// Reports a problem.
-    pub(crate) fn report(&self, failure: &Failure) {
+    /// Reports a problem, and returns it for programs.
+    pub(crate) fn report(&self, failure: &Failure) -> ItemError {
+        let (message, hint) = failure::lines(failure, self.asked());
+        let now = self.session.locks.server_time().now();
+        let error = ItemError::new(failure, message.clone(), hint.clone(), now);
+        self.print(failure, message, hint);
+        error
+    }
+
+    fn print(&self, failure: &Failure, message: String, hint: Option<String>) {
         self.note(failure.kind(self.verb));
         if let Failure::Lock(Error::NodeNotFound(node)) = failure {
             let mut unknown = self.unknown.borrow_mut();
@@ -74,7 +83,6 @@ impl<'a> Problems<'a> {
                 return;
             }
         }
-        let (message, hint) = failure::lines(failure, self.asked());
         // A problem with all nodes, such as an unreachable server, is reported once.
         if self.reported.borrow().contains(&message) {
             return;

@@ -1,6 +1,7 @@
 //! States, failures, durations and times in words. Nothing here prints.
 
 pub(crate) mod change;
+pub(crate) mod error_code;
 pub(crate) mod failure;
 pub(crate) mod fencing;
 pub(crate) mod fencing_marks;

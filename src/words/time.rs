@@ -1,6 +1,6 @@
 //! Times and durations in words.
 
-use chrono::{DateTime, Local, TimeZone, Utc};
+use chrono::{Local, TimeZone, Utc};
 use maintenance_lease::protocol::{Instant, Span};
 
 /// A duration as kubectl prints ages, with the smaller unit only if it matters: `45s`, `5m30s`, `12m`,
@@ -100,14 +100,9 @@ pub(crate) fn clock_and_utc(instant: Instant, now: Instant) -> String {
     }
 }
 
-/// RFC 3339 with microseconds, in UTC.
-pub(crate) fn rfc3339(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)
-}
-
 #[cfg(test)]
 mod tests {
-    use chrono::FixedOffset;
+    use chrono::{DateTime, FixedOffset};
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use control_plane::Rule;
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Cluster, Run, ago, holder_of, on_both, on_real, requests};
 
@@ -487,13 +487,74 @@ fn a_dry_run_takes_nothing() {
 }
 
 #[test]
-fn a_refused_acquisition_prints_no_data() {
+fn a_refused_acquisition_is_an_item_with_an_error() {
     on_both("acquire-json", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["acquire", &node]).succeeds();
         let run = cluster.maint(["acquire", &node, "-o", "json"]).run();
-        assert_eq!((run.stdout.as_str(), run.code), ("", 3), "{run}");
+        assert_eq!(run.code, 3, "{run}");
+        let item = run.item();
+        assert_eq!(item["state"], "Locked");
+        let error = &item["error"];
+        assert_eq!(error["code"], "HeldByCaller");
+        assert_eq!(error["holder"], "alice@bastion");
+        assert_eq!(error["until"], item["until"]);
+        let name = cluster.maint(["acquire", &node, "-o", "name"]).run();
+        assert_eq!((name.stdout.as_str(), name.code), ("", 3), "{name}");
+    });
+}
+
+#[test]
+fn each_node_of_a_failed_acquisition_is_an_item() {
+    on_both("acquire-items", |cluster| {
+        cluster.namespace();
+        let free = cluster.node("free");
+        let held = cluster.node("held");
+        let bob = cluster.maint(["acquire", &held, "-m", "disk"]);
+        bob.holder("bob@laptop").succeeds();
+        let codes = |run: &Run| -> Vec<String> {
+            let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+            let items = list["items"].as_array().expect("a list").clone();
+            let code = |item: &Value| format!("{} {}", item["state"], item["error"]["code"]);
+            items.iter().map(code).collect()
+        };
+        let gone = cluster.name("gone");
+        let json = ["-o", "json"];
+
+        let run = cluster.maint(["acquire", &free, &held]).args(json).run();
+        assert_eq!(
+            codes(&run),
+            [r#"null "OtherFailed""#, r#""Locked" "Locked""#]
+        );
+        assert_eq!(run.code, 3, "{run}");
+        let partial = ["acquire", &free, &held, &gone, "--partial"];
+        let run = cluster.maint(partial).args(json).run();
+        assert_eq!(
+            codes(&run),
+            [
+                r#""Locked" null"#,
+                r#""Locked" "Locked""#,
+                r#"null "NotFound""#
+            ]
+        );
+        assert_eq!(run.code, 1, "{run}");
+        let taken = ["hold", &held, "-m", "mine", "--take-over"];
+        let run = cluster.maint(taken).args(json).run();
+        assert_eq!(codes(&run), [r#"null "NotConfirmed""#]);
+        assert_eq!(run.code, 6, "{run}");
+        let run = cluster.maint(["renew", &held]).args(json).run();
+        assert_eq!(codes(&run), [r#""Locked" "NotHolder""#]);
+        let run = cluster
+            .maint(["wait", &held, "--timeout=0"])
+            .args(json)
+            .run();
+        assert_eq!(codes(&run), [r#""Locked" "TimedOut""#]);
+        assert_eq!(run.code, 4, "{run}");
+        let run = cluster.maint(["status", &gone, &held]).args(json).run();
+        assert_eq!(codes(&run), [r#""Locked" null"#, r#"null "NotFound""#]);
+        let run = cluster.maint(["acquire", "-o", "json"]).run();
+        assert_eq!((run.stdout.as_str(), run.code), ("", 2), "{run}");
     });
 }
 

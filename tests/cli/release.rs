@@ -1,7 +1,7 @@
 //! `release`.
 
 use insta::assert_snapshot;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{Cluster, LEASES, ago, events_of, holder_of, on_both, on_real, requests};
 
@@ -65,7 +65,7 @@ fn the_words_of_a_release_are_not_those_of_who_takes_it_next() {
         cluster.maint(words).succeeds();
         let status = || {
             let run = cluster.maint(["status", &node, "-o", "json"]).succeeds();
-            serde_json::from_str::<Value>(&run.stdout).expect("JSON")
+            run.item()
         };
         assert_eq!(status()["lastReason"], "fsck is left to do");
         // As client-go's leader election does, which leaves annotations alone.

@@ -258,11 +258,11 @@ fn pods_that_tolerate_the_taint_are_named() {
     let run = stage
         .maint(["fence", &node, "--powered-off=dark", "-o", "json"])
         .succeeds();
-    let outcome: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let outcome = run.item();
     assert_eq!(outcome["kind"], "Fencing");
     assert_eq!(outcome["fenced"], true);
     assert_eq!(outcome["tolerating"], json!(["stay/proxy"]));
-    assert_eq!(outcome["record"]["who"], "alice@bastion");
+    assert_eq!(outcome["fencingRecord"]["fencedBy"], "alice@bastion");
 }
 
 /// The machine is installed anew by the hook: its Node is another one, of which nobody said anything.

@@ -276,13 +276,13 @@ impl Levels {
         let checks = self.0["items"][0]["checks"].as_array().expect("checks");
         let check = checks.iter().find(|check| check["id"] == id);
         check
-            .and_then(|check| check["words"].as_str())
+            .and_then(|check| check["message"].as_str())
             .unwrap_or_default()
     }
 
     /// The flag that confirms it all.
     pub(crate) fn confirm(&self) -> &str {
-        self.0["confirm"].as_str().expect("a flag")
+        self.0["acceptRisk"].as_str().expect("a flag")
     }
 
     /// Expects these levels, `None` for checks that have nothing to say.

@@ -1,4 +1,5 @@
-//! `cargo xtask gen`: generates files from the argument definitions, and the picture in the README from a run.
+//! `cargo xtask gen`: generates files from the argument definitions and the types of the output, and the picture in
+//! the README from a run.
 
 mod svg;
 mod two_terminals;
@@ -14,7 +15,7 @@ use control_plane::target_dir;
 use crate::cargo::{build, build_plugin};
 use crate::output::print;
 
-/// Generate completions/, docs/cli.md and docs/man/ from the flags, and docs/two-terminals.svg from a run
+/// Generate completions/, docs/cli.md, docs/man/, docs/schema/ and docs/two-terminals.svg from the program
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Change nothing; fail if a file is out of date
@@ -26,6 +27,7 @@ pub(crate) struct Arguments {
 const DIRECTORIES: [&str; 2] = ["completions", "docs/man"];
 const REFERENCE: &str = "docs/cli.md";
 const PICTURE: &str = "docs/two-terminals.svg";
+const SCHEMA: &str = "docs/schema/v2.json";
 const SCRIPTS: [(&str, &str); 4] = [
     ("bash", "completions/kubectl-maint.bash"),
     ("zsh", "completions/_kubectl-maint"),
@@ -84,6 +86,7 @@ impl Arguments {
 fn make(plugin: &Path) -> Result<Files> {
     let mut files = Files::new();
     files.insert(REFERENCE.into(), output(plugin, &["reference"])?);
+    files.insert(SCHEMA.into(), output(plugin, &["reference", "--schema"])?);
     for (shell, path) in SCRIPTS {
         files.insert(path.into(), output(plugin, &["completion", shell])?);
     }
@@ -130,7 +133,7 @@ fn output(program: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
 /// The existing files.
 fn find(root: &Path) -> Result<Files> {
     let mut files = Files::new();
-    for file in [REFERENCE, PICTURE] {
+    for file in [REFERENCE, PICTURE, SCHEMA] {
         if let Ok(content) = fs::read(root.join(file)) {
             files.insert(file.into(), content);
         }

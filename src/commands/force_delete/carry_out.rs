@@ -16,7 +16,7 @@ use super::request::Answer;
 use super::targets::Targets;
 use crate::error::{Failure, Kind};
 use crate::exit::Code;
-use crate::output::safety::Outcome;
+use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
 

@@ -9,15 +9,17 @@ use pod_safety::checks::Level;
 use pod_safety::consent::{Missing, flag};
 use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
-use pod_safety::report::{Report, Target};
+use pod_safety::report::Report;
 
 use super::carry_out::{Deleted, Run};
 use super::read::{Findings, First, Key};
 use super::targets::Targets;
 use crate::error::Failure;
 use crate::exit::Code;
+use crate::output::force_deletion::{ForceDeletionList, Outcome};
 use crate::output::format::Format;
-use crate::output::safety::{self, Lines, Outcome};
+use crate::output::print;
+use crate::output::safety::{self, Lines};
 use crate::run::problems;
 use crate::text::escape;
 use crate::words::change::{dry_run_suffix, may_still_act};
@@ -70,20 +72,16 @@ impl Run<'_> {
     /// Prints the reports and outcomes, for programs.
     ///
     /// # Errors
-    /// If it can't be serialized, or if the format can't express it.
+    /// If it can't be serialized.
     fn show_data(&self, reports: &[Report], deleted: &[Deleted]) -> Result<(), Failure> {
         let held = deleted.iter().filter(|one| one.was_held());
         let items: Vec<&Report> = reports.iter().chain(held.map(|one| &one.report)).collect();
         let outcomes = deleted
             .iter()
             .map(|deleted| (&deleted.report.target, &deleted.outcome));
-        let text = safety::data(
-            &items,
-            &outcomes.collect::<Vec<_>>(),
-            &flag(reports, None),
-            self.args.output.format(),
-        )?;
-        if let Some(text) = text {
+        let list =
+            ForceDeletionList::new(&items, &outcomes.collect::<Vec<_>>(), flag(reports, None));
+        if let Some(text) = print::data(&list, self.args.output.format())? {
             self.session.terminal.data(text);
         }
         Ok(())
@@ -289,27 +287,20 @@ impl Run<'_> {
         reports: &[Report],
         deleted: &[Deleted],
     ) -> Result<(), Failure> {
-        for one in deleted {
-            self.report_outcome(&one.report.target, &one.outcome);
-        }
-        self.show_data(reports, deleted)
-    }
-
-    /// Reports the outcome of one target.
-    fn report_outcome(&self, target: &Target, outcome: &Outcome) {
-        match self.args.output.format() {
-            Format::Text | Format::Wide => {
-                let suffix = dry_run_suffix(self.args.write.dry_run);
+        if matches!(self.args.output.format(), Format::Text | Format::Wide) {
+            let suffix = dry_run_suffix(self.args.write.dry_run);
+            for Deleted {
+                report, outcome, ..
+            } in deleted
+            {
+                let target = &report.target;
                 let words = outcome.words(target);
                 self.session
                     .terminal
                     .result(format!("{target} {words}{suffix}"));
             }
-            Format::Name
-                if matches!(outcome, Outcome::StillHeld { .. } | Outcome::Unknown { .. }) => {}
-            Format::Name => self.session.terminal.data(target),
-            Format::Json | Format::Yaml | Format::LockId => {}
         }
+        self.show_data(reports, deleted)
     }
 }
 

@@ -344,7 +344,7 @@ impl Shown {
         if !is_wanted && !self.items.contains_key(node) {
             return None;
         }
-        let item = snapshot.facts(node, now);
+        let item = snapshot.item(node, now).without_clock();
         match snapshot.next_change(node, now) {
             Some(due) if is_wanted => {
                 self.due.insert(node.to_owned(), due);

@@ -11,7 +11,6 @@ use crate::args::nodes::Selection;
 use crate::output::item::Item;
 use crate::output::status::{Heartbeat, View};
 use crate::words::fencing_marks::Marks;
-use crate::words::time::rfc3339;
 
 /// All that was read.
 #[derive(Debug)]
@@ -122,21 +121,14 @@ impl Snapshot {
         }
     }
 
-    /// What is known about `node` without its heartbeat, which changes every few seconds.
-    pub(super) fn facts(&self, node: &str, now: Now) -> Item {
+    /// What is known about `node`.
+    pub(super) fn item(&self, node: &str, now: Now) -> Item {
+        let heartbeats = self.heartbeats.as_ref();
+        let heartbeat = heartbeats.and_then(|heartbeats| heartbeats.get(node).copied());
         Item::new(node, self.leases.get(node), self.row(node), now)
             .with_health(self.health(node))
             .with_marks(self.marks(node), now)
-    }
-
-    pub(super) fn item(&self, node: &str, now: Now) -> Item {
-        let mut item = self.facts(node, now);
-        item.heartbeat_at = self
-            .heartbeats
-            .as_ref()
-            .and_then(|heartbeats| heartbeats.get(node)?.to_chrono())
-            .map(rfc3339);
-        item
+            .with_heartbeat(heartbeat)
     }
 
     /// When something about `node` changes by time alone.
@@ -215,11 +207,8 @@ impl NodeFilter {
 
     /// The named nodes that don't exist.
     pub(super) fn unknown<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a str> {
-        let named: &[String] = match &self.selection {
-            Selection::Named(names) => names,
-            _ => &[],
-        };
-        named
+        self.selection
+            .names()
             .iter()
             .map(String::as_str)
             .filter(|node| *snapshot.row(node) == Sight::Missing && !snapshot.is_locked(node))

@@ -123,7 +123,9 @@ impl Locking<'_> {
         for node in nodes {
             match locked.results.remove(node) {
                 Some(Ok(change)) => changes.push(change),
-                Some(Err(failure)) => problems.report(&self.name_own(failure)),
+                Some(Err(failure)) => {
+                    problems.report(&self.name_own(failure));
+                }
                 None => {}
             }
         }

@@ -188,7 +188,7 @@ fn a_holder_of_white_space() {
         "#);
         // Programs get what the server has.
         let data = cluster.maint(["status", &blank, "-o", "json"]).succeeds();
-        let data: serde_json::Value = serde_json::from_str(&data.stdout).expect("JSON");
+        let data = data.item();
         assert_eq!(data["holder"], "  ", "{data}");
         let leases = ["leases", "-n", "kube-node-maintenance", "--no-headers"];
         let leases = cluster.maint(leases).succeeds();

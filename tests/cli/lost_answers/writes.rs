@@ -236,7 +236,7 @@ fn an_acquisition_that_ended_before_it_was_stored_is_no_success() {
         let acquired = |lease: &serde_json::Value| seconds(&lease["spec"]["acquireTime"]);
         assert_ne!(acquired(&stale), acquired(&lease), "{run}");
         assert_eq!(lease["spec"]["leaseTransitions"], 2);
-        let told: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let told = run.item();
         assert_eq!(seconds(&told["acquiredAt"]), acquired(&lease), "{run}");
     });
 }

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::support::Treatment::Answer;
+use crate::support::schema::check_value;
 use crate::support::{Cluster, Maint, ago, on_both};
 
 /// A status that goes on, read line by line.
@@ -210,7 +211,9 @@ fn a_watch_in_json_has_a_document_for_each_change() {
                 document.push_str(&watch.line());
                 document.push('\n');
             }
-            serde_json::from_str::<Value>(&document).expect("a document")
+            let document: Value = serde_json::from_str(&document).expect("a document");
+            check_value(&document);
+            document
         };
         assert_eq!(next()["state"], "Free");
         cluster.maint(["acquire", &node]).succeeds();
