@@ -145,7 +145,6 @@ fn instead_of_command(typed: &str, line: &[OsString]) -> String {
     let node = || node_after(typed, line).unwrap_or("NODE");
     match typed {
         "get" | "list" => format!("run `{NAME} status`"),
-        "describe" => format!("run `{NAME} status {} -o wide`", node()),
         "drain" | "cordon" => {
             let node = node();
             format!("lock the node with `{NAME} acquire {node}`, then run `kubectl {typed} {node}`")

@@ -1,10 +1,10 @@
 //! `status`: who holds which nodes, since when, until when and why.
 
-mod filter;
+pub(super) mod filter;
 mod follow;
 mod node_details;
 mod pods;
-mod read;
+pub(super) mod read;
 mod snapshot;
 mod sort;
 
@@ -202,7 +202,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
 }
 
 /// kubectl's words for an empty table.
-const NOTHING_FOUND: &str = "No resources found";
+pub(super) const NOTHING_FOUND: &str = "No resources found";
 
 fn is_table(format: Format) -> bool {
     matches!(format, Format::Text | Format::Wide)

@@ -1,5 +1,6 @@
 //! Outcomes as tables, JSON, YAML and names. Nothing here prints.
 
+pub(crate) mod describe;
 pub(crate) mod fencing;
 pub(crate) mod format;
 pub(crate) mod grid;

@@ -229,7 +229,7 @@ fn date(lease: Option<&NodeLease>, time: impl Fn(&NodeLease) -> Option<DateTime<
 }
 
 /// How much time is left, or how long ago it ended, and the oddities of that time.
-fn left(lease: &NodeLease, now: Now) -> String {
+pub(super) fn left(lease: &NodeLease, now: Now) -> String {
     let until = match lease.state(now) {
         State::Free if lease.is_deleting() => return "being deleted".to_owned(),
         State::Free => return none(),

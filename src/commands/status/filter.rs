@@ -40,24 +40,24 @@ impl StateFilter {
 
 /// Which nodes to show.
 #[derive(Clone, Debug)]
-pub(super) struct NodeFilter {
-    pub(super) selection: Selection,
+pub(in crate::commands) struct NodeFilter {
+    pub(in crate::commands) selection: Selection,
     /// The holder names of the caller's leases and holds.
-    pub(super) own: [String; 2],
+    pub(in crate::commands) own: [String; 2],
     /// Only nodes in one of these states, unless there are none.
-    pub(super) states: Vec<StateFilter>,
+    pub(in crate::commands) states: Vec<StateFilter>,
     /// Only locks that expired this long ago.
-    pub(super) abandoned: Option<Span>,
+    pub(in crate::commands) abandoned: Option<Span>,
     /// Whether nodes that are free and well are left out.
-    pub(super) brief: bool,
-    pub(super) sort_by: Option<SortKey>,
+    pub(in crate::commands) brief: bool,
+    pub(in crate::commands) sort_by: Option<SortKey>,
     /// Whether to read the whole object of every Node.
-    pub(super) check_taints: bool,
+    pub(in crate::commands) check_taints: bool,
 }
 
 impl NodeFilter {
     /// The nodes to show, sorted as was asked for, else in the order of the selection, else by name.
-    pub(super) fn nodes(&self, snapshot: &Snapshot, now: Now) -> Vec<String> {
+    pub(in crate::commands) fn nodes(&self, snapshot: &Snapshot, now: Now) -> Vec<String> {
         let candidates: Vec<&str> = match &self.selection {
             Selection::Named(names) => names.iter().map(String::as_str).collect(),
             _ => snapshot.known().into_iter().collect(),
@@ -146,7 +146,10 @@ impl NodeFilter {
     }
 
     /// The named nodes that don't exist.
-    pub(super) fn unknown<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a str> {
+    pub(in crate::commands) fn unknown<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+    ) -> impl Iterator<Item = &'a str> {
         let named: &[String] = match &self.selection {
             Selection::Named(names) => names,
             _ => &[],

@@ -20,7 +20,7 @@ use crate::run::session::Session;
 /// # Errors
 /// If the Leases can't be read, or if reading Nodes or heartbeats fails for another reason than a missing
 /// right.
-pub(super) async fn read_all(
+pub(in crate::commands) async fn read_all(
     session: &Session<'_>,
     filter: &NodeFilter,
     wide: bool,

@@ -15,7 +15,7 @@ use crate::words::time::rfc3339;
 
 /// All that was read.
 #[derive(Debug)]
-pub(super) struct Snapshot {
+pub(in crate::commands) struct Snapshot {
     pub(super) leases: HashMap<String, NodeLease>,
     pub(super) rows: HashMap<String, Sight>,
     /// What is known about a Node that is not among the rows.
@@ -94,7 +94,7 @@ impl Snapshot {
             || lease.is_some_and(|lease| lease.is_fenced() || lease.state(now) == State::AdminHold)
     }
 
-    pub(super) fn view<'a>(&'a self, node: &'a str) -> View<'a> {
+    pub(in crate::commands) fn view<'a>(&'a self, node: &'a str) -> View<'a> {
         View {
             node,
             lease: self.leases.get(node),

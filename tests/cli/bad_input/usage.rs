@@ -228,11 +228,6 @@ fn what_other_tools_and_verbs_have() {
         ("list", "run `kubectl maint status`"),
         ("get nodes", "run `kubectl maint status`"),
         (
-            "describe node worker-1",
-            "run `kubectl maint status worker-1 -o wide`",
-        ),
-        ("describe", "run `kubectl maint status NODE -o wide`"),
-        (
             "cordon node/worker-1",
             "lock the node with `kubectl maint acquire node/worker-1`, then run `kubectl cordon node/worker-1`",
         ),

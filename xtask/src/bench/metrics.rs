@@ -56,7 +56,10 @@ const STEPS: [(&str, &[&str]); 25] = [
         &["acquire", "count-0"],
     ),
     ("status of all nodes", &["status", "--all"]),
-    ("status of all nodes, wide", &["status", "--all", "-o", "wide"]),
+    (
+        "status of all nodes, wide",
+        &["status", "--all", "-o", "wide"],
+    ),
     ("status --pods", &["status", "--pods"]),
     ("leases of all namespaces", &["leases", "-A"]),
 ];
