@@ -74,6 +74,7 @@ pub(crate) enum VerbArgs {
     Fence(commands::fence::FenceArgs),
     Unfence(commands::unfence::UnfenceArgs),
     Status(commands::status::StatusArgs),
+    Describe(commands::describe::DescribeArgs),
     Wait(commands::wait::WaitArgs),
     Leases(commands::leases::LeasesArgs),
     ForceDelete(commands::force_delete::ForceDeleteArgs),
@@ -100,7 +101,11 @@ impl VerbArgs {
             Self::Wait(args) => args.output.quiet,
             Self::Leases(args) => args.output.quiet,
             Self::ForceDelete(args) => args.output.quiet,
-            Self::Options(_) | Self::Version(_) | Self::Completion(_) | Self::Reference(_) => false,
+            Self::Describe(_)
+            | Self::Options(_)
+            | Self::Version(_)
+            | Self::Completion(_)
+            | Self::Reference(_) => false,
         }
     }
 }
@@ -150,6 +155,7 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Unfence(args) => commands::unfence::run(args, start).await,
         VerbArgs::With(args) => commands::with::run(args, start).await,
         VerbArgs::Status(args) => commands::status::run(args, start).await,
+        VerbArgs::Describe(args) => commands::describe::run(args, start).await,
         VerbArgs::Leases(args) => {
             parallel::or_interrupted(commands::leases::run(args, start)).await
         }

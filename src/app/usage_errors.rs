@@ -126,7 +126,7 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
 /// What to run instead of `typed`, which is no command of ours.
 fn instead_of_command(typed: &str) -> String {
     match typed {
-        "get" | "list" | "describe" => format!("run `{NAME} status`"),
+        "get" | "list" => format!("run `{NAME} status`"),
         "drain" | "cordon" => {
             format!("lock the node with `{NAME} acquire NODE`, then run `kubectl {typed} NODE`")
         }

@@ -35,6 +35,9 @@ pub(crate) fn warnings(
             warnings.push(format!("{old} is deprecated: use {new}"));
         }
     }
+    if matches.try_get_one("locked").ok().flatten() == Some(&true) {
+        warnings.push("--locked is deprecated: use --state=locked,expired,on-hold".to_owned());
+    }
     let is_set = |name| environment.set_os(name).is_some();
     if TAKING.contains(&command) && is_set(DEPRECATED) && !is_set(VARIABLE) {
         warnings.push(format!("{DEPRECATED} is deprecated: use {VARIABLE}"));

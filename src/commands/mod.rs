@@ -2,6 +2,7 @@
 
 pub(crate) mod acquire;
 pub(crate) mod completion;
+pub(crate) mod describe;
 pub(crate) mod fence;
 pub(crate) mod force_delete;
 pub(crate) mod hold;

@@ -1,6 +1,7 @@
 //! Outcomes as tables, JSON, YAML and names. Nothing here prints.
 
 pub(crate) mod data;
+pub(crate) mod describe;
 pub(crate) mod fencing;
 pub(crate) mod force_deletion;
 pub(crate) mod format;

@@ -174,7 +174,7 @@ impl<'a> Problems<'a> {
                 let program = self.session.program;
                 self.session
                     .terminal
-                    .hint(format!("list all nodes with `{program} status`"));
+                    .hint(format!("list all nodes with `{program} status --all`"));
             }
         }
         self.session.warn_of_clocks();

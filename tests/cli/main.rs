@@ -15,6 +15,7 @@ mod acquire;
 mod bad_input;
 mod confirmation;
 mod credential_plugin;
+mod describe;
 mod fencing;
 mod hold;
 mod interrupted;

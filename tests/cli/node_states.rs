@@ -113,14 +113,14 @@ fn every_state_of_a_node_is_told() {
         let named = std::iter::once("status").chain(nodes.iter().map(String::as_str));
         assert_snapshot!(cluster.maint(named).run(), @"
         $ kubectl maint status a-ready b-reports c-silent d-fenced e-tainted f-alive g-gone
-        NODE                    STATE    HOLDER          REASON   AGE      LEFT     STATUS
-        a-ready     Free     <none>          <none>   <none>   <none>   Ready
-        b-reports   Free     <none>          <none>   <none>   <none>   NotReady (reporting)
-        c-silent    Free     <none>          <none>   <none>   <none>   Unreachable 12m
-        d-fenced    Free     <none>          <none>   <none>   <none>   OutOfService (asserted by carol@desk)
-        e-tainted   Free     <none>          <none>   <none>   <none>   OutOfService (taint without a record)
-        f-alive     Free     <none>          <none>   <none>   <none>   OutOfService, kubelet alive
-        g-gone      Locked   alice@bastion   <none>   30m      30m      Gone
+        NODE                    STATE    HOLDER          REASON   AGE   LEFT   STATUS
+        a-ready     Free     -               -        -     -      Ready
+        b-reports   Free     -               -        -     -      NotReady (reporting)
+        c-silent    Free     -               -        -     -      Unreachable 12m
+        d-fenced    Free     -               -        -     -      OutOfService (asserted by carol@desk)
+        e-tainted   Free     -               -        -     -      OutOfService (taint without a record)
+        f-alive     Free     -               -        -     -      OutOfService, kubelet alive
+        g-gone      Locked   alice@bastion   -        30m   30m    Gone
         -- stderr
         7 nodes: 6 free, 1 locked
         -- exit code 0
@@ -211,7 +211,7 @@ fn many_nodes_are_read_whole_by_a_list() {
         let none = json!([]);
         node(cluster, "alive", &ready("True", 9000), &fence(), 5);
         node(cluster, "silent", &ready("Unknown", 740), &none, 790);
-        let arguments = ["status", "--check-taints", "-v6"];
+        let arguments = ["status", "--all", "--check-taints", "-v6"];
         let run = cluster.maint(arguments).succeeds();
         assert_eq!(
             requests(&run),

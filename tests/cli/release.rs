@@ -44,7 +44,7 @@ fn a_node_that_is_gone_has_to_be_expected() {
         $ kubectl maint release decommissioned
         -- stderr
         Error from server (NotFound): nodes "decommissioned" not found
-        hint: list all nodes with `kubectl maint status`
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
         assert_snapshot!(cluster.maint(["release", &gone, "--ignore-not-found"]).run(), @"

@@ -244,7 +244,7 @@ fn what_is_not_ones_own_is_refused() {
         $ kubectl maint renew decommissioned
         -- stderr
         Error from server (NotFound): nodes "decommissioned" not found
-        hint: list all nodes with `kubectl maint status`
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
         cluster

@@ -6,7 +6,7 @@ use control_plane::Rule;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, Run, ago, on_both, on_real, requests};
+use crate::support::{Cluster, Run, ago, in_memory, on_both, on_real, requests};
 
 /// A lease of `holder`, taken so many seconds ago, for so many in all.
 fn held(holder: &str, taken: i64, seconds: u32) -> Value {
@@ -59,16 +59,238 @@ fn a_table_shows_every_state() {
         let run = cluster.maint(["status", "-l", "status-states"]).run();
         assert_snapshot!(run, @r"
         $ kubectl maint status -l status-states
-        NODE                         STATE            HOLDER            REASON                 AGE      LEFT           STATUS
-        a-free         Free             <none>            <none>                 <none>   <none>         Ready
-        b-held         Locked           alice@bastion     new kernel             30m      30m            Ready
-        c-expired      Expired          bob@laptop        <none>                 90m      [length] ago        Ready
-        d-hold         OnHold           carol@desk        bad disk               30m      <none>         Ready
-        e-overdue      OnHold overdue   kubeadm-by-hand   <none>                 30m      [length] ago       Ready
-        f-unreadable   Locked           dave@year         <none>                 30m      <unreadable>   Ready
-        g-cordoned     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m      30m            Ready,SchedulingDisabled
+        NODE                         STATE            HOLDER            REASON                 AGE   LEFT           STATUS
+        a-free         Free             -                 -                      -     -              Ready
+        b-held         Locked           alice@bastion     new kernel             30m   30m            Ready
+        c-expired      Expired          bob@laptop        -                      90m   [length] ago        Ready
+        d-hold         OnHold           carol@desk        bad disk               30m   -              Ready
+        e-overdue      OnHold overdue   kubeadm-by-hand   -                      30m   [length] ago       Ready
+        f-unreadable   Locked           dave@year         -                      30m   <unreadable>   Ready
+        g-cordoned     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m            Ready,SchedulingDisabled
         -- stderr
         7 nodes: 1 free, 3 locked, 1 expired, 2 on hold (1 overdue)
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_table_of_all_nodes_has_those_that_need_attention() {
+    in_memory("status-attention", |cluster| {
+        all_states(cluster, "status-attention");
+        let cordoned = json!({"unschedulable": true});
+        cluster.node_with("h-cordoned", &json!({}), &cordoned);
+        let status = |arguments: &[&str]| cluster.maint(["status"]).args(arguments).run();
+        assert_snapshot!(status(&[]), @r"
+        $ kubectl maint status
+        NODE                            STATE            HOLDER            REASON                 AGE   LEFT           STATUS
+        b-held         Locked           alice@bastion     new kernel             30m   30m            Ready
+        c-expired      Expired          bob@laptop        -                      90m   [length] ago        Ready
+        d-hold         OnHold           carol@desk        bad disk               30m   -              Ready
+        e-overdue      OnHold overdue   kubeadm-by-hand   -                      30m   [length] ago       Ready
+        f-unreadable   Locked           dave@year         -                      30m   <unreadable>   Ready
+        g-cordoned     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m            Ready,SchedulingDisabled
+        -- stderr
+        6 nodes: 3 locked, 1 expired, 2 on hold (1 overdue). 2 other nodes are free and ready; show them with --all
+        -- exit code 0
+        ");
+        assert_snapshot!(status(&["--all", "--no-headers"]), @r"
+        $ kubectl maint status --all --no-headers
+        a-free         Free             -                 -                      -     -              Ready
+        b-held         Locked           alice@bastion     new kernel             30m   30m            Ready
+        c-expired      Expired          bob@laptop        -                      90m   [length] ago        Ready
+        d-hold         OnHold           carol@desk        bad disk               30m   -              Ready
+        e-overdue      OnHold overdue   kubeadm-by-hand   -                      30m   [length] ago       Ready
+        f-unreadable   Locked           dave@year         -                      30m   <unreadable>   Ready
+        g-cordoned     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m            Ready,SchedulingDisabled
+        h-cordoned     Free             -                 -                      -     -              Ready,SchedulingDisabled
+        -- stderr
+        8 nodes: 2 free, 3 locked, 1 expired, 2 on hold (1 overdue)
+        -- exit code 0
+        ");
+        assert_snapshot!(status(&[&cluster.name("a-free"), &cluster.name("h-cordoned")]), @"
+        $ kubectl maint status a-free h-cordoned
+        NODE                          STATE   HOLDER   REASON   AGE   LEFT   STATUS
+        a-free       Free    -        -        -     -      Ready
+        h-cordoned   Free    -        -        -     -      Ready,SchedulingDisabled
+        -- stderr
+        2 nodes: 2 free
+        -- exit code 0
+        ");
+        for format in ["name", "json", "yaml"] {
+            let run = status(&["-o", format]);
+            assert!(run.stdout.contains("a-free"), "{run}");
+        }
+    });
+}
+
+#[test]
+fn free_and_ready_nodes_are_only_counted() {
+    in_memory("status-counted", |cluster| {
+        cluster.node("one");
+        assert_snapshot!(cluster.maint(["status"]).run(), @"
+        $ kubectl maint status
+        -- stderr
+        1 node is free and ready; show it with --all
+        -- exit code 0
+        ");
+        cluster.node("two");
+        assert_snapshot!(cluster.maint(["status"]).run(), @"
+        $ kubectl maint status
+        -- stderr
+        2 nodes are free and ready; show them with --all
+        -- exit code 0
+        ");
+        let released = cluster.name("one");
+        cluster.lease(
+            &released,
+            &json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
+        );
+        assert_snapshot!(cluster.maint(["status"]).run(), @"
+        $ kubectl maint status
+        -- stderr
+        2 nodes are free and ready; show them with --all
+        -- exit code 0
+        ");
+        cluster.lease(&cluster.name("two"), &held("alice@bastion", 1805, 3600));
+        assert_snapshot!(cluster.maint(["status"]).run(), @"
+        $ kubectl maint status
+        NODE                 STATE    HOLDER          REASON   AGE   LEFT   STATUS
+        two   Locked   alice@bastion   -        30m   30m    Ready
+        -- stderr
+        1 node: 1 locked. 1 other node is free and ready; show it with --all
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn states_filter_the_rows() {
+    on_both("status-filters", |cluster| {
+        all_states(cluster, "status-filters");
+        let shown = |arguments: &[&str]| {
+            let words = ["status", "-l", "status-filters", "-o", "name"];
+            let run = cluster.maint(words).args(arguments).succeeds();
+            let prefix = format!("node/{}", cluster.name(""));
+            let names = run.stdout.lines();
+            names
+                .map(|line| line.strip_prefix(&prefix).unwrap_or(line)[..1].to_owned())
+                .collect::<String>()
+        };
+        for (arguments, expected) in [
+            (&["--state=free"][..], "a"),
+            (&["--state=locked"], "bfg"),
+            (&["--state", "Expired,OnHold"], "cde"),
+            (&["--state=on-hold", "--state=free"], "ade"),
+            (&["--abandoned=0s"], "c"),
+            (&["--abandoned"], "c"),
+            (&["--abandoned=1h"], "c"),
+            (&["--abandoned=2h"], ""),
+            (&["--abandoned", "--state=locked"], ""),
+            (&["--sort-by=node"], "abcdefg"),
+            (&["--sort-by=state"], "cedbfga"),
+            (&["--sort-by=holder"], "gbcdfea"),
+            (&["--sort-by=age"], "cdefbga"),
+            (&["--sort-by=left"], "ecbgadf"),
+        ] {
+            assert_eq!(shown(arguments), expected, "{arguments:?}");
+        }
+    });
+}
+
+#[test]
+fn filters_that_cannot_be_meant_are_refused() {
+    let cluster = Cluster::nowhere();
+    let runs: Vec<String> = [
+        &["--state=held"][..],
+        &["--state=locked", "--locked"],
+        &["--abandoned=1"],
+        &["--sort-by=size"],
+        &["--mine", "-L", "pool"],
+        &["--pods", "--state=locked"],
+    ]
+    .into_iter()
+    .map(|words| {
+        let run = cluster.maint(["status"]).args(words).run();
+        assert_eq!(run.code, 2, "{run}");
+        run.to_string()
+    })
+    .collect();
+    assert_snapshot!(runs.join("\n\n"), @"
+    $ kubectl maint status --state=held
+    -- stderr
+    error: invalid value 'held' for '--state <STATE,...>'
+      [possible values: free, locked, expired, on-hold]
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint status --state=locked --locked
+    -- stderr
+    error: --state cannot be used with --locked
+    hint: see `kubectl maint status --help`
+    -- exit code 2
+
+    $ kubectl maint status --abandoned=1
+    -- stderr
+    error: invalid value '1' for '--abandoned[=<DURATION>]': add a unit, e.g. 1s or 1m
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint status --sort-by=size
+    -- stderr
+    error: invalid value 'size' for '--sort-by <KEY>'
+      [possible values: node, state, holder, age, left]
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint status --mine -L pool
+    -- stderr
+    error: --mine cannot be used with --label-columns
+    hint: see `kubectl maint status --help`
+    -- exit code 2
+
+    $ kubectl maint status --pods --state=locked
+    -- stderr
+    error: --pods cannot be used with --state
+    hint: see `kubectl maint status --help`
+    -- exit code 2
+    ");
+}
+
+#[test]
+fn labels_are_columns_as_in_kubectl_get() {
+    on_both("status-labels", |cluster| {
+        let labels = json!({"status-labels": "", "pool": "gpu", "example.com/rack": "r7"});
+        let one = cluster.node_with("one", &labels, &json!({}));
+        let two = cluster.node_with(
+            "two",
+            &json!({"status-labels": "", "pool": "cpu"}),
+            &json!({}),
+        );
+        let columns = ["-L", "example.com/rack,pool"];
+        let listed = cluster
+            .maint(["status", "-l", "status-labels"])
+            .args(columns);
+        assert_snapshot!(listed.run(), @"
+        $ kubectl maint status -l status-labels -L example.com/rack,pool
+        NODE                STATE   HOLDER   REASON   AGE   LEFT   STATUS   RACK   POOL
+        one   Free    -        -        -     -      Ready    r7     gpu
+        two   Free    -        -        -     -      Ready    -      cpu
+        -- stderr
+        2 nodes: 2 free
+        -- exit code 0
+        ");
+        let named = cluster.maint(["status", &two, &one]).args(columns);
+        assert_snapshot!(named.run(), @"
+        $ kubectl maint status two one -L example.com/rack,pool
+        NODE                STATE   HOLDER   REASON   AGE   LEFT   STATUS   RACK   POOL
+        two   Free    -        -        -     -      Ready    -      cpu
+        one   Free    -        -        -     -      Ready    r7     gpu
+        -- stderr
+        2 nodes: 2 free
         -- exit code 0
         ");
     });
@@ -89,6 +311,8 @@ fn locked_leaves_the_free_ones_out() {
         node/e-overdue
         node/f-unreadable
         node/g-cordoned
+        -- stderr
+        Warning: --locked is deprecated: use --state=locked,expired,on-hold
         -- exit code 0
         ");
     });
@@ -111,6 +335,22 @@ fn lists_are_read_side_by_side_and_never_more_than_needed() {
             (vec!["status", "-l", label, "-o", "wide"], 3 + 2),
             (vec!["status", "-l", label, "-o", "json"], 3 + 2),
             (vec!["status", "--mine"], 1),
+            // Neither filters nor labels cost a request.
+            (
+                vec!["status", "-l", label, "--state=on-hold", "-L", label],
+                2 + 2,
+            ),
+            (
+                vec![
+                    "status",
+                    "-l",
+                    label,
+                    "--state=locked,free",
+                    "--sort-by=age",
+                ],
+                2,
+            ),
+            (vec!["status", "-l", label, "--abandoned"], 2),
         ] {
             let run = cluster.maint(&arguments).arg("-v6").succeeds();
             assert_eq!(requests(&run), vec!["GET"; expected], "{run}");
@@ -214,8 +454,8 @@ fn what_does_not_exist_is_named_and_the_others_are_shown() {
         let typed = cluster.name("wroker-1");
         assert_snapshot!(cluster.maint(["status", &typed, &node]).run(), @r#"
         $ kubectl maint status wroker-1 worker-1
-        NODE                      STATE   HOLDER   REASON   AGE      LEFT     STATUS
-        worker-1   Free    <none>   <none>   <none>   <none>   Ready
+        NODE                      STATE   HOLDER   REASON   AGE   LEFT   STATUS
+        worker-1   Free    -        -        -     -      Ready
         -- stderr
         Error from server (NotFound): nodes "wroker-1" not found
         1 node: 1 free
@@ -303,7 +543,7 @@ fn a_word_for_who_looks_next_is_shown() {
         let wide = cluster.maint(["status", &node, "-o", "wide"]).succeeds();
         let row = wide.stdout.lines().nth(1).expect("a row");
         assert!(
-            row.ends_with("   alice@bastion   all fine, rebooted   <none>"),
+            row.ends_with("   alice@bastion   all fine, rebooted   -"),
             "{wide}"
         );
         cluster.maint(["acquire", &node]).succeeds();
@@ -325,8 +565,8 @@ fn mine_are_leases_and_holds_of_the_caller() {
         assert_snapshot!(run, @"
         $ kubectl maint status --mine
         NODE                STATE    HOLDER                REASON   AGE   LEFT
-        hold    OnHold   me@here   <none>   30m   <none>
-        lease   Locked   me@here   <none>   30m   30m
+        hold    OnHold   me@here   -        30m   -
+        lease   Locked   me@here   -        30m   30m
         -- stderr
         2 nodes: 1 locked, 1 on hold
         -- exit code 0
@@ -342,9 +582,9 @@ fn a_lease_outlives_its_node_in_sight() {
         cluster.lease(&gone, &held("alice@bastion", 1805, 3600));
         assert_snapshot!(cluster.maint(["status", &gone, &there]).run(), @"
         $ kubectl maint status gone there
-        NODE                STATE    HOLDER          REASON   AGE      LEFT     STATUS
-        gone    Locked   alice@bastion   <none>   30m      30m      Gone
-        there   Free     <none>          <none>   <none>   <none>   Ready
+        NODE                STATE    HOLDER          REASON   AGE   LEFT   STATUS
+        gone    Locked   alice@bastion   -        30m   30m    Gone
+        there   Free     -               -        -     -      Ready
         -- stderr
         2 nodes: 1 free, 1 locked
         -- exit code 0
@@ -377,9 +617,9 @@ fn who_may_not_read_nodes_sees_the_leases() {
         let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
         assert_snapshot!(run, @"
         $ kubectl maint status b-held a-free -o wide
-        NODE                     STATE    HOLDER          REASON       AGE      LEFT     STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
-        b-held   Locked   alice@bastion   new kernel   30m      30m      <unknown>   <none>      [time]   [time]   1             <none>        <none>        <unknown>
-        a-free   Free     <none>          <none>       <none>   <none>   <unknown>   <none>      <none>                 <none>                 <none>        <none>        <none>        <unknown>
+        NODE                     STATE    HOLDER          REASON       AGE   LEFT   STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
+        b-held   Locked   alice@bastion   new kernel   30m   30m    <unknown>   -           [time]   [time]   1             -             -             <unknown>
+        a-free   Free     -               -            -     -      <unknown>   -           -                      -                      -             -             -             <unknown>
         -- stderr
         2 nodes: 1 free, 1 locked
         -- exit code 0
@@ -418,8 +658,8 @@ fn who_may_not_list_reads_by_name() {
         assert_snapshot!(run, @r"
         $ kubectl maint status b-held g-cordoned -o wide
         NODE                         STATE    HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
-        b-held       Locked   alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             <none>        <none>        <none>
-        g-cordoned   Locked   \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             <none>        <none>        <none>
+        b-held       Locked   alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             -             -             -
+        g-cordoned   Locked   \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             -             -             -
         -- stderr
         2 nodes: 2 locked
         -- exit code 0

@@ -37,7 +37,7 @@ fn a_node_that_does_not_exist_is_not_free() {
         $ kubectl maint unhold decommissioned
         -- stderr
         Error from server (NotFound): nodes "decommissioned" not found
-        hint: list all nodes with `kubectl maint status`
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
     });

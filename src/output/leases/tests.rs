@@ -145,7 +145,7 @@ fn layout() -> Layout {
 async fn every_kind_is_named() {
     assert_snapshot!(table(&all_kinds().await, layout(), noon()), @"
     NAMESPACE               NAME                                            HOLDER                                          AGE   EXPIRY    WHAT
-    apps                    never                                           <none>                                          0s    <none>    never used
+    apps                    never                                           -                                               0s    -         never used
     kube-node-lease         worker-1                                        worker-1                                        30m   36s       node heartbeat
     kube-node-lease         worker-2                                        worker-2                                        30m   9m ago    node heartbeat
     kube-node-maintenance   worker-1                                        carol@desk                                      30m   never     node maintenance
@@ -154,7 +154,7 @@ async fn every_kind_is_named() {
     kube-system             kube-scheduler                                  master-1_0f2b1d3c-5a60-4d2c-9d4e-6f6b7c8d9e0f   30m   14s       coordinated leader election (OldestEmulationVersion)
     kube-system             kubeadm-elects                                  kubeadm-0                                       30m   60s ago   leader election
     medik8s-leases          node-worker-2                                   self-node-remediation                           30m   54s       node remediation (medik8s)
-    kube-system             master-1_0f2b1d3c-5a60-4d2c-9d4e-6f6b7c8d9e0f   <none>                                          0s    <none>    candidate for kube-scheduler, 1.36.3
+    kube-system             master-1_0f2b1d3c-5a60-4d2c-9d4e-6f6b7c8d9e0f   -                                               0s    -         candidate for kube-scheduler, 1.36.3
     ");
 }
 
@@ -163,7 +163,7 @@ async fn a_terminal_cuts_holders_and_words_and_never_what_a_lease_is_found_by() 
     let fit = Some(80);
     assert_snapshot!(table(&all_kinds().await, Layout { fit, ..layout() }, noon()), @"
     NAMESPACE               NAME                                            HOLDER                                          AGE   EXPIRY    WHAT
-    apps                    never                                           <none>                                          0s    <none>    never used
+    apps                    never                                           -                                               0s    -         never used
     kube-node-lease         worker-1                                        worker-1                                        30m   36s       node heartbeat
     kube-node-lease         worker-2                                        worker-2                                        30m   9m ago    node heartbeat
     kube-node-maintenance   worker-1                                        carol@desk                                      30m   never     node maintenance
@@ -172,7 +172,7 @@ async fn a_terminal_cuts_holders_and_words_and_never_what_a_lease_is_found_by() 
     kube-system             kube-scheduler                                  master-1_0f2b1d3c-5a60-4d2c-9d4e-6f6b7c8d9e0f   30m   14s       coordinated leader election (OldestEmulationVersion)
     kube-system             kubeadm-elects                                  kubeadm-0                                       30m   60s ago   leader election
     medik8s-leases          node-worker-2                                   self-node-remediation                           30m   54s       node remediation (medik8s)
-    kube-system             master-1_0f2b1d3c-5a60-4d2c-9d4e-6f6b7c8d9e0f   <none>                                          0s    <none>    candidate for kube-scheduler, 1.36.3
+    kube-system             master-1_0f2b1d3c-5a60-4d2c-9d4e-6f6b7c8d9e0f   -                                               0s    -         candidate for kube-scheduler, 1.36.3
     ");
 }
 

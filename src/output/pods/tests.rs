@@ -139,10 +139,10 @@ fn every_fate_is_in_words() {
     apps        pod/web-7d4c-z           worker-1   Terminating +75s
     apps        pod/slow-0               worker-1   Terminating, 20s of grace left
     apps        pod/kept-0               worker-1   Held by finalizer example.com/\u{1b}[31mbackup
-    <none>      volumeattachment/csi-1   worker-1   Orphan, its node is gone
-    <none>      volumeattachment/csi-2   worker-1   Orphan, waits to be detached
-    <none>      volumeattachment/csi-3   worker-1   Orphan, no pod there uses it
-    <none>      namespace/apps           <none>     Terminating 9m, blocked by 9 pods
+    -           volumeattachment/csi-1   worker-1   Orphan, its node is gone
+    -           volumeattachment/csi-2   worker-1   Orphan, waits to be detached
+    -           volumeattachment/csi-3   worker-1   Orphan, no pod there uses it
+    -           namespace/apps           -          Terminating 9m, blocked by 9 pods
     ");
     let layout = Layout {
         wide: true,

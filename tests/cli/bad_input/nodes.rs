@@ -131,7 +131,7 @@ fn an_unknown_node_has_near_misses() {
         $ kubectl maint acquire xyz
         -- stderr
         Error from server (NotFound): nodes "xyz" not found
-        hint: list all nodes with `kubectl maint status`
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
         // Of several, the unknown ones, and nothing is taken.
@@ -265,7 +265,7 @@ fn a_megabyte_of_unknown_nodes() {
         Error from server (NotFound): nodes "worker-00019" not found
         none of the 80000 nodes was acquired
         error: 79980 more nodes not found
-        hint: list all nodes with `kubectl maint status`
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
     });

@@ -159,8 +159,8 @@ fn a_holder_of_white_space() {
         assert_snapshot!(cluster.maint(["status", &blank, &padded]).run(), @r#"
         $ kubectl maint status blank padded
         NODE                STATE    HOLDER             REASON   AGE   LEFT   STATUS
-        blank    Locked   "  "               <none>   30m   29m    Ready
-        padded   Locked   "alice@bastion "   <none>   30m   29m    Ready
+        blank    Locked   "  "               -        30m   29m    Ready
+        padded   Locked   "alice@bastion "   -        30m   29m    Ready
         -- stderr
         2 nodes: 2 locked
         -- exit code 0

@@ -213,7 +213,6 @@ fn what_other_tools_and_verbs_have() {
     for (typed, runs) in [
         ("list", "run `kubectl maint status`"),
         ("get nodes", "run `kubectl maint status`"),
-        ("describe node worker-1", "run `kubectl maint status`"),
         (
             "cordon node/worker-1",
             "lock the node with `kubectl maint acquire NODE`, then run `kubectl cordon NODE`",

@@ -53,8 +53,11 @@ const STEPS: [(&str, &[&str]); 25] = [
         "acquire of what expired, with its Event",
         &["acquire", "count-0"],
     ),
-    ("status of all nodes", &["status"]),
-    ("status of all nodes, wide", &["status", "-o", "wide"]),
+    ("status of all nodes", &["status", "--all"]),
+    (
+        "status of all nodes, wide",
+        &["status", "--all", "-o", "wide"],
+    ),
     ("status --pods", &["status", "--pods"]),
     ("leases of all namespaces", &["leases", "-A"]),
 ];

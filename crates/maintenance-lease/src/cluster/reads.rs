@@ -80,7 +80,7 @@ impl Sight {
 pub enum RowDetail {
     /// Name and status.
     Cells,
-    /// Also uid and deletion.
+    /// Also uid, deletion and labels.
     Metadata,
 }
 

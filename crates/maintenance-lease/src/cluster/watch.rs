@@ -22,6 +22,7 @@ use self::kind::{Kind, Leases, Rows};
 use super::api::Api;
 use super::error::{ApiError, Status};
 use super::nodes::NodeRow;
+use super::reads::RowDetail;
 use super::requests::Call;
 use crate::env::{backoff, backoff_up_to};
 use crate::lease::NodeLease;
@@ -87,8 +88,9 @@ impl Api {
         &self,
         node: Option<&str>,
         selector: Option<&str>,
+        detail: RowDetail,
     ) -> BoxStream<'static, Result<NodeRowEvent, Error>> {
-        let rows = Rows::new(node, selector);
+        let rows = Rows::new(node, selector, detail);
         Watcher::new(self.clone(), rows, None).into_events()
     }
 }

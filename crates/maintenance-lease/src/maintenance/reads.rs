@@ -300,8 +300,7 @@ impl Maintenance {
 
     /// The rows of the Nodes, or of `node` alone, or of those that match `selector`, and every change of
     /// them: a list first. A watch that was cut or has become too old is resumed, with another list if
-    /// needed, so that nothing is missed. A Node that does not match any longer counts as deleted. The
-    /// rows are without metadata.
+    /// needed, so that nothing is missed. A Node that does not match any longer counts as deleted.
     ///
     /// # Errors
     /// The stream does not end: after an error, its next item is the result of trying again, after a
@@ -315,8 +314,9 @@ impl Maintenance {
         &self,
         node: Option<&str>,
         selector: Option<&str>,
+        detail: RowDetail,
     ) -> BoxStream<'static, Result<NodeRowEvent, Error>> {
-        self.api.watch_nodes(node, selector)
+        self.api.watch_nodes(node, selector, detail)
     }
 
     /// The API server's version.

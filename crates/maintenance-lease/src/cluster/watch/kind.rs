@@ -95,12 +95,11 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(node: Option<&str>, selector: Option<&str>) -> Self {
+    pub(super) fn new(node: Option<&str>, selector: Option<&str>, detail: RowDetail) -> Self {
         let by_labels = |selector| format!("labelSelector={}", escape(selector));
         Self {
-            selection: node
-                .map(by_name)
-                .into_iter()
+            selection: std::iter::once(detail.query().to_owned())
+                .chain(node.map(by_name))
                 .chain(selector.map(by_labels))
                 .collect(),
             columns: None,
@@ -124,9 +123,7 @@ impl Kind for Rows {
     }
 
     fn selection(&self) -> Vec<String> {
-        let mut selection = vec![RowDetail::Cells.query().to_owned()];
-        selection.extend_from_slice(&self.selection);
-        selection
+        self.selection.clone()
     }
 
     fn right(&self, verb: &'static str) -> Right {
