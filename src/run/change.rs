@@ -14,6 +14,7 @@ use super::side_effects::SideEffects;
 use super::targets::{self, Target, Targets};
 use crate::args::change::ChangingArgs;
 use crate::args::nodes::Selection;
+use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::Until;
 use crate::error::{Failure, Fate, Kind, Verb};
 use crate::exit::Code;
@@ -91,6 +92,22 @@ impl<'a> VerbRun<'a> {
     /// If the answer is no, or if nobody can answer.
     pub(crate) async fn confirm_breaking(&self, targets: &Targets) -> Result<Confirmed, Failure> {
         confirm::breaking(&self.session, self.args, self.verb, targets).await
+    }
+
+    /// Asks before expired locks in `targets` are taken whose nodes are NotReady or cordoned, and returns
+    /// what it showed. If nobody can answer, or if no question is needed, it returns nothing.
+    ///
+    /// # Errors
+    /// If the answer is no.
+    pub(crate) async fn confirm_unfinished(
+        &self,
+        take: TakeExpiredArgs,
+        targets: &Targets,
+    ) -> Result<Vec<NodeLease>, Failure> {
+        match take.take_expired {
+            true => Ok(Vec::new()),
+            false => confirm::unfinished(&self.session, self.args, self.verb, targets).await,
+        }
     }
 
     /// Runs the verb on each of `targets`, reports the results and returns the exit code.

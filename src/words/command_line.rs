@@ -28,9 +28,10 @@ const OPTIONS: [(&str, &str); 13] = [
     ("overridden", "--accept-risk="),
     ("hook_timeout", "--hook-timeout="),
 ];
-const SWITCHES: [(&str, &str); 3] = [
+const SWITCHES: [(&str, &str); 4] = [
     ("reentry", "--reentry"),
     ("free_only", "--free-only"),
+    ("take_expired", "--take-expired"),
     ("isolated", "--isolated"),
 ];
 

@@ -6,6 +6,7 @@ use maintenance_lease::protocol::{Instant, Now, Refusal, State, identity};
 use maintenance_lease::{NodeLease, Refused};
 
 use super::holder::{named, person};
+use super::state::node_problem;
 use super::time::{clock, remaining, span};
 use crate::error::Verb;
 use crate::text::{escape, for_shell};
@@ -57,6 +58,13 @@ pub(crate) fn cause(refused: &Refused, asked: Asked<'_>) -> String {
         Refusal::HeldByCaller => format!("you already hold this lock ({holder}){about}"),
         Refusal::Expired if asked.verb == Verb::Verify => format!("it has expired{about}"),
         Refusal::Expired => format!("the lock of {holder} has expired{about}"),
+        Refusal::Unfinished {
+            is_ready,
+            is_cordoned,
+        } => format!(
+            "the lock of {holder} has expired{about}, and the node is {}",
+            node_problem(is_ready, is_cordoned)
+        ),
         Refusal::AdminHold => format!("on hold by {holder}{about}"),
         Refusal::OwnHold => format!("on hold by you ({holder}){about}"),
         Refusal::NotHolder => match refused.state {
@@ -210,6 +218,16 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         (Refusal::HeldByCaller, _) => format!(
             "extend it with `{program} renew {node}`, or add --reentry to keep working under it"
         ),
+        (Refusal::Unfinished { .. }, _) => {
+            let whom = match holder {
+                Some(holder) if identity::person(holder) == asked.caller => "you".to_owned(),
+                _ => whom,
+            };
+            format!(
+                "check what {whom} left unfinished, then run `{}`",
+                program.again(node, "--take-expired")
+            )
+        }
         (Refusal::Expired, _) => format!(
             "check what {whom} left unfinished, then run `{program} acquire {node}{reason}`"
         ),

@@ -48,3 +48,12 @@ pub(crate) fn flag_names(lease: &NodeLease, now: Now) -> Vec<&'static str> {
 pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<&'static str> {
     oddities(lease, now).map(|oddity| oddity.words).collect()
 }
+
+/// The state of a node that a holder left unfinished.
+pub(crate) fn node_problem(is_ready: bool, is_cordoned: bool) -> &'static str {
+    match (is_ready, is_cordoned) {
+        (true, _) => "still cordoned",
+        (false, false) => "NotReady",
+        (false, true) => "NotReady and still cordoned",
+    }
+}

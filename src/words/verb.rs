@@ -86,6 +86,22 @@ impl Verb {
         }
     }
 
+    /// The question before it takes the expired lock of `node`, whose holder did not finish.
+    pub(crate) fn takes_one(self, node: &str) -> String {
+        match self {
+            Self::Hold => format!("Put node/{node} on hold anyway?"),
+            _ => format!("Lock node/{node} anyway?"),
+        }
+    }
+
+    /// The same for this many nodes.
+    pub(crate) fn takes_many(self, nodes: usize) -> String {
+        match self {
+            Self::Hold => format!("Put these {nodes} nodes on hold anyway?"),
+            _ => format!("Lock these {nodes} nodes anyway?"),
+        }
+    }
+
     /// How many nodes are locked, or would be in a `dry_run`; `None` if the result of a single node said
     /// it.
     pub(crate) fn summary(self, outcomes: &Outcomes, dry_run: bool) -> Option<String> {

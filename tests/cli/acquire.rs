@@ -175,7 +175,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
 #[test]
 fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
     on_both("acquire-expired", |cluster| {
-        let node = cluster.node_with("worker-1", &json!({}), &json!({"unschedulable": true}));
+        let node = cluster.node("worker-1");
         cluster.lease(&node, &expired_lease());
         assert_snapshot!(cluster.maint(["acquire", &node, "--free-only"]).run(), @"
         $ kubectl maint acquire worker-1 --free-only
@@ -188,7 +188,7 @@ fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished; the node is still cordoned
+        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
