@@ -164,6 +164,7 @@ impl<'a> VerbRun<'a> {
         result.map_err(|failure| {
             let problems = Problems::changing(&self.session, self.verb);
             problems.report(&failure);
+            problems.report_refused();
             Failure::Reported(failure.kind(Some(self.verb)))
         })
     }
@@ -364,6 +365,7 @@ impl<'a> ChangeReport<'a> {
             verb,
         } = self.work;
         let terminal = session.terminal;
+        self.problems.report_refused();
         self.side_effects
             .print(terminal, dry_run_suffix(args.write.dry_run));
         if let Some(text) = print::items(self.items, single, args.output.format())? {

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use maintenance_lease::{ApiError, Error, RowDetail};
+use maintenance_lease::{ApiError, Error, Refused, RowDetail};
 
 use crate::args::duration;
 use crate::error::{Failure, Kind, Obstacle, Verb};
@@ -14,7 +14,7 @@ use crate::text::escape;
 use crate::ui::Terminal;
 use crate::words::command_line::Again;
 use crate::words::program::Program;
-use crate::words::refusal::{self, Asked};
+use crate::words::refusal::{self, Asked, Group};
 use crate::words::suggestions::{near_misses, wait_for};
 use crate::words::{loss, rights, time};
 use connect::ConnectError;
@@ -22,8 +22,9 @@ use connect::ConnectError;
 /// How many unknown nodes are listed. A wrong list may have very many.
 const MOST_UNKNOWN: usize = 20;
 
-/// How often the same hint is printed for different nodes.
-const MOST_HINTS: usize = 3;
+/// How many nodes of one holder are reported one by one, and how often the same hint is printed for
+/// different nodes.
+const MOST_ALONE: usize = 3;
 
 /// Reports the problems with a command's nodes as they come, and keeps the worst exit code.
 pub(crate) struct Problems<'a> {
@@ -34,6 +35,8 @@ pub(crate) struct Problems<'a> {
     worst: Cell<Option<Kind>>,
     /// Nodes that don't exist, as they were named; only the first are told.
     unknown: RefCell<Vec<String>>,
+    /// Refusals that are not reported yet, because many of one holder are reported at once.
+    refused: RefCell<Vec<Refused>>,
     /// Messages and hints that were printed.
     reported: RefCell<HashSet<String>>,
     /// How often each hint was printed, for any node.
@@ -58,6 +61,7 @@ impl<'a> Problems<'a> {
             again: None,
             worst: Cell::new(None),
             unknown: RefCell::default(),
+            refused: RefCell::default(),
             reported: RefCell::default(),
             hints: RefCell::default(),
         }
@@ -68,9 +72,57 @@ impl<'a> Problems<'a> {
         self.again = Some(program);
     }
 
-    /// Reports a problem.
+    /// Reports a problem; a refusal with those that follow.
     pub(crate) fn report(&self, failure: &Failure) {
         self.note(failure.kind(self.verb));
+        match failure {
+            Failure::Lock(Error::Refused(refused)) if self.verb.is_some() => {
+                self.refused.borrow_mut().push(Refused::clone(refused));
+            }
+            failure => {
+                self.report_refused();
+                self.report_now(failure);
+            }
+        }
+    }
+
+    /// Reports the refusals so far. If one holder has many of the nodes, this takes one line.
+    pub(crate) fn report_refused(&self) {
+        let refused = self.refused.take();
+        let Some(verb) = self.verb.filter(|_| !refused.is_empty()) else {
+            return;
+        };
+        let asked = asked(self.session, verb);
+        let asked = Asked {
+            program: self.again.as_ref().unwrap_or(asked.program),
+            ..asked
+        };
+        let groups: Vec<Option<Group>> = refused
+            .iter()
+            .map(|refused| Group::of(refused, asked))
+            .collect();
+        let mut counts: HashMap<&Group, usize> = HashMap::new();
+        for group in groups.iter().flatten() {
+            *counts.entry(group).or_default() += 1;
+        }
+        let mut many: Vec<(&Group, Vec<Refused>)> = Vec::new();
+        for (refused, group) in refused.into_iter().zip(&groups) {
+            match group.as_ref().filter(|group| counts[group] > MOST_ALONE) {
+                None => self.report_now(&Failure::Lock(Error::Refused(Box::new(refused)))),
+                Some(group) => match many.iter_mut().find(|(known, _)| *known == group) {
+                    Some((_, known)) => known.push(refused),
+                    None => many.push((group, vec![refused])),
+                },
+            }
+        }
+        for (_, many) in many {
+            let failed = verb.failed_many(many.len());
+            let (message, hint) = refusal::lines_of_many(&many, &failed, asked);
+            self.print(message, Some(hint), |_| false);
+        }
+    }
+
+    fn report_now(&self, failure: &Failure) {
         if let Failure::Lock(Error::NodeNotFound(node)) = failure {
             let mut unknown = self.unknown.borrow_mut();
             unknown.push(node.clone());
@@ -89,6 +141,11 @@ impl<'a> Problems<'a> {
                 words(failure, Some(typed), Some(self.session), self.verb)
             }
         };
+        self.print(message, hint, |hint| self.is_one_of_many(failure, hint));
+    }
+
+    /// Prints a message and its hint, each once.
+    fn print(&self, message: String, hint: Option<String>, is_superfluous: impl Fn(&str) -> bool) {
         // A problem with all nodes, such as an unreachable server, is reported once.
         if self.reported.borrow().contains(&message) {
             return;
@@ -99,7 +156,7 @@ impl<'a> Problems<'a> {
         reported.insert(message);
         if let Some(hint) = hint
             && reported.insert(hint.clone())
-            && !self.is_one_of_many(failure, &hint)
+            && !is_superfluous(&hint)
         {
             terminal.hint(hint);
         }
@@ -117,7 +174,7 @@ impl<'a> Problems<'a> {
             .entry(hint.replace(node.as_str(), "NODE"))
             .or_default();
         *count += 1;
-        *count > MOST_HINTS
+        *count > MOST_ALONE
     }
 
     /// Notes that the command did not fully succeed, for reasons told elsewhere.
@@ -139,6 +196,7 @@ impl<'a> Problems<'a> {
 
     /// Ends the command: suggests similar names, warns about clocks, and returns the worst exit code.
     pub(crate) async fn end(self) -> Code {
+        self.report_refused();
         let mut unknown = self.unknown.take();
         if unknown.len() > MOST_UNKNOWN {
             let more = unknown.len() - MOST_UNKNOWN;

@@ -646,3 +646,21 @@ fn beside_an_own_lock_the_next_command_is_for_the_others() {
         ");
     });
 }
+
+#[test]
+fn many_nodes_of_one_holder_take_one_line() {
+    on_both("acquire-groups", |cluster| {
+        cluster.namespace();
+        let nodes: Vec<String> = (1..=9)
+            .map(|number| cluster.node(&format!("worker-{number}")))
+            .collect();
+        let lock = |nodes: &[String], holder: &str| {
+            let maint = cluster.maint(["acquire", "-m", "rack moves"]).args(nodes);
+            maint.holder(holder).succeeds();
+        };
+        lock(&nodes[..6], "bob@laptop");
+        lock(&nodes[6..8], "carol@desk");
+        assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"");
+        assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @"");
+    });
+}
