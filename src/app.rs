@@ -132,7 +132,7 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
         Err(error) => Err(Failure::input(format!("could not start: {error}"))),
     };
     let code = result.unwrap_or_else(|failure| {
-        problems::report(start.terminal, &failure, Some(start.program.asked()));
+        problems::report(start.terminal, &failure);
         Code::of(&failure, None)
     });
     start.terminal.code(code)

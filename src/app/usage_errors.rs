@@ -12,6 +12,7 @@ use crate::args::nodes::node_name;
 use crate::error::Failure;
 use crate::text::shown;
 use crate::words::program::NAME;
+use crate::words::program::NODE_KINDS;
 use crate::words::suggestions::{near_misses, wait_for};
 
 /// Flags of other tools, and what they are called here.
@@ -98,7 +99,10 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
                 ),
                 Some(command) => (
                     format!("unexpected argument \"{typed}\""),
-                    see_help(command.get_name()),
+                    match follows_kind(typed, line) {
+                        true => format!("did you mean node/{typed}?"),
+                        false => see_help(command.get_name()),
+                    },
                 ),
                 None => (
                     format!("unknown flag: {typed}"),
@@ -163,7 +167,14 @@ fn instead_of_command(typed: &str, line: &[OsString]) -> String {
 fn node_after<'a>(command: &str, line: &'a [OsString]) -> Option<&'a str> {
     let words = line.iter().filter_map(|word| word.to_str());
     let mut words = words.skip_while(|word| *word != command).skip(1);
-    words.find(|word| !matches!(*word, "node" | "nodes") && node_name(word).is_ok())
+    words.find(|word| !NODE_KINDS.contains(word) && node_name(word).is_ok())
+}
+
+/// Whether `name` is a node's name that follows its kind. Some commands take one name only.
+fn follows_kind(name: &str, line: &[OsString]) -> bool {
+    let before = line.windows(2).find(|words| words[1] == name);
+    let is_kind = before.is_some_and(|words| NODE_KINDS.iter().any(|kind| words[0] == *kind));
+    is_kind && node_name(name).is_ok()
 }
 
 /// What to type instead of `flag`, which `command` does not have.

@@ -117,7 +117,6 @@ impl Until {
         if ahead <= LONGEST_DURATION {
             return Ok(ahead);
         }
-        let asked = program.asked();
         Err(Failure::usage(
             format!(
                 "--until is {} ahead: a lock lasts at most 1h",
@@ -125,8 +124,8 @@ impl Until {
             ),
             format!(
                 "use a hold, which does not expire: `{program} hold {} -m {} --expect-until {}`",
-                asked.nodes("NODE..."),
-                asked.why(),
+                program.nodes("NODE..."),
+                program.why(),
                 time.to_rfc3339_opts(SecondsFormat::Secs, true)
             ),
         ))

@@ -125,7 +125,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
 
 /// When the locks of `nodes` expire, and the commands to extend them, a line each.
 fn then(program: &Program, nodes: &str, got: &Acquired) -> String {
-    let why = program.asked().why();
+    let why = program.why();
     let with = match nodes.starts_with('-') {
         // `renew` takes only names.
         true => "NODE...",

@@ -56,7 +56,7 @@ use crate::words::holder::Running;
   kubectl maint force-delete node/worker-1 --accept-risk -m \"scrapped\"
   kubectl maint fence worker-1 --powered-off=\"unplugged\"    # the safer way")]
 pub(crate) struct ForceDeleteArgs {
-    /// Pods as pod/NAME, or one node/NAME: the Node with all its pods
+    /// Pods as pod/NAME or pod NAME..., or one node/NAME: the Node with all its pods
     #[arg(value_name = "KIND/NAME")]
     pub(crate) targets: Vec<String>,
 

@@ -178,7 +178,7 @@ impl WithArgs {
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let codes = Codes::new(args);
     Ok(with(args, codes, start).await.unwrap_or_else(|failure| {
-        problems::report(start.terminal, &failure, Some(start.program.asked()));
+        problems::report(start.terminal, &failure);
         codes.of_failure(Code::of(&failure, None))
     }))
 }

@@ -403,10 +403,10 @@ fn next(then: Then, program: &Program, outcomes: &Outcomes, got: &Acquired) -> S
         _ => "NODE...",
     };
     if outcomes.left.is_empty() && outcomes.open.is_empty() {
-        then(program, program.asked().nodes(node), got)
+        then(program, program.nodes(node), got)
     } else {
         let some = program.narrowed(&outcomes.done);
-        then(program, some.asked().nodes(node), got)
+        then(program, some.nodes(node), got)
     }
 }
 

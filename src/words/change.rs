@@ -10,8 +10,7 @@ use super::refusal::{about, why};
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
 use crate::error::Failure;
-use crate::words::command_line::NO_REASON;
-use crate::words::program::Program;
+use crate::words::program::{NO_REASON, Program};
 
 /// The suffix of messages in a dry run.
 pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {
@@ -192,7 +191,7 @@ pub(crate) fn too_long(node: &str, left: Duration, added: Duration, program: &Pr
         seconds @ 0..60 => seconds,
         seconds => seconds / 60 * 60,
     };
-    let why = program.asked().why();
+    let why = program.why();
     Failure::usage(
         format!(
             "cannot add {} to the lock on node/{node}: {} are left, and a lock lasts at most 1h from now",

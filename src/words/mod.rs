@@ -1,7 +1,7 @@
 //! States, failures, durations and times in words. Nothing here prints.
 
 pub(crate) mod change;
-pub(crate) mod command_line;
+pub(crate) mod failure;
 pub(crate) mod fencing;
 pub(crate) mod fencing_marks;
 pub(crate) mod health;
@@ -10,7 +10,6 @@ pub(crate) mod loss;
 pub(crate) mod node_state;
 pub(crate) mod program;
 pub(crate) mod refusal;
-pub(crate) mod rights;
 pub(crate) mod state;
 pub(crate) mod suggestions;
 pub(crate) mod time;

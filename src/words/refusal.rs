@@ -11,9 +11,8 @@ use super::time::{clock, remaining, span};
 use super::verb::first;
 use crate::error::Verb;
 use crate::text::{escape, for_shell};
-use crate::words::command_line::NO_REASON;
 use crate::words::holder::Running;
-use crate::words::program::Program;
+use crate::words::program::{NO_REASON, Program};
 
 /// The request that was refused, and its time.
 #[derive(Clone, Copy, Debug)]
@@ -172,16 +171,14 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         .as_ref()
         .map_or_else(|| "the holder".to_owned(), person);
     let why = match verb {
-        Verb::Release | Verb::Renew => program.asked().why(),
+        Verb::Release | Verb::Renew => program.why(),
         _ => NO_REASON,
     };
     let by_force = format!("`{program} release {node} --force -m {why}`");
-    let waits = asked.waited || program.asked().waits();
+    let waits = asked.waited || program.waits();
     // The reason to acquire with, if one was given.
-    let reason = match program.asked().why() {
-        NO_REASON => String::new(),
-        why => format!(" -m {why}"),
-    };
+    let reason = program.reason().map(|reason| format!(" -m {reason}"));
+    let reason = reason.unwrap_or_default();
     // Don't suggest waiting for a lock that lasts longer than maintenance may take.
     let overlong = is_overlong(refused, asked.now);
     let can_wait = !waits && !overlong;
@@ -211,7 +208,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         let as_holder = program.as_holder(person);
         let line = match verb {
             Verb::Hold => as_holder.again(node, ""),
-            Verb::With => reentry(&as_holder, node),
+            Verb::With => as_holder.again(node, "--reentry"),
             Verb::Fence | Verb::Unfence => {
                 let flag = format!("--holder {}", for_shell(person));
                 return format!("if you are {whom}, add `{flag}`{or_by_force}");
@@ -274,7 +271,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
                 true => program.clone(),
                 false => program.as_holder(whose),
             };
-            format!("work under it with `{}`", reentry(&program, node))
+            format!("work under it with `{}`", program.again(node, "--reentry"))
         }
         (Refusal::HeldByCaller, _) => format!(
             "extend it with `{program} renew {node}`, or add --reentry to keep working under it"
@@ -383,11 +380,6 @@ fn take(asked: Asked<'_>, node: &str, flag: &str) -> String {
         (_, "") => format!("{} acquire {node}", asked.program),
         (_, flag) => format!("{} acquire {node} {flag}", asked.program),
     }
-}
-
-/// How to work under a lock that the caller holds.
-fn reentry(program: &Program, node: &str) -> String {
-    program.again(node, "--reentry")
 }
 
 fn by_unhold(asked: Asked<'_>, whom: &str, node: &str) -> String {

@@ -259,7 +259,7 @@ fn who_may_list_leases_needs_no_right_on_candidates() {
         $ kubectl maint leases -A
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io is forbidden: User "user" cannot list resource "leases" in API group "coordination.k8s.io" at the cluster scope
-        hint: you need permission to list leases.coordination.k8s.io: deploy/rbac.yaml (ClusterRole kubectl-maint-administrator) grants it to group kubectl-maint:administrators
+        hint: you need permission to list leases.coordination.k8s.io: see the roles in deploy/rbac.yaml
         -- exit code 1
         "#);
         let rights = [Rule::new("coordination.k8s.io", &["leases"], &["list"])];

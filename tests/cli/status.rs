@@ -239,6 +239,30 @@ fn what_does_not_exist_is_named_and_the_others_are_shown() {
 }
 
 #[test]
+fn the_kind_may_come_before_the_names_as_for_kubectl() {
+    on_both("status-kind", |cluster| {
+        let node = cluster.node("worker-1");
+        let run = cluster.maint(["status", "node", &node, "-o", "name"]).run();
+        assert_snapshot!(run, @"
+        $ kubectl maint status node worker-1 -o name
+        node/worker-1
+        -- exit code 0
+        ");
+        cluster.namespace();
+        let run = cluster
+            .maint(["acquire", "nodes", &node, "-o", "name"])
+            .run();
+        assert_snapshot!(run, @"
+        $ kubectl maint acquire nodes worker-1 -o name
+        node/worker-1
+        -- stderr
+        lease/worker-1 created
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
 fn no_match_is_no_error() {
     on_both("status-none", |cluster| {
         let selected = ["status", "-l", "nobody-has=this-label"];
@@ -382,7 +406,7 @@ fn who_may_not_read_nodes_sees_the_leases() {
         $ kubectl maint status -l status-no-nodes
         -- stderr
         Error from server (Forbidden): nodes is forbidden: User "user" cannot list resource "nodes" in API group "" at the cluster scope
-        hint: you need permission to list nodes: deploy/rbac.yaml (ClusterRole kubectl-maint-viewer) grants it to group kubectl-maint:viewers
+        hint: you need permission to list nodes: see the roles in deploy/rbac.yaml
         -- exit code 1
         "#);
     });

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use control_plane::target_dir;
 
 use crate::cargo::{build, build_plugin};
-use crate::say::say;
+use crate::output::print;
 
 /// Generate completions/, docs/cli.md and docs/man/ from the definition of the flags
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ impl Arguments {
             return Ok(());
         }
         for path in &differing {
-            say(path.display());
+            print(path.display());
         }
         if self.check {
             bail!("the files above are out of date: run `cargo xtask gen`");

@@ -6,8 +6,7 @@ use pod_safety::report::Report;
 use super::carry_out::Run;
 use super::targets::Targets;
 use crate::text::for_shell;
-use crate::words::command_line::NO_REASON;
-use crate::words::program::Program;
+use crate::words::program::{NO_REASON, Program};
 
 impl Run<'_> {
     /// The command as typed, run as `program`, that accepts the risks in `reports` and in `also`. It names
@@ -31,9 +30,8 @@ impl Run<'_> {
             None => format!("\"{NO_REASON}\""),
         };
         format!(
-            "{program} force-delete {}{} {} -m {because}",
+            "{program} force-delete {} {} -m {because}",
             targets.typed(self.namespace()),
-            program.asked().rest(),
             flag(reports, also.into_iter().chain(self.args.overridden())),
         )
     }

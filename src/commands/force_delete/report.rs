@@ -19,7 +19,6 @@ use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::safety::{self, Lines, Outcome};
 use crate::run::problems;
-use crate::run::session::Session;
 use crate::text::escape;
 use crate::words::change::{dry_run_suffix, may_still_act};
 use crate::words::holder::of_node;
@@ -277,10 +276,7 @@ impl Run<'_> {
 
     /// Reports a problem before the command ends.
     pub(super) fn report_at_once(&self, failure: &Failure) -> Failure {
-        let Session {
-            terminal, program, ..
-        } = self.session;
-        problems::report(terminal, failure, Some(program.asked()));
+        problems::report(self.session.terminal, failure);
         Failure::Reported(failure.kind(None))
     }
 

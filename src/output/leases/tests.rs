@@ -148,7 +148,7 @@ async fn every_kind_is_named() {
     kube-node-lease         worker-2                                        worker-2                                        30m   9m ago    node heartbeat
     kube-node-maintenance   worker-1                                        carol@desk                                      30m   never     node maintenance
     kube-node-maintenance   worker-2                                        alice@bastion                                   30m   29m       node maintenance
-    kube-system             apiserver-2kmpl5pqrg7hjtu7f7uy2v7aqu            apiserver-2kmpl5pqrg7hjtu7f7uy2v7aqu_77         30m   60m       API server on master-1
+    kube-system             apiserver-2kmpl5pqrg7hjtu7f7uy2v7aqu            apiserver-2kmpl5pqrg7hjtu7f7uy2v7aqu_77         30m   1h        API server on master-1
     kube-system             kube-scheduler                                  master-1_0f2b1d3c-5a60-4d2c-9d4e-6f6b7c8d9e0f   30m   14s       coordinated leader election (OldestEmulationVersion)
     kube-system             kubeadm-elects                                  kubeadm-0                                       30m   60s ago   leader election
     medik8s-leases          node-worker-2                                   self-node-remediation                           30m   54s       node remediation (medik8s)
@@ -166,7 +166,7 @@ async fn a_terminal_cuts_holders_and_words_and_never_what_a_lease_is_found_by() 
     kube-node-lease         worker-2                                        worker-2                                        30m   9m ago    node heartbeat
     kube-node-maintenance   worker-1                                        carol@desk                                      30m   never     node maintenance
     kube-node-maintenance   worker-2                                        alice@bastion                                   30m   29m       node maintenance
-    kube-system             apiserver-2kmpl5pqrg7hjtu7f7uy2v7aqu            apiserver-2kmpl5pqrg7hjtu7f7uy2v7aqu_77         30m   60m       API server on master-1
+    kube-system             apiserver-2kmpl5pqrg7hjtu7f7uy2v7aqu            apiserver-2kmpl5pqrg7hjtu7f7uy2v7aqu_77         30m   1h        API server on master-1
     kube-system             kube-scheduler                                  master-1_0f2b1d3c-5a60-4d2c-9d4e-6f6b7c8d9e0f   30m   14s       coordinated leader election (OldestEmulationVersion)
     kube-system             kubeadm-elects                                  kubeadm-0                                       30m   60s ago   leader election
     medik8s-leases          node-worker-2                                   self-node-remediation                           30m   54s       node remediation (medik8s)

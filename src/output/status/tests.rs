@@ -153,7 +153,7 @@ async fn every_state_reads_well() {
     a-free         Free             <none>            <none>                 <none>      <none>             Ready
     b-held         Locked           alice@bastion     new kernel             30m         15m                Ready
     c-expired      Expired          bob@laptop        drivers                30m         12m ago            Ready
-    d-hold         OnHold           carol@desk        bad disk               30m         120m               Ready
+    d-hold         OnHold           carol@desk        bad disk               30m         2h                 Ready
     e-overdue      OnHold overdue   carol@desk        bad disk               30m         5m ago             Ready
     f-ahead        Locked           dave@atomic       <none>                 30m         2m (clock ahead)   Ready
     g-overlong     Locked           erin@script       <none>                 30m         24h (overlong)     Ready

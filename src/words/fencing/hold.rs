@@ -3,6 +3,7 @@
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Error, NodeLease};
 
+use super::RETRY;
 use crate::error::{Failure, Fate};
 use crate::text::escape;
 use crate::words::holder::person;
@@ -12,10 +13,7 @@ use crate::words::program::Program;
 pub(crate) fn not_held(node: &str, failure: Failure, program: &Program) -> Failure {
     let what =
         format!("unknown whether node/{node} was put on hold: the write may still take effect");
-    let hint = format!(
-        "to continue: {}; to undo it: {program} unfence {node}",
-        program.whole(node, "")
-    );
+    let hint = format!("to continue: {RETRY}; to undo it: {program} unfence {node}");
     open_or_as_it_is(failure, &what, hint)
 }
 

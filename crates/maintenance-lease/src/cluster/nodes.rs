@@ -114,7 +114,7 @@ impl Columns {
     }
 }
 
-/// Completes the text of a Table that stops before its rows.
+/// Completes the text of a Table that ends before its rows.
 pub(crate) fn close_table(envelope: &[u8]) -> Vec<u8> {
     [envelope, b"]}"].concat()
 }

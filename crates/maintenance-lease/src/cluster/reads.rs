@@ -1,5 +1,5 @@
-//! What is read before a decision: the node's Lease and a row about the Node, always from a quorum
-//! (never `resourceVersion=0`), side by side.
+//! Reads before a decision: the node's Lease and a row about the Node, in parallel, always with a quorum (never
+//! `resourceVersion=0`).
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// A Lease that is known already, for those who don't look at the Node.
+    /// A Lease that is already known, for callers that don't read the Node.
     pub(crate) fn without_row(node: &str, lease: Option<NodeLease>) -> Self {
         Self {
             node: node.to_owned(),
@@ -42,16 +42,16 @@ impl Seen {
     }
 }
 
-/// What is known of a Node object.
+/// What is known about a Node object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// It is there.
+    /// It exists.
     Row(NodeRow),
-    /// There is no such Node.
+    /// It does not exist.
     Missing,
     /// The user may not read Nodes.
     Forbidden,
-    /// Nobody asked.
+    /// It was not read.
     Unread,
 }
 
@@ -75,7 +75,7 @@ impl Sight {
     }
 }
 
-/// How much of each Node a list of rows brings.
+/// How much of each Node a list of rows contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowDetail {
     /// Name and status.
@@ -94,7 +94,7 @@ impl RowDetail {
 }
 
 impl Api {
-    /// The node's Lease and, where `with_node` and there are Nodes, the Node's row.
+    /// The node's Lease and, if `with_node` is set and this repository is for Nodes, the Node's row.
     pub(crate) async fn see(&self, node: &str, with_node: bool) -> Result<Seen, ApiError> {
         let (row, lease) = join(
             async {
@@ -217,7 +217,7 @@ impl Api {
         Ok(lease.and_then(|lease| lease.renewed))
     }
 
-    /// What `keep` takes of each Lease of `repository`, by the Lease's name.
+    /// The result of `keep` for each Lease of `repository`, by the Lease's name.
     async fn collect<T: Send>(
         &self,
         repository: &Repository,

@@ -229,7 +229,7 @@ impl Maintenance {
         self.api.heartbeat(node).await
     }
 
-    /// The Leases of `realm` in the server's order, for any purpose. The repository of this handle makes
+    /// The Leases in `scope` in the server's order, for any purpose. The repository of this handle makes
     /// no difference. They are read one page at a time.
     ///
     /// # Usage
@@ -254,13 +254,13 @@ impl Maintenance {
     ///
     /// # Caveats
     /// Dropping this future abandons the rest of the list and changes nothing.
-    pub async fn any_leases(&self, realm: LeaseScope<'_>) -> Result<Vec<AnyLease>, Error> {
+    pub async fn any_leases(&self, scope: LeaseScope<'_>) -> Result<Vec<AnyLease>, Error> {
         let right = Right {
             verb: "list",
             resource: "leases.coordination.k8s.io",
-            namespace: realm.namespace().map(ToOwned::to_owned),
+            namespace: scope.namespace().map(ToOwned::to_owned),
         };
-        let listed = self.api.any_leases(realm).await;
+        let listed = self.api.any_leases(scope).await;
         listed.map_err(|error| right.explain(error))
     }
 

@@ -6,9 +6,10 @@ use super::time::{Now, Span};
 use super::transition::Write;
 use crate::bugs::{self, Bug};
 
-/// A point of a clock that runs on through suspend, in microseconds since some start of its own.
+/// A point in time of a clock that also runs while the machine is suspended, in microseconds since its own
+/// start.
 ///
-/// It only compares with readings of the same machine since the same boot.
+/// Only readings of the same machine since the same boot can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BootInstant(i64);
 
@@ -31,7 +32,7 @@ impl BootInstant {
         Self(self.0.saturating_add(span.as_micros()))
     }
 
-    /// How long after `earlier` this is.
+    /// The time from `earlier` to this.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
         Span::micros(self.0.saturating_sub(earlier.0))
@@ -45,7 +46,7 @@ pub const fn deadline(sent: BootInstant, answered_duration: u32) -> BootInstant 
     sent.plus(Span::seconds(answered_duration))
 }
 
-/// How long `lease` lasts yet at the most, by the server's time at its latest, less `margin`.
+/// How much longer `lease` can last, by the latest estimate of the server's time, less `margin`.
 pub(super) fn left_of(lease: &Lease, now: Now, margin: Span) -> Span {
     match lease.end() {
         Some(end) => end - margin - now.latest,
@@ -53,7 +54,7 @@ pub(super) fn left_of(lease: &Lease, now: Now, margin: Span) -> Span {
     }
 }
 
-/// The deadline of the client that sent `write` at `at`, once `lease` shows that it took effect.
+/// The deadline of the client that sent `write` at `at`, once `lease` shows that the write took effect.
 pub(super) fn believed(
     write: &Write,
     at: BootInstant,

@@ -1,31 +1,30 @@
-//! What became of a write whose answer never came.
+//! The outcome of a write that got no answer.
 //!
-//! A write that timed out, or whose connection broke, may have landed, may have failed, and may
-//! still land: a write was seen to land 13 s after its client gave up. Only another read, compared
-//! with what was written, tells.
+//! A write that timed out, or whose connection broke, may have landed, may have failed, and may still land: one
+//! landed 13 s after its client gave up. Only another read, compared with the write, can tell.
 
 use super::lease::Lease;
 use super::transition::Write;
 use crate::bugs::{self, Bug};
 
-/// What a read after a write shows of it.
+/// What a later read shows about a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The Lease is as the write would have made it.
     Landed,
     /// It took effect, and somebody has ended that acquisition since.
     Ended,
-    /// The Lease moved on without it, so that the write can't land any more.
+    /// The Lease changed without it, so the write can't land any more.
     Failed,
-    /// Nothing moved: the write may land yet.
+    /// Nothing changed: the write may still land.
     Unknown,
 }
 
 /// Judges `write`, sent on the state `on` (`None`: it was to create the Lease), by the Lease read
 /// afterwards.
 ///
-/// The nonce alone proves nothing: a copy of the Lease carries it too, and so does every renewal of
-/// the acquisition. So the uid must be the same, and a renewal's time exactly the one sent.
+/// The nonce alone is no proof: a copy of the Lease has it too, and so does every renewal of the acquisition.
+/// So the uid must be the same, and a renewal's time exactly the one that was sent.
 #[must_use]
 pub fn judge(write: &Write, on: Option<&Lease>, seen: Option<&Lease>) -> Outcome {
     let Some(lease) = seen else {
@@ -35,7 +34,7 @@ pub fn judge(write: &Write, on: Option<&Lease>, seen: Option<&Lease>) -> Outcome
         };
     };
     if let Some(on) = on {
-        // An earlier state, also one of an earlier Lease, says nothing of what came after it.
+        // An earlier state, also of an earlier Lease, shows nothing of what came after it.
         if lease.version <= on.version {
             return if bugs::active(Bug::UnchangedProvesFailure) {
                 Outcome::Failed

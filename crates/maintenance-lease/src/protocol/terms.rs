@@ -57,8 +57,8 @@ impl Terms {
         })
     }
 
-    /// The shortest duration, in seconds, that [`tolerating`](Self::tolerating) takes:
-    /// stop + (missed + 1) × 1 s, rounded up to whole seconds, and no more than there can be.
+    /// The shortest duration, in seconds, that [`tolerating`](Self::tolerating) accepts: stop + (missed + 1) ×
+    /// 1 s, rounded up to whole seconds, and limited to the longest possible one.
     #[must_use]
     pub fn shortest_tolerating(missed: u32, stop: Span) -> u32 {
         let renewals = Self::SHORTEST_INTERVAL.as_micros() * (i64::from(missed.max(1)) + 1);
@@ -66,9 +66,9 @@ impl Terms {
         u32::try_from(seconds).unwrap_or(u32::MAX)
     }
 
-    /// A renewal is due at a third of the duration. If it takes all of `request` to fail, there
-    /// must be time left before the work has to stop: duration ≥ 3/2 × (request + stop), rounded up
-    /// to whole seconds, and no more than there can be.
+    /// A renewal is due at a third of the duration. If it takes all of `request` to fail, there must be time
+    /// left before the work has to stop: duration ≥ 3/2 × (request + stop), rounded up to whole seconds, and
+    /// limited to the longest possible one.
     #[must_use]
     pub const fn shortest(request: Span, stop: Span) -> u32 {
         let either = request.as_micros().saturating_add(stop.as_micros());
@@ -80,8 +80,8 @@ impl Terms {
         }
     }
 
-    /// How much earlier the holder stops to believe if it knows only the server's time. Others who use
-    /// the server's time wait longer by the same amount, but those who use their own clocks don't.
+    /// How much earlier the holder stops believing if it knows only the server's time. Contenders that use the
+    /// server's time wait longer by the same amount, but those that use their own clocks don't.
     pub(super) const fn margin(self) -> Span {
         match self.expiry {
             Expiry::ServerTime => Span::ZERO,
@@ -116,7 +116,7 @@ impl Terms {
     }
 }
 
-/// The longest duration that can be named, in seconds.
+/// The longest possible duration, in seconds.
 const LONGEST: i64 = u32::MAX as i64;
 
 /// A third of so many seconds.

@@ -23,16 +23,16 @@ pub(super) trait Kind: Send + Sync + 'static {
     /// The path of the collection.
     fn collection(&self) -> String;
 
-    /// What selects in it: parameters of the query.
+    /// The selection: parameters of the query.
     fn selection(&self) -> Vec<String>;
 
-    /// The right that it takes to `verb` them.
+    /// The right to `verb` them.
     fn right(&self, verb: &'static str) -> Right;
 
-    /// Reads an element of a list that has `before` before its array.
+    /// Reads an element of a list; `before` is the part of the list before its array.
     fn element(&mut self, json: &[u8], before: &[u8]) -> Result<Self::Object, String>;
 
-    /// Learns from what surrounds the elements of a list.
+    /// Reads the part of a list outside its elements.
     fn listed(&mut self, _envelope: &[u8]) -> Result<(), String> {
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Kind for Rows {
         columns.row(json)
     }
 
-    /// Also a list without rows says what its columns are.
+    /// A list without rows also defines the columns.
     fn listed(&mut self, envelope: &[u8]) -> Result<(), String> {
         if self.columns.is_none() {
             self.columns = Some(Columns::read(envelope)?);
@@ -149,8 +149,8 @@ impl Kind for Rows {
         Ok(())
     }
 
-    /// An event has a Table of one row. Only the first of a watch names its columns, be it a
-    /// bookmark; they are the list's.
+    /// An event has a Table with one row. Only the first event of a watch names the columns, even if it is a
+    /// bookmark; they are the same as the list's.
     fn object(&mut self, json: &[u8]) -> Result<NodeRow, String> {
         let columns = self
             .columns

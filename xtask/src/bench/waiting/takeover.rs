@@ -8,8 +8,8 @@ use maintenance_lease::protocol::SKEW_BUDGET;
 use maintenance_lease::{Acquire, Renew};
 
 use super::Server;
-use crate::bench::figures::{Figures, millis};
-use crate::say::say;
+use crate::bench::quantiles::{Quantiles, millis};
+use crate::output::print;
 
 /// The duration of each lease.
 const LENGTH: Duration = Duration::from_secs(2);
@@ -22,9 +22,9 @@ pub(super) async fn measure(server: &Server, prefix: &str, count: usize) -> Resu
         tokio::time::sleep(APART * u32::try_from(number)?).await;
         takeover(server, &format!("{prefix}-{number}")).await
     });
-    let late = Figures::of(try_join_all(takeovers).await?);
+    let late = Quantiles::of(try_join_all(takeovers).await?);
     let whole = LENGTH + SKEW_BUDGET.to_duration() + late.quantile(0.5);
-    say(format_args!(
+    print(format_args!(
         "take-over after a crash, past expiry and the margin of {} s, {count} times:\n  \
          p50 {}  longest {}  (target: <= 250 ms)\n  \
          a lease of 15 s is taken over {:.1} s after its last renewal; by client-go's leader election with\n  \

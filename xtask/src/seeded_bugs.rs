@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::cargo::cargo;
-use crate::say::say;
+use crate::output::print;
 use crate::sim::PROFILE;
 
 /// The packages are those that the tests have built already. Only one library and one test are built again.
@@ -38,9 +38,9 @@ pub(crate) fn run() -> Result<()> {
         model.keys().eq(simulation.keys()) && !model.is_empty(),
         "model and simulation know different mistakes"
     );
-    say(format_args!("{:24} {:42} MODEL", "MISTAKE", "SIMULATION"));
+    print(format_args!("{:24} {:42} MODEL", "MISTAKE", "SIMULATION"));
     for (bug, by_simulation) in &simulation {
-        say(format_args!("{bug:24} {by_simulation:42} {}", model[bug]));
+        print(format_args!("{bug:24} {by_simulation:42} {}", model[bug]));
     }
     let uncaught: Vec<&String> = simulation
         .iter()

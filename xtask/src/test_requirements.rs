@@ -6,7 +6,7 @@ use crate::cargo::succeeds;
 use crate::faketime;
 
 /// Something that not every machine has.
-pub(crate) struct Part {
+pub(crate) struct Requirement {
     /// Its name for people.
     what: &'static str,
     /// What is not tested without it.
@@ -16,26 +16,26 @@ pub(crate) struct Part {
     is_there: fn() -> bool,
 }
 
-const PARTS: [Part; 4] = [
-    Part {
+const REQUIREMENTS: [Requirement; 4] = [
+    Requirement {
         what: "libfaketime",
         without: "clocks that differ between processes",
         variable: "CHAOS_WITHOUT_FAKETIME",
         is_there: || faketime::library().is_some(),
     },
-    Part {
+    Requirement {
         what: "zsh",
-        without: "its own part in completion",
+        without: "completion in that shell",
         variable: "TESTS_WITHOUT_ZSH",
         is_there: || is_on_path("zsh"),
     },
-    Part {
+    Requirement {
         what: "fish",
-        without: "its own part in completion",
+        without: "completion in that shell",
         variable: "TESTS_WITHOUT_FISH",
         is_there: || is_on_path("fish"),
     },
-    Part {
+    Requirement {
         what: "process namespaces",
         without: "programs that are the first process of a container",
         variable: "TESTS_WITHOUT_PID_NAMESPACE",
@@ -43,10 +43,12 @@ const PARTS: [Part; 4] = [
     },
 ];
 
-impl Part {
-    /// The parts that this machine lacks.
+impl Requirement {
+    /// The requirements that this machine does not meet.
     pub(crate) fn missing() -> impl Iterator<Item = Self> {
-        PARTS.into_iter().filter(|part| !(part.is_there)())
+        REQUIREMENTS
+            .into_iter()
+            .filter(|requirement| !(requirement.is_there)())
     }
 
     /// The warning about the tests that are skipped without it.
@@ -85,13 +87,13 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_told_with_what_is_missing() {
-        let part = PARTS
+        let requirement = REQUIREMENTS
             .iter()
-            .find(|part| part.what == "zsh")
-            .expect("a part");
+            .find(|requirement| requirement.what == "zsh")
+            .expect("a requirement");
         assert_eq!(
-            part.warning(),
-            "warning: there is no zsh here: not tested: its own part in completion"
+            requirement.warning(),
+            "warning: there is no zsh here: not tested: completion in that shell"
         );
     }
 }

@@ -1,17 +1,15 @@
 //! Holders and waiters of the library, in a process of their own: a release build, and separate from the
 //! program that runs the benchmark.
 
-mod crash;
 mod hand_over;
-mod keepers;
-mod waiters;
+mod many_waiters;
+mod takeover;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use control_plane::{ControlPlane, target_dir};
+use control_plane::{ControlPlane, NodeSpec, target_dir};
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use kube::client::ConfigExt as _;
@@ -20,33 +18,53 @@ use kube::{Client, Config};
 use maintenance_lease::Maintenance;
 use tower::{BoxError, ServiceBuilder};
 
-use super::metrics::Requests;
+use super::request_counts;
+use crate::cargo::run;
 
-/// Put load on an API server with the library, and print the cost
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[arg(long)]
-    kubeconfig: PathBuf,
+/// How often a lock changes its holder.
+const HAND_OVERS: usize = 200;
+/// How many holders stop without a release.
+const CRASHES: usize = 10;
+/// How many clients wait for one lock.
+const WAITERS: usize = 200;
 
-    #[command(subcommand)]
-    load: Load,
+/// Measures all of it, in processes of their own.
+pub(super) fn measure(plane: &ControlPlane) -> Result<()> {
+    let nodes: Vec<NodeSpec> = (0..CRASHES)
+        .map(|number| format!("crash-{number}"))
+        .chain(["hand-over".to_owned(), "many-waiters".to_owned()])
+        .map(|name| NodeSpec::ready(&name))
+        .collect();
+    plane.create_nodes(&nodes)?;
+    for scenario in ["hand-over", "takeover", "many-waiters"] {
+        let mut command = Command::new(target_dir().join("release/xtask"));
+        command
+            .args(["waiting", scenario, "--kubeconfig"])
+            .arg(plane.admin_kubeconfig())
+            .env_clear();
+        run(&mut command)?;
+    }
+    Ok(())
 }
 
-/// What is done; nodes are there already, `PREFIX-0` and so on.
-#[derive(Debug, clap::Subcommand)]
-enum Load {
+/// Wait for locks with the library, and print how long it takes
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    scenario: Scenario,
+
+    #[arg(long)]
+    kubeconfig: PathBuf,
+}
+
+/// What the clients do. The nodes exist already.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Scenario {
     /// Pass one lock back and forth between two holders
-    HandOver { node: String, count: usize },
+    HandOver,
     /// Stop holders without a release, with one waiting client each
-    Crash { prefix: String, count: usize },
+    Takeover,
     /// Let all clients wait for one lock, and release it as soon as they have it
-    Waiters { node: String, count: usize },
-    /// Renew locks of this many seconds until stdin ends
-    Keepers {
-        prefix: String,
-        count: usize,
-        length: u64,
-    },
+    ManyWaiters,
 }
 
 impl Arguments {
@@ -57,17 +75,11 @@ impl Arguments {
             .context("failed to start a runtime")?;
         runtime.block_on(async {
             let server = Server::read(&self.kubeconfig).await?;
-            match self.load {
-                Load::HandOver { node, count } => hand_over::measure(&server, &node, count).await,
-                Load::Crash { prefix, count } => crash::measure(&server, &prefix, count).await,
-                Load::Waiters { node, count } => waiters::measure(&server, &node, count).await,
-                Load::Keepers {
-                    prefix,
-                    count,
-                    length,
-                } => {
-                    let length = Duration::from_secs(length);
-                    keepers::keep(&server, &prefix, count, length).await
+            match self.scenario {
+                Scenario::HandOver => hand_over::measure(&server, "hand-over", HAND_OVERS).await,
+                Scenario::Takeover => takeover::measure(&server, "crash", CRASHES).await,
+                Scenario::ManyWaiters => {
+                    many_waiters::measure(&server, "many-waiters", WAITERS).await
                 }
             }
         })
@@ -113,19 +125,9 @@ impl Server {
     }
 
     /// The requests that the server has counted so far.
-    async fn requests(&self) -> Result<Requests> {
+    async fn requests(&self) -> Result<u64> {
         let request = http::Request::get("/metrics").body(Vec::new())?;
-        Ok(Requests::read(&self.client()?.request_text(request).await?))
+        let metrics = self.client()?.request_text(request).await?;
+        Ok(request_counts::count(&metrics))
     }
-}
-
-/// A load, run by this program's release build with an empty environment.
-pub(super) fn command(plane: &ControlPlane, arguments: &[&str]) -> Command {
-    let mut command = Command::new(target_dir().join("release/xtask"));
-    command
-        .args(["load", "--kubeconfig"])
-        .arg(plane.admin_kubeconfig())
-        .args(arguments)
-        .env_clear();
-    command
 }

@@ -8,7 +8,7 @@ use maintenance_lease::{Acquire, Keep};
 use tokio::sync::mpsc;
 
 use super::Server;
-use crate::say::say;
+use crate::output::print;
 
 pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result<()> {
     let options = Acquire::new().duration(Duration::from_secs(600));
@@ -44,11 +44,11 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
         turn?;
     }
     let whole = begun.elapsed();
-    let requests = (server.requests().await? - before).all;
+    let requests = server.requests().await? - before;
     let (hand_overs, waiters) = (count as f64, (count * (count + 1) / 2) as f64);
     let target = (waiters + 2.0 * hand_overs) / waiters;
-    say(format_args!(
-        "{count} wait for one lock and give it back as soon as they have it:\n  \
+    print(format_args!(
+        "{count} clients wait for one lock, and release it as soon as they have it:\n  \
          all had it after {:.2} s, {:.1} ms a hand-over\n  \
          {requests} requests, as the server's metrics count them: {:.2} for each who waits\n  \
          (target: at most {target:.2}, which is 1 for each who waits and 2 more a hand-over)",

@@ -4,9 +4,9 @@ use std::fmt::Display;
 use std::time::Duration;
 
 /// The measured times, shortest first.
-pub(super) struct Figures(Vec<Duration>);
+pub(super) struct Quantiles(Vec<Duration>);
 
-impl Figures {
+impl Quantiles {
     pub(super) fn of(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         Self(times)
@@ -37,10 +37,10 @@ mod tests {
 
     #[test]
     fn a_quantile_is_one_of_the_times() {
-        let figures = Figures::of((1..=200).rev().map(Duration::from_millis).collect());
-        assert_eq!(figures.quantile(0.5), Duration::from_millis(100));
-        assert_eq!(figures.quantile(0.99), Duration::from_millis(198));
-        assert_eq!(figures.quantile(1.0), figures.longest());
-        assert_eq!(Figures::of(Vec::new()).quantile(0.5), Duration::ZERO);
+        let quantiles = Quantiles::of((1..=200).rev().map(Duration::from_millis).collect());
+        assert_eq!(quantiles.quantile(0.5), Duration::from_millis(100));
+        assert_eq!(quantiles.quantile(0.99), Duration::from_millis(198));
+        assert_eq!(quantiles.quantile(1.0), quantiles.longest());
+        assert_eq!(Quantiles::of(Vec::new()).quantile(0.5), Duration::ZERO);
     }
 }

@@ -1,12 +1,10 @@
-//! Requests for each verb, as the API server's own metrics count them.
-
-use std::ops::Sub;
+//! The requests of each command, as the API server's own metrics count them.
 
 use anyhow::{Context as _, Result, bail};
 use control_plane::{ControlPlane, NodeSpec};
 
-use super::measure::{Tools, cost};
-use crate::say::say;
+use super::command_cost::{Tools, cost};
+use crate::output::print;
 
 /// Each verb, in an order in which each can succeed, and its label.
 const STEPS: [(&str, &[&str]); 25] = [
@@ -63,32 +61,31 @@ const STEPS: [(&str, &[&str]); 25] = [
 
 const THEIRS: &str = "--holder=bench@there";
 
-/// Runs each verb once and prints how many requests it took.
-pub(super) fn requests(plane: &ControlPlane, tools: &Tools) -> Result<()> {
+/// Runs each command once and prints how many requests it sent.
+pub(super) fn measure(plane: &ControlPlane, tools: &Tools) -> Result<()> {
     let nodes: Vec<NodeSpec> = (0..10)
         .map(|number| NodeSpec::ready(&format!("count-{number}")).label("bench", "count"))
         .collect();
     plane.create_nodes(&nodes)?;
-    say("requests, as the server's metrics count them:");
-    let count = |what: &str, arguments: &[&str]| {
-        let before = Requests::counted(plane)?;
+    print("requests, as the server's metrics count them:");
+    let run = |what: &str, arguments: &[&str]| {
+        let before = requests(plane)?;
         let [verb, arguments @ ..] = arguments else {
             bail!("{what}: no verb");
         };
         cost(&tools.plugin(&[&[*verb, "-q"], arguments].concat()))?;
-        let made = Requests::counted(plane)? - before;
-        say(format_args!("  {:>3}  {what}", made.all));
+        print(format_args!("  {:>3}  {what}", requests(plane)? - before));
         Ok(())
     };
     for (what, arguments) in STEPS {
-        count(what, arguments)?;
+        run(what, arguments)?;
     }
     let token = tools
         .plugin(&["status", "count-0", "-o", "lock-id"])
         .output()?;
     let token = String::from_utf8(token.stdout)?;
     let token = token.split_whitespace().last().context("no token")?;
-    count("verify", &["verify", "count-0", "--lock-id", token])
+    run("verify", &["verify", "count-0", "--lock-id", token])
 }
 
 /// The requests that are counted.
@@ -103,54 +100,27 @@ const OURS: [&str; 8] = [
     "volumeattachments",
 ];
 
-/// Successful requests for our kinds of objects. Kubernetes' own clients use other kinds, or replace
-/// objects, which the plugin never does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Requests {
-    /// All requests except watches, which the server counts only when they end.
-    pub(super) all: u64,
-    /// Patches that were applied.
-    pub(super) patched: u64,
+/// All requests so far.
+fn requests(plane: &ControlPlane) -> Result<u64> {
+    Ok(count(&plane.kubectl(&["get", "--raw", "/metrics"])?))
 }
 
-impl Requests {
-    /// All so far.
-    pub(super) fn counted(plane: &ControlPlane) -> Result<Self> {
-        Ok(Self::read(&plane.kubectl(&["get", "--raw", "/metrics"])?))
-    }
-
-    /// Reads the server's metrics.
-    pub(super) fn read(metrics: &str) -> Self {
-        let mut requests = Self { all: 0, patched: 0 };
-        for line in metrics.lines() {
-            let says = |name: &str, value: &str| line.contains(&format!("{name}=\"{value}\""));
-            if !line.starts_with("apiserver_request_total{")
-                || !OURS.iter().any(|resource| says("resource", resource))
-                || says("verb", "WATCH")
-                || says("verb", "PUT")
-            {
-                continue;
-            }
-            let count = line.rsplit(' ').next().and_then(|count| count.parse().ok());
-            let count = count.map_or(0, |count: f64| count as u64);
-            requests.all += count;
-            if says("verb", "PATCH") && says("code", "200") {
-                requests.patched += count;
-            }
-        }
-        requests
-    }
-}
-
-impl Sub for Requests {
-    type Output = Self;
-
-    fn sub(self, before: Self) -> Self {
-        Self {
-            all: self.all - before.all,
-            patched: self.patched - before.patched,
-        }
-    }
+/// Counts the requests for our kinds of objects in the server's metrics. Watches are left out, because the server
+/// counts them only when they end. Kubernetes' own clients use other kinds, or replace objects, which the plugin
+/// never does.
+pub(super) fn count(metrics: &str) -> u64 {
+    let is_counted = |line: &&str| {
+        let says = |name: &str, value: &str| line.contains(&format!("{name}=\"{value}\""));
+        line.starts_with("apiserver_request_total{")
+            && OURS.iter().any(|resource| says("resource", resource))
+            && !says("verb", "WATCH")
+            && !says("verb", "PUT")
+    };
+    let counts = metrics.lines().filter(is_counted).filter_map(|line| {
+        let count: f64 = line.rsplit(' ').next()?.parse().ok()?;
+        Some(count as u64)
+    });
+    counts.sum()
 }
 
 #[cfg(test)]
@@ -158,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_are_counted_and_watches_and_others_are_not() {
+    fn our_requests_are_counted_and_not_watches_or_other_kinds() {
         let metrics = r#"# TYPE apiserver_request_total counter
 apiserver_request_total{code="200",resource="leases",verb="PATCH"} 7
 apiserver_request_total{code="409",resource="leases",verb="PATCH"} 2
@@ -168,21 +138,6 @@ apiserver_request_total{code="200",resource="leases",verb="PUT"} 100
 apiserver_request_total{code="200",resource="configmaps",verb="GET"} 100
 apiserver_requested_deprecated_apis{resource="leases"} 100
 "#;
-        let read = Requests::read(metrics);
-        assert_eq!(
-            read,
-            Requests {
-                all: 21,
-                patched: 7
-            }
-        );
-        let before = Requests { all: 1, patched: 1 };
-        assert_eq!(
-            read - before,
-            Requests {
-                all: 20,
-                patched: 6
-            }
-        );
+        assert_eq!(count(metrics), 21);
     }
 }

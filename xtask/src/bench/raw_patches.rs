@@ -12,7 +12,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::scenarios::NAMESPACE;
+/// Where the Leases are.
+pub(super) const NAMESPACE: &str = "kube-node-maintenance";
 
 /// The number of concurrent requests, as in the plugin.
 const PARALLEL: usize = 32;

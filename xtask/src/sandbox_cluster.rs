@@ -1,4 +1,4 @@
-//! A practice cluster: an in-memory API server with nodes, and the environment to reach it with.
+//! A temporary cluster: an in-memory API server with nodes, and the environment to reach it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use crate::control_plane::ensure_built;
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Dropping it stops the cluster and removes its files.
-pub(crate) struct Practice {
+pub(crate) struct SandboxCluster {
     _serving: Serving,
     _kubelets: JoinSet<()>,
     directory: tempfile::TempDir,
 }
 
-impl Practice {
+impl SandboxCluster {
     /// Starts a cluster with these nodes, and renews their heartbeats as long as it runs.
     pub(crate) async fn start(nodes: impl IntoIterator<Item = Node>) -> Result<Self> {
         Self::of(Sandbox::new(), nodes).await
@@ -46,14 +46,14 @@ impl Practice {
             .prefix("kubectl-maint-")
             .tempdir()
             .context("failed to make a temporary directory")?;
-        let practice = Self {
+        let cluster = Self {
             directory,
             _serving: serving,
             _kubelets: kubelets,
         };
-        let kubeconfig = sandbox.kubeconfig(&practice._serving.url);
-        fs::write(practice.kubeconfig(), kubeconfig).context("failed to write a kubeconfig")?;
-        Ok(practice)
+        let kubeconfig = sandbox.kubeconfig(&cluster._serving.url);
+        fs::write(cluster.kubeconfig(), kubeconfig).context("failed to write a kubeconfig")?;
+        Ok(cluster)
     }
 
     /// The kubeconfig of the cluster's administrator.
@@ -117,7 +117,7 @@ mod tests {
     async fn heartbeats_go_on_for_as_long_as_the_node_is_there() {
         let sandbox = Sandbox::new();
         let nodes = [Node::named("worker-1"), Node::named("worker-2")];
-        let practice = Practice::of(sandbox.clone(), nodes).await.unwrap();
+        let cluster = SandboxCluster::of(sandbox.clone(), nodes).await.unwrap();
         sandbox.remove("v1", "Node", "", "worker-2");
         let mut last = renewed(&sandbox, "worker-1");
         assert!(last.is_some());
@@ -128,7 +128,7 @@ mod tests {
             last = next;
         }
         assert_eq!(renewed(&sandbox, "worker-2"), None);
-        drop(practice);
+        drop(cluster);
         tokio::time::sleep(2 * HEARTBEAT).await;
         assert_eq!(renewed(&sandbox, "worker-1"), last);
     }

@@ -1,4 +1,4 @@
-//! The cost of the report on an unreachable node.
+//! The cost of the report of `force-delete` on an unreachable node.
 
 use std::fs;
 use std::time::Duration;
@@ -7,44 +7,43 @@ use anyhow::{Context as _, Result};
 use control_plane::{ControlPlane, NodeSpec, Readiness};
 use serde_json::{Value, json};
 
-use super::measure::{Tools, cost, median};
-use crate::say::say;
+use super::command_cost::{Tools, cost, median};
+use crate::output::print;
 
-const NODE: &str = "bench-silent";
+const NODE: &str = "bench-unreachable";
 const NAMESPACES: [&str; 2] = ["bench-shop", "bench-bank"];
+
+/// How many pods are on the node.
+const PODS: usize = 110;
+
+/// How often the report is measured.
+const ROUNDS: usize = 20;
 
 /// The size of the other fields of a typical pod, in bytes.
 const WEIGHT: usize = 5_000;
 
-/// Runs `force-delete` on an unreachable node with `count` pods, up to its report.
-pub(super) fn of_a_node(
-    plane: &ControlPlane,
-    tools: &Tools,
-    count: usize,
-    rounds: usize,
-) -> Result<()> {
+/// Runs `force-delete` on the node, up to its report.
+pub(super) fn measure(plane: &ControlPlane, tools: &Tools) -> Result<()> {
     plane.create_nodes(&[
         NodeSpec {
             ready: Readiness::Unknown,
             heartbeat_age: Duration::from_secs(600),
             ..NodeSpec::ready(NODE)
         },
-        NodeSpec::ready("bench-well-1"),
-        NodeSpec::ready("bench-well-2"),
+        NodeSpec::ready("bench-ready-1"),
+        NodeSpec::ready("bench-ready-2"),
     ])?;
-    for (index, namespace) in NAMESPACES.iter().enumerate() {
-        // The first namespace gets the extra pod if the number is odd.
-        let share = (count + NAMESPACES.len() - 1 - index) / NAMESPACES.len();
-        make_pods(plane, namespace, share)?;
+    for namespace in NAMESPACES {
+        make_pods(plane, namespace, PODS / NAMESPACES.len())?;
     }
     let node = format!("node/{NODE}");
     let mut costs = Vec::new();
-    for _ in 0..rounds {
+    for _ in 0..ROUNDS {
         costs.push(cost(&tools.refused(&["force-delete", &node]))?);
     }
     let median = median(&costs);
-    say(format_args!(
-        "report on a silent node with {count} pods in {} namespaces: {:.1} ms, cpu {:.1} ms, {:.1} MiB\n  target: \
+    print(format_args!(
+        "report on an unreachable node with {PODS} pods in {} namespaces: {:.1} ms, cpu {:.1} ms, {:.1} MiB\n  target: \
          under 1 s",
         NAMESPACES.len(),
         median.wall.as_secs_f64() * 1000.0,

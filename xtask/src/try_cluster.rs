@@ -11,8 +11,8 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
 
 use crate::cargo::build_plugin;
-use crate::practice::{Practice, kubectl, path_with, tools};
-use crate::say::say;
+use crate::output::print;
+use crate::sandbox_cluster::{SandboxCluster, kubectl, path_with, tools};
 
 /// Try the plugin on a temporary cluster in memory
 ///
@@ -122,26 +122,26 @@ impl Arguments {
             .enable_all()
             .build()?
             .block_on(async {
-                let practice = Practice::start(Node::small_cluster()).await?;
+                let cluster = SandboxCluster::start(Node::small_cluster()).await?;
                 if self.shell {
-                    shell(&practice, path).await
+                    shell(&cluster, path).await
                 } else {
-                    tour(&practice, &path).await
+                    tour(&cluster, &path).await
                 }
             })
     }
 }
 
-async fn tour(practice: &Practice, path: &OsString) -> Result<()> {
+async fn tour(cluster: &SandboxCluster, path: &OsString) -> Result<()> {
     let mut waiting: Option<(Waiter, &str)> = None;
     for step in TOUR {
-        say(format_args!("\n# {}", step.says));
-        say(format_args!("{} $ {}", person(step.who), step.command));
+        print(format_args!("\n# {}", step.says));
+        print(format_args!("{} $ {}", person(step.who), step.command));
         let mut command = Command::new("sh");
         command
             .arg("-c")
             .arg(format!("exec {}", step.command))
-            .env("KUBECONFIG", practice.kubeconfig())
+            .env("KUBECONFIG", cluster.kubeconfig())
             .env("KUBECTL_MAINT_HOLDER", step.who)
             .env("PATH", path);
         let code = match step.act {
@@ -158,15 +158,15 @@ async fn tour(practice: &Practice, path: &OsString) -> Result<()> {
             step.command
         );
         if code != 0 {
-            say(format_args!("(exit code {code})"));
+            print(format_args!("(exit code {code})"));
         }
         if let Some((waiter, then)) = waiting.take() {
-            say(format_args!("\n# {then}"));
+            print(format_args!("\n# {then}"));
             let status = waiter.ends().await?;
             ensure!(status.success(), "what waited ended with {status}");
         }
     }
-    say("\nThat cluster is gone now. For one of your own to play with: cargo xtask try --shell");
+    print("\nThat cluster is gone now. For one of your own to play with: cargo xtask try --shell");
     Ok(())
 }
 
@@ -189,7 +189,7 @@ impl Waiter {
         let stderr = child.stderr.take().context("it has a stderr")?;
         let mut stderr = BufReader::new(stderr).lines();
         while let Some(line) = stderr.next_line().await? {
-            say(&line);
+            print(&line);
             if line.starts_with("waiting") {
                 return Ok(Self { child, stderr });
             }
@@ -200,24 +200,24 @@ impl Waiter {
     /// Prints the rest of its output.
     async fn ends(mut self) -> Result<ExitStatus> {
         let output = self.child.wait_with_output().await?;
-        say(String::from_utf8_lossy(&output.stdout).trim_end());
+        print(String::from_utf8_lossy(&output.stdout).trim_end());
         while let Some(line) = self.stderr.next_line().await? {
-            say(&line);
+            print(&line);
         }
         Ok(output.status)
     }
 }
 
-async fn shell(practice: &Practice, path: OsString) -> Result<()> {
+async fn shell(cluster: &SandboxCluster, path: OsString) -> Result<()> {
     let shell = env::var_os("SHELL").unwrap_or_else(|| "sh".into());
-    say(GREETING);
+    print(GREETING);
     let status = Command::new(&shell)
-        .env("KUBECONFIG", practice.kubeconfig())
+        .env("KUBECONFIG", cluster.kubeconfig())
         .env("PATH", path)
         .status()
         .await
         .with_context(|| format!("failed to run {}", Path::new(&shell).display()))?;
-    say(format_args!("the cluster is gone ({status})"));
+    print(format_args!("the cluster is gone ({status})"));
     Ok(())
 }
 

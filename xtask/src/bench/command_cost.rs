@@ -59,17 +59,6 @@ impl Tools {
         command
     }
 
-    /// A shell command that may run `kubectl`.
-    pub(super) fn shell(&self, script: &str) -> Command {
-        let mut command = self.command("sh");
-        let directory = self.kubectl.parent().map(|path| path.display().to_string());
-        command.args(["-c", script]).env(
-            "PATH",
-            format!("{}:/usr/bin:/bin", directory.unwrap_or_default()),
-        );
-        command
-    }
-
     fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::Server;
-use crate::bench::figures::{Figures, millis};
-use crate::say::say;
+use crate::bench::quantiles::{Quantiles, millis};
+use crate::output::print;
 
 /// How long after the first report of an obstacle the waiter's watch is open.
 const SETTLED: Duration = Duration::from_millis(30);
@@ -32,8 +32,8 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
         std::mem::swap(&mut holder, &mut waiter);
     }
     held.release().await?;
-    let times = Figures::of(times);
-    say(format_args!(
+    let times = Quantiles::of(times);
+    print(format_args!(
         "hand-over, from before the release is sent to the waiter's confirmed acquisition, {count} times:\n  \
          p50 {}  p99 {}  longest {}  (targets: p50 <= 15 ms, p99 <= 60 ms)\n  \
          client-go's leader election with 15 s/10 s/2 s: {}, a published constant, not measured here; ratio {:.4}",

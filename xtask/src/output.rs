@@ -14,7 +14,7 @@ static UNDER_WAY: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
     clippy::print_stderr,
     reason = "these commands are run by people, at a terminal"
 )]
-pub(crate) fn say(line: impl Display) {
+pub(crate) fn print(line: impl Display) {
     UNDER_WAY.suspend(|| eprintln!("{line}"));
 }
 
@@ -37,16 +37,16 @@ impl Progress {
     }
 
     /// The same; prints a line if progress can't be shown.
-    pub(crate) fn start_or_say(what: impl Display) -> Option<Self> {
+    pub(crate) fn start_or_print(what: impl Display) -> Option<Self> {
         let progress = Self::start(&what);
         if progress.is_none() {
-            say(what);
+            print(what);
         }
         progress
     }
 
     /// Changes the text.
-    pub(crate) fn now(&self, what: impl Display) {
+    pub(crate) fn set_message(&self, what: impl Display) {
         self.0.set_message(what.to_string());
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask up`: runs a real control plane to try things on.
+//! `cargo xtask cluster`: runs a real control plane to try things on.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,8 +9,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cargo::build_plugin;
 use crate::control_plane::ensure_built;
-use crate::practice::{HEARTBEAT, Practice, kubectl, tools};
-use crate::say::say;
+use crate::output::print;
+use crate::sandbox_cluster::{HEARTBEAT, SandboxCluster, kubectl, tools};
 
 /// Run a real control plane with nodes until you press Ctrl-C
 ///
@@ -34,17 +34,17 @@ impl Arguments {
         }
         ensure_built(&Binary::CONTROL_PLANE)?;
         build_plugin()?;
-        say("starting etcd, kube-apiserver and kube-controller-manager");
+        print("starting etcd, kube-apiserver and kube-controller-manager");
         let control_plane = ControlPlane::builder()
             .controller_manager_flag("--node-monitor-grace-period=50s")
             .start()?;
         let names = self.names();
         let nodes: Vec<NodeSpec> = names.iter().map(|name| NodeSpec::ready(name)).collect();
         control_plane.create_nodes(&nodes)?;
-        say("running until it is ended with Ctrl-C; for another shell:");
+        print("running until it is ended with Ctrl-C; for another shell:");
         print_exports(control_plane.admin_kubeconfig(), &Binary::Kubectl.locate()?)?;
         keep_alive(&control_plane, &names)?;
-        say("ending");
+        print("ending");
         Ok(())
     }
 
@@ -57,12 +57,12 @@ impl Arguments {
             .build()?;
         runtime.block_on(async {
             let nodes = self.names();
-            let practice =
-                Practice::start(nodes.iter().map(|name| sandbox::Node::named(name))).await?;
-            say("running until it is ended with Ctrl-C; for another shell:");
-            print_exports(&practice.kubeconfig(), &kubectl)?;
+            let cluster =
+                SandboxCluster::start(nodes.iter().map(|name| sandbox::Node::named(name))).await?;
+            print("running until it is ended with Ctrl-C; for another shell:");
+            print_exports(&cluster.kubeconfig(), &kubectl)?;
             ended().await?;
-            say("ending");
+            print("ending");
             Ok(())
         })
     }
@@ -110,7 +110,7 @@ fn keep_alive(control_plane: &ControlPlane, nodes: &[String]) -> Result<()> {
             tokio::select! {
                 _ = heartbeat.tick() => {
                     if let Err(error) = control_plane.heartbeat(nodes) {
-                        say(format_args!("warning: no heartbeat for the nodes: {error:#}"));
+                        print(format_args!("warning: no heartbeat for the nodes: {error:#}"));
                     }
                 }
                 result = &mut ended => return result,
