@@ -289,6 +289,7 @@ fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
             Refusal::OwnHold if matches!(verb, Some(Verb::Acquire | Verb::With)) => Kind::Locked,
             // Another purpose than the caller's keeps it: that of a fencing.
             Refusal::OwnHold if verb == Some(Verb::Hold) => Kind::Unsafe,
+            Refusal::Unfinished { .. } => Kind::Unsafe,
             Refusal::Deleting if verb == Some(Verb::Verify) => Kind::Locked,
             Refusal::OwnHold | Refusal::Elected | Refusal::Deleting | Refusal::Foreign => {
                 Kind::Other

@@ -5,6 +5,7 @@ use maintenance_lease::{Acquire, SetOptions};
 
 use crate::args::change::ChangingArgs;
 use crate::args::duration;
+use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{Until, time};
 use crate::args::wait::WaitingArgs;
 use crate::args::write::reason;
@@ -18,8 +19,9 @@ use crate::words::program::Program;
 /// Lock nodes
 ///
 /// You can lock a node if it is free or if its lock has expired. An expired lock means that its
-/// holder did not finish, so a warning shows who it was. If somebody else holds the lock, the error
-/// shows who, since when, until when and why. The exit code is then 3.
+/// holder did not finish: a warning shows who it was, and if the node is NotReady or cordoned, you need
+/// --take-expired. If somebody else holds the lock, the error shows who, since when, until when and why.
+/// The exit code is then 3.
 ///
 /// Multiple nodes are all-or-nothing: if one is refused, the others are released. Use --partial to
 /// keep the ones you got.
@@ -63,8 +65,11 @@ pub(crate) struct AcquireArgs {
     pub(crate) reentry: bool,
 
     /// Refuse nodes with an expired lock
-    #[arg(long)]
+    #[arg(long, conflicts_with = "take_expired")]
     pub(crate) free_only: bool,
+
+    #[command(flatten)]
+    pub(crate) take: TakeExpiredArgs,
 
     /// Lock as many nodes as possible; keep those that succeed
     #[arg(long, conflicts_with = "wait")]
@@ -93,10 +98,15 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         Some(until) => work.duration_until(&nodes, until)?,
         None => args.duration,
     };
-    let mut options = Acquire::new()
+    let confirmed = match args.free_only {
+        true => Vec::new(),
+        false => work.confirm_unfinished(args.take, &targets).await?,
+    };
+    let options = Acquire::new()
         .duration(duration)
         .reentry(args.reentry)
         .free_only(args.free_only);
+    let mut options = args.take.acquire(options, confirmed);
     if let Some(reason) = &args.message {
         options = options.reason(reason);
     }

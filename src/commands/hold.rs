@@ -4,6 +4,7 @@ use clap::Args;
 use maintenance_lease::{Hold, SetOptions};
 
 use crate::args::change::ChangingArgs;
+use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{Until, until};
 use crate::args::wait::WaitingArgs;
 use crate::args::write::reason;
@@ -61,6 +62,9 @@ pub(crate) struct HoldArgs {
     pub(crate) take_over: bool,
 
     #[command(flatten)]
+    pub(crate) take: TakeExpiredArgs,
+
+    #[command(flatten)]
     pub(crate) limit: WaitingArgs,
 
     #[command(flatten)]
@@ -81,7 +85,8 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let targets = work.targets(&selection, true).await?;
     // The server's time is known only after a read.
     let targets = work.read(targets, true).await?;
-    let mut options = Hold::new(&args.message);
+    let unfinished = work.confirm_unfinished(args.take, &targets).await?;
+    let mut options = args.take.hold(Hold::new(&args.message), unfinished);
     if let Some(until) = args.expect_until.or(args.until) {
         let now = session.locks.server_time().now();
         options = options.until(until.after(now, "--expect-until")?);

@@ -23,7 +23,8 @@ use crate::run::{items, parallel, targets};
 /// Wait until nodes are free, locked, expired or on hold
 ///
 /// Prints each node when it reaches the state. If a node does not reach it in time, the exit code is 4.
-/// With --for=free, an expired lock counts as free, because acquire would succeed.
+/// With --for=free, an expired lock counts as free. If the node is NotReady or cordoned, acquire needs
+/// --take-expired.
 ///
 /// Waiting does not lock the node: somebody else may lock it before you do. To lock it, use
 /// acquire --wait instead.
@@ -60,7 +61,7 @@ pub(crate) struct WaitArgs {
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Condition {
-    /// Free or Expired: acquire would succeed
+    /// Free or Expired: nobody has the lock
     Free,
     /// Locked: somebody holds the lock
     #[value(alias = "held")]

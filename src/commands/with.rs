@@ -23,6 +23,7 @@ use crate::args::change::ChangingArgs;
 use crate::args::duration;
 use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
+use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::wait::WaitingArgs;
 use crate::args::write::{WriteArgs, reason};
 use crate::error::{Failure, Verb};
@@ -48,7 +49,7 @@ use crate::words::with::With;
 /// is held under a name of its own, so a node that you have already locked is refused: use --reentry.
 ///
 /// Otherwise, the exit code is the one of COMMAND. If COMMAND was not run, it is 3 (a node is locked
-/// by somebody else), 4 (the wait timed out), 125 (another error), 126 or 127. docs/with.md explains
+/// by somebody else), 4 (the wait timed out), 6 (see --take-expired), 125 (another error), 126 or 127. docs/with.md explains
 /// the exit codes, signals and times, and the variables for COMMAND, such as MAINT_NODES.
 #[derive(Args, Debug)]
 #[command(
@@ -97,6 +98,9 @@ pub(crate) struct WithArgs {
     #[arg(long)]
     pub(crate) reentry: bool,
 
+    #[command(flatten)]
+    pub(crate) take: TakeExpiredArgs,
+
     /// Exit code if a node is not free, instead of 3 and 4 (1 to 255)
     #[arg(short = 'E', long, value_name = "CODE", hide_short_help = true, value_parser = value_parser!(u8).range(1..))]
     pub(crate) conflict_exit_code: Option<u8>,
@@ -137,7 +141,7 @@ impl WithArgs {
                 ..NodeArgs::default()
             },
             write: self.write.clone(),
-            // `with` never asks for a confirmation.
+            // No flag answers the one question that `with` asks.
             yes: false,
             output: OutputArgs {
                 format: None,

@@ -15,6 +15,7 @@ use super::side_effects::SideEffects;
 use super::targets::{self, Target, Targets};
 use crate::args::change::ChangingArgs;
 use crate::args::nodes::Selection;
+use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::Until;
 use crate::error::{Failure, Fate, Kind, Verb};
 use crate::exit::Code;
@@ -100,6 +101,22 @@ impl<'a> VerbRun<'a> {
         self.reported(&targets.to_names(), confirmed)
     }
 
+    /// Asks before expired locks in `targets` are taken whose nodes are NotReady or cordoned, and returns
+    /// what it showed. If nobody can answer, or if no question is needed, it returns nothing.
+    ///
+    /// # Errors
+    /// If the answer is no.
+    pub(crate) async fn confirm_unfinished(
+        &self,
+        take: TakeExpiredArgs,
+        targets: &Targets,
+    ) -> Result<Vec<NodeLease>, Failure> {
+        match take.take_expired {
+            true => Ok(Vec::new()),
+            false => confirm::unfinished(&self.session, self.args, self.verb, targets).await,
+        }
+    }
+
     /// Runs the verb on each of `targets`, reports the results and returns the exit code.
     pub(crate) async fn each<F>(
         &self,
@@ -162,6 +179,7 @@ impl<'a> VerbRun<'a> {
         result.map_err(|failure| {
             let problems = Problems::changing(&self.session, self.verb);
             let error = problems.report(&failure);
+            problems.report_refused();
             let format = self.args.output.format();
             match items::print_failed(&self.session, nodes, &error, format) {
                 Ok(()) => Failure::Reported(failure.kind(Some(self.verb))),
@@ -379,6 +397,7 @@ impl<'a> ChangeReport<'a> {
             verb,
         } = self.work;
         let terminal = session.terminal;
+        self.problems.report_refused();
         self.side_effects
             .print(terminal, dry_run_suffix(args.write.dry_run));
         let list = NodeList::new(self.items).single(single);

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 
-use maintenance_lease::{Error, RowDetail};
+use maintenance_lease::{Error, Refused, RowDetail};
 
 use crate::args::duration;
 use crate::error::{Failure, Kind, Verb};
@@ -13,14 +13,15 @@ use crate::run::session::Session;
 use crate::ui::Terminal;
 use crate::words::failure;
 use crate::words::program::Program;
-use crate::words::refusal::Asked;
+use crate::words::refusal::{self, Asked, Group};
 use crate::words::suggestions::{near_misses, wait_for};
 
 /// How many unknown nodes are listed. A wrong list may have very many.
 const MOST_UNKNOWN: usize = 20;
 
-/// How often the same hint is printed for different nodes.
-const MOST_HINTS: usize = 3;
+/// How many nodes of one holder are reported one by one, and how often the same hint is printed for
+/// different nodes.
+const MOST_ALONE: usize = 3;
 
 /// Reports the problems with a command's nodes as they come, and keeps the worst exit code.
 pub(crate) struct Problems<'a> {
@@ -31,6 +32,8 @@ pub(crate) struct Problems<'a> {
     worst: Cell<Option<Kind>>,
     /// Nodes that don't exist, as they were named; only the first are told.
     unknown: RefCell<Vec<String>>,
+    /// Refusals that are not reported yet, because many of one holder are reported at once.
+    refused: RefCell<Vec<Refused>>,
     /// Messages and hints that were printed.
     reported: RefCell<HashSet<String>>,
     /// How often each hint was printed, for any node.
@@ -55,6 +58,7 @@ impl<'a> Problems<'a> {
             again: None,
             worst: Cell::new(None),
             unknown: RefCell::default(),
+            refused: RefCell::default(),
             reported: RefCell::default(),
             hints: RefCell::default(),
         }
@@ -65,17 +69,56 @@ impl<'a> Problems<'a> {
         self.again = Some(program);
     }
 
-    /// Reports a problem, and returns it for programs.
+    /// Reports a problem, and returns it for programs. A refusal is printed together with those that
+    /// follow.
     pub(crate) fn report(&self, failure: &Failure) -> ItemError {
+        self.note(failure.kind(self.verb));
+        match failure {
+            Failure::Lock(Error::Refused(refused)) if self.verb.is_some() => {
+                self.refused.borrow_mut().push(Refused::clone(refused));
+            }
+            failure => {
+                self.report_refused();
+                self.report_now(failure);
+            }
+        }
         let (message, hint) = failure::lines(failure, self.asked());
         let now = self.session.locks.server_time().now();
-        let error = ItemError::new(failure, message.clone(), hint.clone(), now);
-        self.print(failure, message, hint);
-        error
+        ItemError::new(failure, message, hint, now)
     }
 
-    fn print(&self, failure: &Failure, message: String, hint: Option<String>) {
-        self.note(failure.kind(self.verb));
+    /// Reports the refusals so far. If one holder has many of the nodes, this takes one line.
+    pub(crate) fn report_refused(&self) {
+        let refused = self.refused.take();
+        let Some(asked) = self.asked().filter(|_| !refused.is_empty()) else {
+            return;
+        };
+        let groups: Vec<Option<Group>> = refused
+            .iter()
+            .map(|refused| Group::of(refused, asked))
+            .collect();
+        let mut counts: HashMap<&Group, usize> = HashMap::new();
+        for group in groups.iter().flatten() {
+            *counts.entry(group).or_default() += 1;
+        }
+        let mut many: Vec<(&Group, Vec<Refused>)> = Vec::new();
+        for (refused, group) in refused.into_iter().zip(&groups) {
+            match group.as_ref().filter(|group| counts[group] > MOST_ALONE) {
+                None => self.report_now(&Failure::Lock(Error::Refused(Box::new(refused)))),
+                Some(group) => match many.iter_mut().find(|(known, _)| *known == group) {
+                    Some((_, known)) => known.push(refused),
+                    None => many.push((group, vec![refused])),
+                },
+            }
+        }
+        for (_, many) in many {
+            let failed = asked.verb.failed_many(many.len());
+            let (message, hint) = refusal::lines_of_many(&many, &failed, asked);
+            self.print(message, Some(hint), |_| false);
+        }
+    }
+
+    fn report_now(&self, failure: &Failure) {
         if let Failure::Lock(Error::NodeNotFound(node)) = failure {
             let mut unknown = self.unknown.borrow_mut();
             unknown.push(node.clone());
@@ -83,6 +126,12 @@ impl<'a> Problems<'a> {
                 return;
             }
         }
+        let (message, hint) = failure::lines(failure, self.asked());
+        self.print(message, hint, |hint| self.is_one_of_many(failure, hint));
+    }
+
+    /// Prints a message and its hint, each once.
+    fn print(&self, message: String, hint: Option<String>, is_superfluous: impl Fn(&str) -> bool) {
         // A problem with all nodes, such as an unreachable server, is reported once.
         if self.reported.borrow().contains(&message) {
             return;
@@ -93,7 +142,7 @@ impl<'a> Problems<'a> {
         reported.insert(message);
         if let Some(hint) = hint
             && reported.insert(hint.clone())
-            && !self.is_one_of_many(failure, &hint)
+            && !is_superfluous(&hint)
         {
             terminal.hint(hint);
         }
@@ -118,7 +167,7 @@ impl<'a> Problems<'a> {
             .entry(hint.replace(node.as_str(), "NODE"))
             .or_default();
         *count += 1;
-        *count > MOST_HINTS
+        *count > MOST_ALONE
     }
 
     /// Notes that the command did not fully succeed, for reasons told elsewhere.
@@ -140,6 +189,7 @@ impl<'a> Problems<'a> {
 
     /// Ends the command: suggests similar names, warns about clocks, and returns the worst exit code.
     pub(crate) async fn end(self) -> Code {
+        self.report_refused();
         let mut unknown = self.unknown.take();
         if unknown.len() > MOST_UNKNOWN {
             let more = unknown.len() - MOST_UNKNOWN;

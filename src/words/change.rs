@@ -7,6 +7,7 @@ use maintenance_lease::{Change, Done, DryRun, LONGEST_DURATION, NodeLease, SideE
 
 use super::holder::person;
 use super::refusal::{about, why};
+use super::state::node_problem;
 use super::time::{clock, length, remaining};
 use crate::error::Failure;
 use crate::words::program::{NO_REASON, Program};
@@ -256,9 +257,9 @@ fn node_words(change: &Change) -> String {
     };
     match (row.is_ready(), row.is_cordoned()) {
         (true, false) => String::new(),
-        (false, false) => "; the node is NotReady".to_owned(),
-        (true, true) => "; the node is still cordoned".to_owned(),
-        (false, true) => "; the node is NotReady and still cordoned".to_owned(),
+        (is_ready, is_cordoned) => {
+            format!("; the node is {}", node_problem(is_ready, is_cordoned))
+        }
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) enum ErrorCode {
     OnHoldByCaller,
     /// The lock has expired.
     Expired,
+    /// The lock has expired, and the node is not ready or cordoned: its holder may not have finished.
+    Unfinished,
     /// The lock is not the caller's.
     NotHolder,
     /// Nobody holds the lock.
@@ -119,6 +121,7 @@ fn of_refusal(refusal: Refusal) -> ErrorCode {
         Refusal::Held => ErrorCode::Locked,
         Refusal::HeldByCaller => ErrorCode::HeldByCaller,
         Refusal::Expired => ErrorCode::Expired,
+        Refusal::Unfinished { .. } => ErrorCode::Unfinished,
         Refusal::AdminHold => ErrorCode::OnHold,
         Refusal::OwnHold => ErrorCode::OnHoldByCaller,
         Refusal::NotHolder => ErrorCode::NotHolder,

@@ -6,7 +6,9 @@ use maintenance_lease::protocol::{Instant, Now, Refusal, State, identity};
 use maintenance_lease::{NodeLease, Refused};
 
 use super::holder::{named, person};
+use super::state::node_problem;
 use super::time::{clock, remaining, span};
+use super::verb::first;
 use crate::error::Verb;
 use crate::text::{escape, for_shell};
 use crate::words::holder::Running;
@@ -30,6 +32,61 @@ pub(crate) fn lines(refused: &Refused, asked: Asked<'_>) -> (String, String) {
     (message(refused, asked), hint(refused, asked))
 }
 
+/// How many names are listed of the nodes that one holder has.
+const LISTED: usize = 5;
+
+/// The same for many nodes at once, which have one [`Group`].
+pub(crate) fn lines_of_many(many: &[Refused], failed: &str, asked: Asked<'_>) -> (String, String) {
+    let names: Vec<String> = many.iter().map(|refused| refused.node.clone()).collect();
+    let Some(refused) = many.first() else {
+        return (failed.to_owned(), String::new());
+    };
+    let reason = refused.lease.as_ref().map(why).unwrap_or_default();
+    let ends = many.iter().map(|refused| match refused.state {
+        State::Held { until } if until != Instant::UNREADABLE => Some(until),
+        _ => None,
+    });
+    let ends: Option<Vec<Instant>> = ends.collect();
+    let last = ends.and_then(|ends| ends.into_iter().max());
+    let until =
+        last.map(|last| format!(" (until {} at the latest)", clock(last, asked.now.latest)));
+    let about = format!("{reason}{}", until.unwrap_or_default());
+    let cause = cause_with(refused, &about, asked);
+    let all = Refused {
+        node: "NODE...".to_owned(),
+        ..refused.clone()
+    };
+    (
+        format!("{failed}: {cause}: {}", first(&names, LISTED)),
+        hint(&all, asked),
+    )
+}
+
+/// Refusals with the same cause: who has the lock, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Group {
+    refusal: Refusal,
+    state: std::mem::Discriminant<State>,
+    holder: Option<String>,
+    reason: Option<String>,
+}
+
+impl Group {
+    /// The group of `refused`; `None` if it has words of its own.
+    pub(crate) fn of(refused: &Refused, asked: Asked<'_>) -> Option<Self> {
+        let lease = refused.lease.as_ref()?;
+        if fenced::hold(refused, asked).is_some() {
+            return None;
+        }
+        Some(Self {
+            refusal: refused.refusal,
+            state: std::mem::discriminant(&refused.state),
+            holder: Some(lease.holder()?.to_owned()),
+            reason: lease.reason().map(ToOwned::to_owned),
+        })
+    }
+}
+
 /// The first of them: what failed, and why.
 pub(crate) fn message(refused: &Refused, asked: Asked<'_>) -> String {
     let failed = asked.verb.failed(&refused.node);
@@ -41,21 +98,33 @@ pub(crate) fn cause(refused: &Refused, asked: Asked<'_>) -> String {
     if let Some(lease) = fenced::hold(refused, asked) {
         return fenced::cause(lease, asked.now);
     }
-    let holder = refused
-        .lease
-        .as_ref()
-        .map_or_else(|| "nobody".to_owned(), person);
     let about = refused
         .lease
         .as_ref()
         .map(|lease| about(lease, refused.state, asked.now))
         .unwrap_or_default();
+    cause_with(refused, &about, asked)
+}
+
+/// The same, with the reason and times in `about`.
+fn cause_with(refused: &Refused, about: &str, asked: Asked<'_>) -> String {
+    let holder = refused
+        .lease
+        .as_ref()
+        .map_or_else(|| "nobody".to_owned(), person);
     let caller = escape(asked.caller);
     match refused.refusal {
         Refusal::Held => format!("locked by {holder}{about}"),
         Refusal::HeldByCaller => format!("you already hold this lock ({holder}){about}"),
         Refusal::Expired if asked.verb == Verb::Verify => format!("it has expired{about}"),
         Refusal::Expired => format!("the lock of {holder} has expired{about}"),
+        Refusal::Unfinished {
+            is_ready,
+            is_cordoned,
+        } => format!(
+            "the lock of {holder} has expired{about}, and the node is {}",
+            node_problem(is_ready, is_cordoned)
+        ),
         Refusal::AdminHold => format!("on hold by {holder}{about}"),
         Refusal::OwnHold => format!("on hold by you ({holder}){about}"),
         Refusal::NotHolder => match refused.state {
@@ -207,6 +276,16 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         (Refusal::HeldByCaller, _) => format!(
             "extend it with `{program} renew {node}`, or add --reentry to keep working under it"
         ),
+        (Refusal::Unfinished { .. }, _) => {
+            let whom = match holder {
+                Some(holder) if identity::person(holder) == asked.caller => "you".to_owned(),
+                _ => whom,
+            };
+            format!(
+                "check what {whom} left unfinished, then run `{}`",
+                program.again(node, "--take-expired")
+            )
+        }
         (Refusal::Expired, _) => format!(
             "check what {whom} left unfinished, then run `{program} acquire {node}{reason}`"
         ),

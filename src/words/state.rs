@@ -73,3 +73,12 @@ pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<&'static str> {
     let flags = lock_flags(lease, now).into_iter();
     flags.map(LockFlag::words).collect()
 }
+
+/// The state of a node that a holder left unfinished.
+pub(crate) fn node_problem(is_ready: bool, is_cordoned: bool) -> &'static str {
+    match (is_ready, is_cordoned) {
+        (true, _) => "still cordoned",
+        (false, false) => "NotReady",
+        (false, true) => "NotReady and still cordoned",
+    }
+}

@@ -175,7 +175,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
 #[test]
 fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
     on_both("acquire-expired", |cluster| {
-        let node = cluster.node_with("worker-1", &json!({}), &json!({"unschedulable": true}));
+        let node = cluster.node("worker-1");
         cluster.lease(&node, &expired_lease());
         assert_snapshot!(cluster.maint(["acquire", &node, "--free-only"]).run(), @"
         $ kubectl maint acquire worker-1 --free-only
@@ -188,7 +188,7 @@ fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished; the node is still cordoned
+        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
@@ -705,5 +705,23 @@ fn beside_an_own_lock_the_next_command_is_for_the_others() {
         none of the 3 nodes was acquired
         -- exit code 3
         ");
+    });
+}
+
+#[test]
+fn many_nodes_of_one_holder_take_one_line() {
+    on_both("acquire-groups", |cluster| {
+        cluster.namespace();
+        let nodes: Vec<String> = (1..=9)
+            .map(|number| cluster.node(&format!("worker-{number}")))
+            .collect();
+        let lock = |nodes: &[String], holder: &str| {
+            let maint = cluster.maint(["acquire", "-m", "rack moves"]).args(nodes);
+            maint.holder(holder).succeeds();
+        };
+        lock(&nodes[..6], "bob@laptop");
+        lock(&nodes[6..8], "carol@desk");
+        assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"");
+        assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @"");
     });
 }

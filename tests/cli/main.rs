@@ -30,6 +30,7 @@ mod renew;
 mod status;
 mod storms;
 mod stranded;
+mod unfinished;
 mod unhold;
 mod verify;
 mod wait;

@@ -109,6 +109,10 @@ impl fmt::Display for Refused {
             Refusal::Held => write!(f, "{lock} is held by {holder}"),
             Refusal::HeldByCaller => write!(f, "{lock} is already held by {holder}"),
             Refusal::Expired => write!(f, "{lock} has an expired lease of {holder}"),
+            Refusal::Unfinished { .. } => write!(
+                f,
+                "{lock} has an expired lease of {holder}, and the node is not ready or cordoned"
+            ),
             Refusal::AdminHold => write!(f, "{lock} is on hold by {holder}"),
             Refusal::OwnHold => write!(f, "{lock} is already on hold by {holder}"),
             Refusal::NotHolder => write!(f, "{lock} is held by {holder}, not by you"),

@@ -26,7 +26,7 @@ impl Codes {
         match code {
             Code::HELD | Code::TIMED_OUT => self.conflict.unwrap_or(code),
             Code::LOST => self.lost,
-            Code::INTERRUPTED => code,
+            Code::INTERRUPTED | Code::UNSAFE => code,
             _ => Code::WRAPPER,
         }
     }

@@ -18,10 +18,11 @@ use crate::bugs::{self, Bug};
 use crate::env::{backoff, nonce};
 use crate::keeper::{Lost, LostBy};
 use crate::lease::NodeLease;
+use crate::options::Unfinished;
 use crate::outcome::{Change, Done, Error, Refused, Right, SideEffect};
 use crate::protocol::{
     Acquisition, Attempt, BootInstant, Caller, Clocks, Finished, Id, Lease, Names, Now, Outcome,
-    Refusal, State, Step, Verb, Write, WriteLoop, decide, state,
+    Refusal, State, Step, Verb, Write, WriteLoop, check_finished, decide, state,
 };
 
 /// How often the clocks are compared while waiting for an answer.
@@ -48,6 +49,8 @@ pub(crate) struct Task {
     /// The intended acquisition, if the caller named or confirmed one.
     pub(crate) named_acquisition: Option<Acquisition>,
     pub(crate) extras: Extras,
+    /// The expired leases of unfinished work that it may replace.
+    pub(crate) unfinished: Unfinished,
     pub(crate) write_options: WriteOptions,
     pub(crate) dry_run: DryRun,
     /// The time limit; `None`: until there is a decision.
@@ -99,6 +102,32 @@ impl Api {
             .map_err(|refusal| {
                 self.refused(node, refusal, seen.lease.as_ref(), reduced.as_ref(), now)
             })
+    }
+
+    /// Refuses an expired lease that its holder left in the middle of something, unless it is one of those
+    /// in `unfinished`.
+    pub(crate) fn check_finished(&self, seen: &Seen, unfinished: &Unfinished) -> Result<(), Error> {
+        let (Unfinished::Only(except), Some(row), Some(lease)) =
+            (unfinished, seen.row.row(), &seen.lease)
+        else {
+            return Ok(());
+        };
+        let mut names = Names::default();
+        let reduced = lease.reduced(&mut names);
+        let acquisition = reduced.acquisition();
+        if except
+            .iter()
+            .any(|except| except.reduced(&mut names).acquisition() == acquisition)
+        {
+            return Ok(());
+        }
+        let now = self.time.now();
+        check_finished(
+            state(Some(&reduced), now),
+            row.is_ready(),
+            row.is_cordoned(),
+        )
+        .map_err(|refusal| self.refused(&seen.node, refusal, Some(lease), Some(&reduced), now))
     }
 
     /// Carries out `task`. `seen` is the state that was already read, if any.
@@ -410,12 +439,21 @@ impl Running {
                 .await
                 .map_err(|error| Right::on_nodes("get").explain(error))?;
             self.check_node(&row)?;
+            self.row = row.into_row();
             self.lease_uid = on;
         }
         if matches!(attempt.write, Write::Renew { .. })
             && self.task.meets_another_purpose(self.lease.as_ref())
         {
             return Err(self.refused(Refusal::OwnHold));
+        }
+        if matches!(attempt.write, Write::Acquire { .. }) && !self.steps.has_landed() {
+            let seen = Seen {
+                node: self.task.node.clone(),
+                row: self.row.clone().map_or(Sight::Unread, Sight::Row),
+                lease: self.lease.clone(),
+            };
+            self.api.check_finished(&seen, &self.task.unfinished)?;
         }
         if !self.steps.has_landed() {
             self.before.clone_from(&self.lease);

@@ -6,7 +6,9 @@ use crate::cluster::patch::Extras;
 use crate::cluster::reads::Seen;
 use crate::env::nonce;
 use crate::lease::NodeLease;
-use crate::options::{Acquire, Hold, InvalidOption, Release, Renew, check_duration, check_reason};
+use crate::options::{
+    Acquire, Hold, InvalidOption, Release, Renew, Unfinished, check_duration, check_reason,
+};
 use crate::outcome::{Change, Error};
 use crate::protocol::{Acquisition, Caller, Id, LockId, Names, Verb};
 
@@ -113,7 +115,8 @@ impl Maintenance {
         let mut names = Names::default();
         let verb = acquire_verb(options, duration, names.id("unsent"));
         let caller = self.caller(&mut names);
-        self.api.check(&seen.node, verb, caller, seen, &mut names)
+        self.api.check(&seen.node, verb, caller, seen, &mut names)?;
+        self.api.check_finished(seen, &options.unfinished)
     }
 
     /// Whether a hold without a take-over would be refused, judging from what was read. Sends nothing.
@@ -121,7 +124,8 @@ impl Maintenance {
         let mut plan = self.plan_hold(options, None)?;
         let caller = self.caller(&mut plan.names);
         self.api
-            .check(&seen.node, plan.verb, caller, seen, &mut plan.names)
+            .check(&seen.node, plan.verb, caller, seen, &mut plan.names)?;
+        self.api.check_finished(seen, &options.unfinished)
     }
 
     /// Extends the caller's acquisition. This also works if it has expired and nobody else has acquired
@@ -486,7 +490,8 @@ impl Maintenance {
         let mut names = Names::default();
         let verb = acquire_verb(options, duration, names.id(&nonce(&*self.api.env)));
         let extras = Extras::because(options.reason.as_deref());
-        Ok(Plan::new(verb, names, None, extras))
+        let plan = Plan::new(verb, names, None, extras);
+        Ok(plan.sparing(&options.unfinished))
     }
 
     /// What a hold does after its options were checked.
@@ -517,7 +522,8 @@ impl Maintenance {
             hold: true,
             ..Extras::default()
         };
-        Ok(Plan::new(verb, names, named_acquisition, extras))
+        let plan = Plan::new(verb, names, named_acquisition, extras);
+        Ok(plan.sparing(&options.unfinished))
     }
 
     pub(crate) async fn carry_out(
@@ -543,6 +549,7 @@ impl Maintenance {
             names: plan.names,
             named_acquisition: plan.named_acquisition,
             extras: plan.extras,
+            unfinished: plan.unfinished,
             write_options: self.write_options.clone(),
             dry_run: self.dry_run,
             time_limit: time_limit.filter(|_| !plan.once),
@@ -557,6 +564,7 @@ pub(crate) struct Plan {
     pub(crate) names: Names,
     pub(crate) named_acquisition: Option<Acquisition>,
     pub(crate) extras: Extras,
+    pub(crate) unfinished: Unfinished,
     /// A lost race ends it; after any other failure it continues until the result is decided.
     pub(crate) once: bool,
 }
@@ -573,8 +581,15 @@ impl Plan {
             names,
             named_acquisition,
             extras,
+            unfinished: Unfinished::Any,
             once: false,
         }
+    }
+
+    /// The same, for these expired leases only.
+    fn sparing(self, unfinished: &Unfinished) -> Self {
+        let unfinished = unfinished.clone();
+        Self { unfinished, ..self }
     }
 }
 

@@ -21,6 +21,7 @@ pub mod terms;
 pub(crate) mod testing;
 pub mod time;
 pub mod transition;
+pub mod unfinished;
 pub mod wait;
 pub mod write_loop;
 
@@ -37,5 +38,6 @@ pub use take_over::breaks;
 pub use terms::Terms;
 pub use time::{Instant, Now, Span};
 pub use transition::{Caller, Decision, Refusal, Verb, Write, decide};
+pub use unfinished::check_finished;
 pub use wait::{Expiry, SILENCE, Turn, Waiter};
 pub use write_loop::{Attempt, Finished, Step, WriteLoop};

@@ -14,7 +14,7 @@ use crate::follow::{Followed, Follower};
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
-use crate::options::InvalidOption;
+use crate::options::{InvalidOption, Unfinished};
 use crate::outcome::{Change, Error, Refused};
 use crate::protocol::{
     BootInstant, Clocks, Expiry, Lease, Names, Outcome, Refusal, Turn, Waiter, state, takeover,
@@ -33,6 +33,8 @@ pub(super) struct Contender<'a> {
     seen: Seen,
     /// The Lease may belong to another Node by now: both are read before the next attempt.
     stale: bool,
+    /// Time has passed since the Node was read.
+    waited: bool,
     /// How many pauses of the machine had been suspected when both were last read.
     doubts: u64,
     follower: Follower,
@@ -66,6 +68,7 @@ impl<'a> Contender<'a> {
             waiter,
             seen: Seen::without_row(node, None),
             stale: false,
+            waited: false,
             doubts: maintenance.api.time.doubts(),
             follower: maintenance.follow([node]),
             failures: 0,
@@ -130,8 +133,21 @@ impl<'a> Contender<'a> {
             Turn::Try if self.stale || self.doubts != self.maintenance.api.time.doubts() => {
                 Turn::Read
             }
+            Turn::Try if self.depends_on_node() => Turn::Read,
             turn => turn,
         }
+    }
+
+    /// Whether the state of the Node, which may have changed since, decides about an expired lease.
+    fn depends_on_node(&self) -> bool {
+        let unfinished = match self.goal {
+            Goal::Acquire(options) => &options.unfinished,
+            Goal::Hold(options) => &options.unfinished,
+            Goal::Elect(_) => return false,
+        };
+        let lease = self.seen.lease.as_ref();
+        let has_holder = lease.is_some_and(|lease| lease.holder().is_some());
+        self.waited && has_holder && matches!(unfinished, Unfinished::Only(_))
     }
 
     /// A read shows the current Lease and Node. The watch continues from there: a silent or cut watch is not
@@ -139,6 +155,7 @@ impl<'a> Contender<'a> {
     pub(super) fn read(&mut self, seen: Seen) -> Result<(), Error> {
         self.failures = 0;
         self.stale = false;
+        self.waited = false;
         self.follower.resume_after(&seen.lease);
         self.seen = seen;
         self.drop_failed_attempt();
@@ -169,6 +186,12 @@ impl<'a> Contender<'a> {
         observe(&mut self.waiter, reduced.as_ref(), boot);
         match self.verdict() {
             Err(Error::Refused(refused)) if can_pass(refused.refusal) => Ok(()),
+            // The Node is read again before that is decided.
+            Err(Error::Refused(refused))
+                if self.waited && matches!(refused.refusal, Refusal::Unfinished { .. }) =>
+            {
+                Ok(())
+            }
             verdict => verdict,
         }
     }
@@ -297,6 +320,7 @@ impl<'a> Contender<'a> {
             until.since(clocks.boot).to_duration().min(LONGEST_NAP)
         });
         let nap = self.maintenance.api.env.sleep(nap);
+        self.waited = true;
         let news = match select(self.follower.next().boxed(), nap).await {
             Either::Left((news, _)) => news?,
             Either::Right(_) => return Ok(None),
@@ -336,6 +360,7 @@ fn can_pass(refusal: Refusal) -> bool {
         | Refusal::AdminHold
         | Refusal::Deleting => true,
         Refusal::OwnHold
+        | Refusal::Unfinished { .. }
         | Refusal::NotHolder
         | Refusal::NotHeld
         | Refusal::NotAHold
