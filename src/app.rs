@@ -175,7 +175,7 @@ mod tests {
     use clap::{Arg, Command, CommandFactory as _};
 
     use super::{Cli, SEE_OPTIONS};
-    use crate::args::connection::HEADING;
+    use crate::args::HEADING;
 
     fn built() -> Command {
         let mut command = Cli::command();

@@ -164,13 +164,13 @@ pub(crate) enum Obstacle {
 
 /// What is known about a node's lock after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum LockAfter {
     /// This command changed nothing.
-    AsBefore,
+    Unchanged,
     /// It was acquired and is still held.
     Kept,
     /// Whether it changed is unknown.
-    Open,
+    Unknown,
 }
 
 impl Failure {
@@ -224,14 +224,16 @@ impl Failure {
     }
 
     /// What is known of the node's lock after it.
-    pub(crate) fn fate(&self) -> Fate {
+    pub(crate) fn lock_after(&self) -> LockAfter {
         match self {
             Self::InterruptedWrite { .. }
             | Self::OpenWrite { .. }
-            | Self::Lock(Error::Unknown { .. }) => Fate::Open,
-            Self::NotGivenBack { cause, .. } if cause.fate() == Fate::AsBefore => Fate::Kept,
-            Self::NotGivenBack { cause, .. } => cause.fate(),
-            _ => Fate::AsBefore,
+            | Self::Lock(Error::Unknown { .. }) => LockAfter::Unknown,
+            Self::NotGivenBack { cause, .. } if cause.lock_after() == LockAfter::Unchanged => {
+                LockAfter::Kept
+            }
+            Self::NotGivenBack { cause, .. } => cause.lock_after(),
+            _ => LockAfter::Unchanged,
         }
     }
 

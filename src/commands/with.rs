@@ -14,7 +14,7 @@ use futures::{join, poll};
 use maintenance_lease::protocol::{Span, Terms};
 use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT, NodeEvent};
 use supervisor::Signals;
-use under_lease::{Outcome, Progress};
+use under_lease::{CommandOutcome, Progress};
 
 use self::codes::Codes;
 use self::locking::Locking;
@@ -34,7 +34,7 @@ use crate::run::side_effects::SideEffects;
 use crate::run::{events, problems, variables};
 use crate::signals::asked_to_end;
 use crate::words::change::{self, dry_run_suffix};
-use crate::words::holder::Running;
+use crate::words::holder::HoldingCommand;
 use crate::words::time::length;
 use crate::words::with::With;
 
@@ -192,7 +192,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;
     let own = work.session.locks.clone();
     work.session.locks = own
-        .as_holder(Running::With.holder(own.identity()))
+        .as_holder(HoldingCommand::With.holder(own.identity()))
         .map_err(|error| Failure::usage(error.to_string(), "choose another name with --holder"))?;
     supervisor::check().map_err(|error| Failure::input(error.to_string()))?;
     let locking = Locking {
@@ -225,7 +225,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         }
     };
     if poll!(&mut interrupt).is_ready() {
-        ending::give_back(session, held, &Outcome::nothing()).await;
+        ending::give_back(session, held, &CommandOutcome::nothing()).await;
         return Err(Failure::Interrupted);
     }
     session.terminal.remark(words.begins());
@@ -245,7 +245,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     messages.repeat();
     let (outcome, failure) = match outcome {
         Ok(outcome) => (outcome, None),
-        Err(failure) => (Outcome::nothing(), Some(failure)),
+        Err(failure) => (CommandOutcome::nothing(), Some(failure)),
     };
     let is_lost = ending::give_back(session, held, &outcome).await || outcome.is_lost();
     match failure {

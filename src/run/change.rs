@@ -17,7 +17,7 @@ use crate::args::change::ChangingArgs;
 use crate::args::nodes::Selection;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::Until;
-use crate::error::{Failure, Fate, Kind, Verb};
+use crate::error::{Failure, Kind, LockAfter, Verb};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
@@ -296,10 +296,10 @@ impl<'a> ChangeReport<'a> {
         match result {
             Ok(change) => self.succeeded(&change),
             Err(failure) => {
-                let nodes = match failure.fate() {
-                    Fate::AsBefore => &mut self.outcomes.left,
-                    Fate::Kept => &mut self.outcomes.done,
-                    Fate::Open => &mut self.outcomes.open,
+                let nodes = match failure.lock_after() {
+                    LockAfter::Unchanged => &mut self.outcomes.left,
+                    LockAfter::Kept => &mut self.outcomes.done,
+                    LockAfter::Unknown => &mut self.outcomes.open,
                 };
                 nodes.push(node.to_owned());
                 let error = self.problems.report(&failure);

@@ -11,7 +11,7 @@ use super::time::{clock, remaining, span};
 use super::verb::first;
 use crate::error::Verb;
 use crate::text::{escape, for_shell};
-use crate::words::holder::Running;
+use crate::words::holder::HoldingCommand;
 use crate::words::program::{NO_REASON, Program};
 
 /// The request that was refused, and its time.
@@ -199,8 +199,10 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         .and_then(|holder| at_work(holder, asked.caller))
     {
         return match running {
-            Running::With => format!("{words}; take it over with {by_force}"),
-            Running::ForceDelete => format!("{words}; {}", once_it_is_free(asked, node, waits)),
+            HoldingCommand::With => format!("{words}; take it over with {by_force}"),
+            HoldingCommand::ForceDelete => {
+                format!("{words}; {}", once_it_is_free(asked, node, waits))
+            }
         };
     }
     if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, asked.caller)) {
@@ -267,10 +269,11 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         },
         (Refusal::HeldByCaller | Refusal::OwnHold, Verb::With) => {
             let whose = identity::person(holder.unwrap_or_default());
-            let program = match Running::of(asked.caller).map(|(_, whose)| whose) == Some(whose) {
-                true => program.clone(),
-                false => program.as_holder(whose),
-            };
+            let program =
+                match HoldingCommand::of(asked.caller).map(|(_, whose)| whose) == Some(whose) {
+                    true => program.clone(),
+                    false => program.as_holder(whose),
+                };
             format!("work under it with `{}`", program.again(node, "--reentry"))
         }
         (Refusal::HeldByCaller, _) => format!(
@@ -353,8 +356,8 @@ fn under(holder: &str, asked: Asked<'_>, node: &str) -> String {
 
 /// The `with` or similar command that `holder` belongs to, in words, if its user is the caller or has the
 /// same name.
-pub(crate) fn at_work(holder: &str, caller: &str) -> Option<(Running, String)> {
-    let (running, whose) = Running::of(holder)?;
+pub(crate) fn at_work(holder: &str, caller: &str) -> Option<(HoldingCommand, String)> {
+    let (running, whose) = HoldingCommand::of(holder)?;
     let name = running.name();
     (whose == caller || is_same_user(holder, caller)).then(|| {
         let words = format!("a running `{name}` of {} has the lock", named(whose));

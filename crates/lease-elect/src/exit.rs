@@ -2,7 +2,7 @@
 //! signal that ended it; 126 if it can't be run, and 127 if there is no such program.
 
 use supervisor::Exit;
-use under_lease::Outcome;
+use under_lease::CommandOutcome;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Code {
     pub(crate) const INTERRUPTED: Self = Self(130);
 
     /// The daemon's, unless the lead was lost.
-    pub(crate) fn of_daemon(outcome: &Outcome, is_lost: bool) -> Self {
+    pub(crate) fn of_daemon(outcome: &CommandOutcome, is_lost: bool) -> Self {
         Self(outcome.code(is_lost, Self::LOST.0))
     }
 

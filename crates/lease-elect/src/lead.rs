@@ -8,7 +8,7 @@ use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{Error, HeldLease, HeldState};
 use supervisor::{Command, Exit, Signals};
 use tokio::time::timeout;
-use under_lease::{Outcome, Progress};
+use under_lease::{CommandOutcome, Progress};
 
 use crate::election_state::ElectionState;
 use crate::exit::Code;
@@ -74,7 +74,7 @@ impl Lead {
         Err(failure)
     }
 
-    async fn end(self, outcome: &Outcome) -> Code {
+    async fn end(self, outcome: &CommandOutcome) -> Code {
         self.election_state.ends();
         if let Some(over) = outcome.over.filter(|over| over.unkillable > 0) {
             log::line(format_args!(

@@ -4,7 +4,7 @@ use supervisor::{Exit, Over};
 
 /// How a command under leases ended.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct CommandOutcome {
     /// How the command itself ended, if known.
     pub exit: Option<Exit>,
     /// The names of the leases that were lost in the meantime. These losses were reported.
@@ -13,7 +13,7 @@ pub struct Outcome {
     pub over: Option<Over>,
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// The outcome of a command that was not run.
     #[must_use]
     pub fn nothing() -> Self {

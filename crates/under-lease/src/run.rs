@@ -9,7 +9,7 @@ use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{HeldLease, HeldState, Lost, LostBy};
 use supervisor::{Command, Event, Exit, Limits, Over, Running, Signals, StartError};
 
-use crate::{Outcome, Progress, Stage};
+use crate::{CommandOutcome, Progress, Stage};
 
 /// How long before a deadline all remaining processes are killed: as long as that may take.
 const RESERVE: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ pub fn stop(grace: Duration) -> Duration {
 }
 
 /// Runs `command` until it and everything that it started have ended, and passes `signals` on to it. The leases
-/// in `held` are kept with [`stop`] of the same `grace`. The caller releases them if [`Outcome::is_over`].
+/// in `held` are kept with [`stop`] of the same `grace`. The caller releases them if [`CommandOutcome::is_over`].
 ///
 /// # Errors
 /// If the command can't be started. A lease that was lost before the start is not an error.
@@ -38,7 +38,7 @@ pub async fn run(
     grace: Duration,
     mut signals: Signals,
     report: impl FnMut(Progress<'_>),
-) -> Result<Outcome, StartError> {
+) -> Result<CommandOutcome, StartError> {
     let mut run = LeasedRun::new(held, grace, report);
     if !run.may_begin().await {
         return Ok(run.outcome(None, Some(Over::default())));
@@ -233,8 +233,8 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         }
     }
 
-    fn outcome(self, exit: Option<Exit>, over: Option<Over>) -> Outcome {
-        Outcome {
+    fn outcome(self, exit: Option<Exit>, over: Option<Over>) -> CommandOutcome {
+        CommandOutcome {
             exit,
             lost: self.lost,
             over,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::Span;
 
-use super::{RESUME, RETRY};
+use super::retry::{RESUME, RETRY};
 use crate::error::{Failure, Kind};
 use crate::text::escape;
 use crate::words::program::Program;

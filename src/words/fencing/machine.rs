@@ -2,7 +2,7 @@
 
 use pod_safety::fencing::{How, Machine, Proof};
 
-use super::RETRY;
+use super::retry::RETRY;
 use crate::error::Failure;
 use crate::text::escape;
 

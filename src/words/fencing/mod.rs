@@ -6,8 +6,7 @@ mod machine;
 mod progress;
 mod refusal;
 mod remains;
-
-use crate::words::program::{NO_REASON, Program};
+mod retry;
 
 pub(crate) use self::failure::{
     gone_after_hook, hook_failed, hook_interrupted, record_open, return_open, silent_after_hook,
@@ -22,18 +21,4 @@ pub(crate) use self::refusal::{
     back_alive, fenced_anew, hold_of_fencing, hook_at_work, refusal, stays, too_short,
 };
 pub(crate) use self::remains::{left, stuck, tolerating, unsure};
-
-/// How to continue. The caller's line has the hook or the proof, which a hint does not repeat.
-const RETRY: &str = "run the same command again";
-
-/// How to continue, if the hook of an earlier run may still be recorded.
-pub(crate) const RESUME: &str = "run the same command again with --resume";
-
-/// What to add to the command, to accept the risk `id`. That requires a reason.
-fn accepting(program: &Program, id: &str) -> String {
-    let reason = match program.reason() {
-        Some(_) => String::new(),
-        None => format!(" -m \"{NO_REASON}\""),
-    };
-    format!("add --accept-risk={id}{reason}")
-}
+pub(crate) use self::retry::RESUME;

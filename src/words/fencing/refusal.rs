@@ -10,7 +10,7 @@ use pod_safety::fencing::{Attempt, back, steps};
 use pod_safety::node::Status;
 
 use super::machine::another;
-use super::{RESUME, RETRY, accepting};
+use super::retry::{RESUME, RETRY, accepting};
 use crate::error::{Failure, Kind};
 use crate::text::escape;
 use crate::words::program::Program;

@@ -21,8 +21,8 @@ use crate::lease::NodeLease;
 use crate::options::Unfinished;
 use crate::outcome::{Change, Done, Error, Refused, Right, SideEffect};
 use crate::protocol::{
-    Acquisition, Attempt, BootInstant, Caller, Clocks, Finished, Id, Lease, Names, Now, Outcome,
-    Refusal, State, Step, Verb, Write, WriteLoop, check_finished, decide, state,
+    Acquisition, Attempt, BootInstant, Caller, Clocks, Finished, Id, Lease, Names, Now, Refusal,
+    State, Step, Verb, Write, WriteLoop, WriteOutcome, check_finished, decide, state,
 };
 
 /// How often the clocks are compared while waiting for an answer.
@@ -723,8 +723,8 @@ impl Running {
             .is_some_and(|attempt| attempt.on.is_none())
     }
 
-    /// The outcome of the last write, as `lease` shows; [`Outcome::Failed`] also if nothing is unsettled.
-    pub(crate) fn outcome(&mut self, lease: Option<&NodeLease>) -> Outcome {
+    /// The outcome of the last write, as `lease` shows; [`WriteOutcome::Failed`] also if nothing is unsettled.
+    pub(crate) fn outcome(&mut self, lease: Option<&NodeLease>) -> WriteOutcome {
         let reduced = lease.map(|lease| lease.reduced(&mut self.task.names));
         self.steps.outcome(reduced.as_ref())
     }

@@ -35,6 +35,24 @@ impl NodeRow {
     }
 }
 
+/// How much of each Node a list of rows contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowDetail {
+    /// Name and status.
+    Cells,
+    /// Also uid, deletion and labels.
+    Metadata,
+}
+
+impl RowDetail {
+    pub(crate) fn query(self) -> &'static str {
+        match self {
+            Self::Cells => "includeObject=None",
+            Self::Metadata => "includeObject=Metadata",
+        }
+    }
+}
+
 /// The positions of the columns that we read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Columns {

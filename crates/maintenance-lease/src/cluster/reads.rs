@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::version::Info;
 
 use super::api::Api;
 use super::error::ApiError;
-use super::nodes::{Columns, NodeRow, close_table};
+use super::nodes::{Columns, NodeRow, RowDetail, close_table};
 use super::requests::{Accept, Call, escape};
 use crate::any_lease::HEARTBEATS;
 use crate::lease::NodeLease;
@@ -71,24 +71,6 @@ impl Sight {
         match self {
             Self::Row(row) => Some(row),
             _ => None,
-        }
-    }
-}
-
-/// How much of each Node a list of rows contains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowDetail {
-    /// Name and status.
-    Cells,
-    /// Also uid, deletion and labels.
-    Metadata,
-}
-
-impl RowDetail {
-    pub(crate) fn query(self) -> &'static str {
-        match self {
-            Self::Cells => "includeObject=None",
-            Self::Metadata => "includeObject=Metadata",
         }
     }
 }

@@ -1,43 +1,10 @@
 //! How long a holder may believe that it holds.
 
-use super::keep::Clocks;
+use super::clocks::{BootInstant, Clocks};
 use super::lease::Lease;
 use super::time::{Now, Span};
 use super::transition::Write;
 use crate::bugs::{self, Bug};
-
-/// A point in time of a clock that also runs while the machine is suspended, in microseconds since its own
-/// start.
-///
-/// Only readings of the same machine since the same boot can be compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BootInstant(i64);
-
-impl BootInstant {
-    /// The reading `micros`.
-    #[must_use]
-    pub const fn from_micros(micros: i64) -> Self {
-        Self(micros)
-    }
-
-    /// Microseconds since the clock's start.
-    #[must_use]
-    pub const fn as_micros(self) -> i64 {
-        self.0
-    }
-
-    /// The reading `span` later.
-    #[must_use]
-    pub const fn plus(self, span: Span) -> Self {
-        Self(self.0.saturating_add(span.as_micros()))
-    }
-
-    /// The time from `earlier` to this.
-    #[must_use]
-    pub const fn since(self, earlier: Self) -> Span {
-        Span::micros(self.0.saturating_sub(earlier.0))
-    }
-}
 
 /// The reading at which a holder must have stopped: counted from before the write was sent, by the
 /// duration in the server's answer. Steps of the wall clock never move it.

@@ -2,7 +2,7 @@
 //!
 //! Wall clocks of leaders may be wrong, so the times in a Lease prove nothing. A contender takes a Lease
 //! without a holder. It takes a held one only if it saw the record unchanged for the record's whole
-//! duration, measured by its own boot clock ([`Expiry::OwnEyes`](super::wait::Expiry::OwnEyes)).
+//! duration, measured by its own boot clock ([`Expiry::OwnEyes`](super::terms::Expiry::OwnEyes)).
 
 use super::lease::{Lease, Version};
 use super::names::Id;

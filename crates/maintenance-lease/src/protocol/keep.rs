@@ -4,27 +4,16 @@
 //! A [`Keeper`] is small state that changes with each input; [`Keeper::due`] says what to do next. Its driver
 //! has one request under way at a time and does what is due, no later.
 
-use super::deadline::{BootInstant, believed, left_of};
+use super::clocks::{BootInstant, Clocks};
+use super::deadline::{believed, left_of};
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
-use super::outcome::{Outcome, judge};
+use super::outcome::{WriteOutcome, judge};
 use super::relabel::Relabel;
 use super::terms::Terms;
-use super::time::{Now, Span};
+use super::time::Span;
 use super::transition::{Caller, Decision, Refusal, Verb, Write, decide};
 use crate::bugs::{self, Bug};
-
-/// What a client's clocks show.
-///
-/// The boot clock is read first: a process that is stopped between the two reads must not believe for longer
-/// than the write allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Clocks {
-    /// The clock that runs on through suspend.
-    pub boot: BootInstant,
-    /// The estimate of the server's time.
-    pub server: Now,
-}
 
 /// A write under way, or with an unknown outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -516,8 +505,8 @@ impl Keeper {
             )
         });
         match outcome {
-            Some((renewal, Outcome::Landed)) => self.landed(renewal, lease, clocks),
-            Some((_, Outcome::Failed | Outcome::Ended)) | None => {
+            Some((renewal, WriteOutcome::Landed)) => self.landed(renewal, lease, clocks),
+            Some((_, WriteOutcome::Failed | WriteOutcome::Ended)) | None => {
                 self.sent = None;
                 let ours = (self.held.renewed, self.held.duration);
                 self.held = *lease;
@@ -525,7 +514,7 @@ impl Keeper {
                     self.cut(clocks);
                 }
             }
-            Some((_, Outcome::Unknown)) => {}
+            Some((_, WriteOutcome::Unknown)) => {}
         }
     }
 

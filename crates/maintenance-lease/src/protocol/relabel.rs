@@ -4,7 +4,7 @@
 //! them consistently does not change the behaviour, so an exhaustive search needs to visit only one state
 //! of each kind.
 
-use super::deadline::BootInstant;
+use super::clocks::BootInstant;
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
 use super::time::Span;

@@ -1,9 +1,19 @@
 //! How an acquisition is kept: its length, when it is renewed, and how much time is reserved to end the
 //! work.
 
-use super::state::SKEW_BUDGET;
-use super::time::Span;
-use super::wait::Expiry;
+use super::time::{SKEW_BUDGET, Span};
+
+/// How a contender detects that a holder's time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Expiry {
+    /// The server's time and the margin of 3 s. If the contender saw the Lease change, the same time must
+    /// also have passed since then by its own boot clock. The first detects expiry if clocks agree; the
+    /// second keeps it safe if they don't.
+    ServerTime,
+    /// Only its own boot clock: the contender saw the record unchanged for as long as the record says. Holders
+    /// of such Leases may have any wall clock (client-go's leader election).
+    OwnEyes,
+}
 
 /// How an acquisition is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

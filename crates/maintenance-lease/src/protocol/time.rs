@@ -3,7 +3,10 @@
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-use super::state::SKEW_BUDGET;
+/// The clock budget of KEP-1411: any two clients' estimates of the server's time, with servers and
+/// proxies included, are assumed to differ by less. Nobody else takes a Lease until this long after its
+/// end.
+pub const SKEW_BUDGET: Span = Span::seconds(3);
 
 /// A length of time in whole microseconds, the precision of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -3,28 +3,16 @@
 //! It does not poll: a change that it sees, or the passing of time, makes it try once, on the version that it
 //! saw. Contenders that lose a race wait for the next change.
 
-use super::deadline::BootInstant;
-use super::keep::Clocks;
+use super::clocks::{BootInstant, Clocks};
 use super::lease::{Holder, Lease, Version};
 use super::relabel::Relabel;
-use super::state::{SKEW_BUDGET, State, state, takeover};
-use super::time::{Instant, Now, Span};
+use super::state::{State, state, takeover};
+use super::terms::Expiry;
+use super::time::{Instant, Now, SKEW_BUDGET, Span};
 use super::transition::Caller;
 
 /// How long to wait for a change after a lost race, before the Lease is read.
 pub const SILENCE: Span = Span::seconds(1);
-
-/// How a contender detects that a holder's time is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Expiry {
-    /// The server's time and the margin of 3 s. If the contender saw the Lease change, the same time must
-    /// also have passed since then by its own boot clock. The first detects expiry if clocks agree; the
-    /// second keeps it safe if they don't.
-    ServerTime,
-    /// Only its own boot clock: the contender saw the record unchanged for as long as the record says. Holders
-    /// of such Leases may have any wall clock (client-go's leader election).
-    OwnEyes,
-}
 
 /// What a contender does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,15 +7,15 @@
 
 use std::mem::discriminant;
 
-use super::deadline::{BootInstant, believed, leaves_enough, left_of};
+use super::clocks::{BootInstant, Clocks};
+use super::deadline::{believed, leaves_enough, left_of};
 use super::elect::Candidacy;
-use super::keep::Clocks;
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
-use super::outcome::{Outcome, judge};
+use super::outcome::{WriteOutcome, judge};
 use super::relabel::Relabel;
-use super::state::{SKEW_BUDGET, State, state};
-use super::time::Span;
+use super::state::{State, state};
+use super::time::{SKEW_BUDGET, Span};
 use super::transition::{Caller, Decision, Refusal, Verb, Write, decide};
 use crate::bugs::{self, Bug};
 
@@ -148,11 +148,11 @@ impl WriteLoop {
         self.landed.is_some()
     }
 
-    /// The outcome of the last write, as `seen` shows; [`Outcome::Failed`] also if nothing is unsettled.
+    /// The outcome of the last write, as `seen` shows; [`WriteOutcome::Failed`] also if nothing is unsettled.
     #[must_use]
-    pub fn outcome(&self, seen: Option<&Lease>) -> Outcome {
+    pub fn outcome(&self, seen: Option<&Lease>) -> WriteOutcome {
         self.sent
-            .map_or(Outcome::Failed, |copies| copies.judge(seen).0)
+            .map_or(WriteOutcome::Failed, |copies| copies.judge(seen).0)
     }
 
     /// Whether it is in doubt: only a read that is sent from now on counts.
@@ -176,7 +176,7 @@ impl WriteLoop {
             match copies.judge(seen) {
                 // Seen twice: etcd was restored, and the version that the write is based on is gone.
                 _ if went_back => self.sent = None,
-                (Outcome::Landed, attempt) => {
+                (WriteOutcome::Landed, attempt) => {
                     if let Some(lease) = seen {
                         return self.landed(copies, attempt, lease, nonce, clocks);
                     }
@@ -186,12 +186,12 @@ impl WriteLoop {
                         deadline: clocks.boot,
                     });
                 }
-                (Outcome::Ended, _) => {
+                (WriteOutcome::Ended, _) => {
                     self.sent = None;
                     return Step::Ended;
                 }
-                (Outcome::Unknown, _) => return self.send_again(copies, clocks),
-                (Outcome::Failed, _) => self.sent = None,
+                (WriteOutcome::Unknown, _) => return self.send_again(copies, clocks),
+                (WriteOutcome::Failed, _) => self.sent = None,
             }
         }
         let ended = seen.and_then(|lease| lease.ended);
@@ -254,7 +254,7 @@ impl WriteLoop {
             // It took effect before the pause, perhaps long before. A read shows whether it is still there.
             self.unanswered();
             let landed =
-                judge(&attempt.write, attempt.on.as_ref(), Some(&after)) == Outcome::Landed;
+                judge(&attempt.write, attempt.on.as_ref(), Some(&after)) == WriteOutcome::Landed;
             if let Some(copies) = self.sent.as_mut().filter(|_| landed) {
                 copies.landed_on = Some(lease.uid);
                 self.unreported = nonce_of(&attempt.write).or(self.unreported);
@@ -262,8 +262,8 @@ impl WriteLoop {
             return Step::Read;
         }
         match judge(&attempt.write, attempt.on.as_ref(), Some(&after)) {
-            Outcome::Landed => self.landed(copies, attempt, lease, nonce, clocks),
-            Outcome::Ended | Outcome::Failed | Outcome::Unknown => {
+            WriteOutcome::Landed => self.landed(copies, attempt, lease, nonce, clocks),
+            WriteOutcome::Ended | WriteOutcome::Failed | WriteOutcome::Unknown => {
                 self.unanswered();
                 Step::Altered
             }
@@ -437,10 +437,10 @@ impl Copies {
 
     /// The outcome, and which copy landed: the belief starts at the copy whose time the Lease has, else at the
     /// first.
-    fn judge(&self, seen: Option<&Lease>) -> (Outcome, Attempt) {
+    fn judge(&self, seen: Option<&Lease>) -> (WriteOutcome, Attempt) {
         let is_gone = |uid: Id| seen.is_none_or(|lease| lease.uid != uid);
         if self.landed_on.is_some_and(is_gone) && matches!(self.last.write, Write::Acquire { .. }) {
-            return (Outcome::Ended, self.last);
+            return (WriteOutcome::Ended, self.last);
         }
         let renewed = seen.and_then(|lease| lease.renewed);
         let is_last = written_at(&self.last.write).is_some_and(|at| Some(at) == renewed);

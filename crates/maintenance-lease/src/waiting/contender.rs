@@ -17,7 +17,7 @@ use crate::maintenance::verbs::Plan;
 use crate::options::{InvalidOption, Unfinished};
 use crate::outcome::{Change, Error, Refused};
 use crate::protocol::{
-    BootInstant, Clocks, Expiry, Lease, Names, Outcome, Refusal, Turn, Waiter, state, takeover,
+    BootInstant, Clocks, Expiry, Lease, Names, Refusal, Turn, Waiter, WriteOutcome, state, takeover,
 };
 
 /// The clocks are checked at least this often, because timers stop while a machine sleeps and the boot clock
@@ -120,7 +120,10 @@ impl<'a> Contender<'a> {
         let lease = self.seen.lease.as_ref();
         let contended = self.contended.as_mut();
         contended.is_some_and(|running| {
-            matches!(running.outcome(lease), Outcome::Landed | Outcome::Ended)
+            matches!(
+                running.outcome(lease),
+                WriteOutcome::Landed | WriteOutcome::Ended
+            )
         })
     }
 
@@ -165,7 +168,7 @@ impl<'a> Contender<'a> {
     /// An attempt that lost its race has failed once the Lease has changed without it.
     fn drop_failed_attempt(&mut self) {
         let lease = self.seen.lease.as_ref();
-        let has_failed = |running: &mut Running| running.outcome(lease) == Outcome::Failed;
+        let has_failed = |running: &mut Running| running.outcome(lease) == WriteOutcome::Failed;
         if let Some(mut failed) = self.contended.take_if(has_failed) {
             failed.settle();
         }
@@ -222,7 +225,7 @@ impl<'a> Contender<'a> {
     /// Tries once, on the version that was seen. `None`: keep waiting.
     pub(super) async fn attempt(&mut self) -> Result<Option<Change>, Error> {
         if let Some(mut running) = self.contended.take() {
-            if running.outcome(self.seen.lease.as_ref()) != Outcome::Failed {
+            if running.outcome(self.seen.lease.as_ref()) != WriteOutcome::Failed {
                 // It took effect after all, or a write on this version may still do so.
                 let result = running.resume(self.seen.lease.clone()).await;
                 return self.attempted(running, result);

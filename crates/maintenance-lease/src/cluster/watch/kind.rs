@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::cluster::nodes::RowDetail;
 use crate::cluster::nodes::{Columns, NodeRow, close_table};
-use crate::cluster::reads::RowDetail;
 use crate::cluster::requests::{Accept, escape};
 use crate::lease::NodeLease;
 use crate::outcome::Right;
