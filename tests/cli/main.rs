@@ -18,6 +18,7 @@ mod credential_plugin;
 mod fencing;
 mod hold;
 mod interrupted;
+mod json;
 mod leases;
 mod lost_answers;
 mod node_states;

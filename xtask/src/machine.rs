@@ -16,7 +16,7 @@ pub(crate) struct Part {
     is_there: fn() -> bool,
 }
 
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 5] = [
     Part {
         what: "libfaketime",
         without: "clocks that differ between processes",
@@ -34,6 +34,12 @@ const PARTS: [Part; 4] = [
         without: "its own part in completion",
         variable: "TESTS_WITHOUT_FISH",
         is_there: || is_on_path("fish"),
+    },
+    Part {
+        what: "jq",
+        without: "the examples in docs/json.md",
+        variable: "TESTS_WITHOUT_JQ",
+        is_there: || is_on_path("jq"),
     },
     Part {
         what: "process namespaces",
