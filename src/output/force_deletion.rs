@@ -144,7 +144,7 @@ pub(crate) struct ForceDeletion {
     /// The pod that replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     replacement: Option<Replacement>,
-    /// Why the outcome is not known in full.
+    /// Why it is not deleted, or why the outcome is not known in full.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ItemError>,
 }
@@ -225,11 +225,12 @@ struct Replacement {
 }
 
 impl ForceDeletionList {
-    /// The reports and the outcomes of their targets. `accept_risk` is the flag that accepts exactly the
-    /// risks in the reports.
+    /// The reports and the outcomes of their targets; of those without one, why they are `refused`.
+    /// `accept_risk` is the flag that accepts exactly the risks in the reports.
     pub(crate) fn new(
         reports: &[&Report],
         outcomes: &[(&Target, &Outcome)],
+        refused: impl Fn(&Report) -> Option<ItemError>,
         accept_risk: String,
     ) -> Self {
         let outcome = |target: &Target| {
@@ -238,7 +239,13 @@ impl ForceDeletionList {
                 .find(|(one, _)| (one.kind, &one.uid) == (target.kind, &target.uid));
             of.map(|(_, outcome)| *outcome)
         };
-        let item = |&report: &&Report| ForceDeletion::of(report, outcome(&report.target));
+        let item = |&report: &&Report| match outcome(&report.target) {
+            Some(outcome) => ForceDeletion::of(report).with(outcome),
+            None => ForceDeletion {
+                error: refused(report),
+                ..ForceDeletion::of(report)
+            },
+        };
         Self {
             api_version: ApiVersion::V2,
             kind: kind::ForceDeletionList::default(),
@@ -249,13 +256,13 @@ impl ForceDeletionList {
 }
 
 impl ForceDeletion {
-    fn of(report: &Report, outcome: Option<&Outcome>) -> Self {
+    fn of(report: &Report) -> Self {
         let target = report.target.clone();
         let (resource, node) = match target.kind {
             "node" => (Resource::Node, Some(target.name.clone())),
             _ => (Resource::Pod, target.node),
         };
-        let item = Self {
+        Self {
             api_version: ApiVersion::V2,
             kind: kind::ForceDeletion::default(),
             resource,
@@ -269,10 +276,6 @@ impl ForceDeletion {
             finalizers: Vec::new(),
             replacement: None,
             error: None,
-        };
-        match outcome {
-            Some(outcome) => item.with(outcome),
-            None => item,
         }
     }
 

@@ -241,16 +241,23 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
         $ kubectl maint acquire worker-1 -m disk -o json --dry-run=server
         {
           "apiVersion": "kubectl-maint.dev/v2",
-          "kind": "NodeMaintenance",
-          "node": "worker-1",
-          "state": "Locked",
-          "holder": "alice@bastion",
-          "reason": "disk",
-          "acquiredAt": "[time]",
-          "renewedAt": "[time]",
-          "until": "[time]",
-          "durationSeconds": 1800,
-          "transitions": 1
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "worker-1",
+              "state": "Locked",
+              "holder": "alice@bastion",
+              "reason": "disk",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "until": "[time]",
+              "secondsLeft": [number],
+              "durationSeconds": 1800,
+              "transitions": 1
+            }
+          ]
         }
         -- exit code 0
         "#);
@@ -258,16 +265,23 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
         $ kubectl maint acquire worker-1 -m disk -o json --dry-run=client
         {
           "apiVersion": "kubectl-maint.dev/v2",
-          "kind": "NodeMaintenance",
-          "node": "worker-1",
-          "state": "Locked",
-          "holder": "alice@bastion",
-          "reason": "disk",
-          "acquiredAt": "[time]",
-          "renewedAt": "[time]",
-          "until": "[time]",
-          "durationSeconds": 1800,
-          "transitions": 1
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "worker-1",
+              "state": "Locked",
+              "holder": "alice@bastion",
+              "reason": "disk",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "until": "[time]",
+              "secondsLeft": [number],
+              "durationSeconds": 1800,
+              "transitions": 1
+            }
+          ]
         }
         -- exit code 0
         "#);
@@ -275,18 +289,25 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
         $ kubectl maint acquire worker-1 -m disk -o json --dry-run=none
         {
           "apiVersion": "kubectl-maint.dev/v2",
-          "kind": "NodeMaintenance",
-          "node": "worker-1",
-          "state": "Locked",
-          "holder": "alice@bastion",
-          "reason": "disk",
-          "acquiredAt": "[time]",
-          "renewedAt": "[time]",
-          "until": "[time]",
-          "durationSeconds": 1800,
-          "transitions": 1,
-          "lockId": "[lock-id]",
-          "fencingNumber": [number]
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "worker-1",
+              "state": "Locked",
+              "holder": "alice@bastion",
+              "reason": "disk",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "until": "[time]",
+              "secondsLeft": [number],
+              "durationSeconds": 1800,
+              "transitions": 1,
+              "lockId": "[lock-id]",
+              "fencingNumber": [number]
+            }
+          ]
         }
         -- exit code 0
         "#);
@@ -296,17 +317,24 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
         $ kubectl maint acquire worker-1 --reentry --dry-run=server -o json
         {
           "apiVersion": "kubectl-maint.dev/v2",
-          "kind": "NodeMaintenance",
-          "node": "worker-1",
-          "state": "Locked",
-          "holder": "alice@bastion",
-          "reason": "disk",
-          "acquiredAt": "[time]",
-          "renewedAt": "[time]",
-          "until": "[time]",
-          "durationSeconds": 1800,
-          "transitions": 1,
-          "lockId": "[lock-id]"
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "worker-1",
+              "state": "Locked",
+              "holder": "alice@bastion",
+              "reason": "disk",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "until": "[time]",
+              "secondsLeft": [number],
+              "durationSeconds": 1800,
+              "transitions": 1,
+              "lockId": "[lock-id]"
+            }
+          ]
         }
         -- exit code 0
         "#);

@@ -157,6 +157,7 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
               "acquiredAt": "[time]",
               "renewedAt": "[time]",
               "until": "[time]",
+              "secondsLeft": [number],
               "durationSeconds": 1800,
               "transitions": 1
             }

@@ -19,6 +19,7 @@ mod describe;
 mod fencing;
 mod hold;
 mod interrupted;
+mod json;
 mod leases;
 mod lost_answers;
 mod node_states;

@@ -107,16 +107,22 @@ fn nodes_that_may_not_be_read() {
         $ kubectl maint status worker-1 -o json
         {
           "apiVersion": "kubectl-maint.dev/v2",
-          "kind": "NodeMaintenance",
-          "node": "worker-1",
-          "state": "OnHold",
-          "holder": "kubeadm:alice@bastion",
-          "reason": "rack moves",
-          "acquiredAt": "[time]",
-          "renewedAt": "[time]",
-          "transitions": 2,
-          "lastHolder": "alice@bastion",
-          "lockId": "[lock-id]"
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "worker-1",
+              "state": "OnHold",
+              "holder": "kubeadm:alice@bastion",
+              "reason": "rack moves",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "transitions": 2,
+              "lastHolder": "alice@bastion",
+              "lockId": "[lock-id]"
+            }
+          ]
         }
         -- exit code 0
         "#);

@@ -374,18 +374,25 @@ fn json_has_the_documented_shape() {
         $ kubectl maint status b-held -o json
         {
           "apiVersion": "kubectl-maint.dev/v2",
-          "kind": "NodeMaintenance",
-          "node": "b-held",
-          "state": "Locked",
-          "holder": "alice@bastion",
-          "reason": "new kernel",
-          "acquiredAt": "[time]",
-          "renewedAt": "[time]",
-          "until": "[time]",
-          "durationSeconds": 3600,
-          "transitions": 1,
-          "nodeStatus": "Ready",
-          "nodeHealth": "Ready"
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "b-held",
+              "state": "Locked",
+              "holder": "alice@bastion",
+              "reason": "new kernel",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "until": "[time]",
+              "secondsLeft": [number],
+              "durationSeconds": 3600,
+              "transitions": 1,
+              "nodeStatus": "Ready",
+              "nodeHealth": "Ready"
+            }
+          ]
         }
         -- exit code 0
         "#);
@@ -419,11 +426,14 @@ fn json_has_the_documented_shape() {
         assert_snapshot!(run, @"
         $ kubectl maint status a-free -o yaml
         apiVersion: kubectl-maint.dev/v2
-        kind: NodeMaintenance
-        node: a-free
-        state: Free
-        nodeStatus: Ready
-        nodeHealth: Ready
+        kind: NodeMaintenanceList
+        items:
+        - apiVersion: kubectl-maint.dev/v2
+          kind: NodeMaintenance
+          node: a-free
+          state: Free
+          nodeStatus: Ready
+          nodeHealth: Ready
         -- exit code 0
         ");
     });

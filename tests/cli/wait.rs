@@ -237,6 +237,32 @@ fn each_of_several_nodes_is_told_as_it_gets_there() {
               "state": "Free",
               "transitions": 0,
               "nodeStatus": "Ready"
+            },
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "worker-1",
+              "state": "Locked",
+              "holder": "bob@laptop",
+              "reason": "disk",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "until": "[time]",
+              "secondsLeft": [number],
+              "durationSeconds": 1800,
+              "transitions": 2,
+              "lastHolder": "bob@laptop",
+              "nodeStatus": "Ready",
+              "lockId": "[lock-id]",
+              "error": {
+                "code": "TimedOut",
+                "message": "timed out after 1s waiting for node/worker-1 to be free: locked by bob@laptop: \"disk\" (since [time], until [time], [length] left)",
+                "hint": "wait longer with `kubectl maint wait worker-1 --timeout 1h`",
+                "holder": "bob@laptop",
+                "since": "[time]",
+                "until": "[time]",
+                "reason": "disk"
+              }
             }
           ]
         }

@@ -16,7 +16,7 @@ pub(crate) struct Requirement {
     is_there: fn() -> bool,
 }
 
-const REQUIREMENTS: [Requirement; 4] = [
+const REQUIREMENTS: [Requirement; 5] = [
     Requirement {
         what: "libfaketime",
         without: "clocks that differ between processes",
@@ -34,6 +34,12 @@ const REQUIREMENTS: [Requirement; 4] = [
         without: "completion in that shell",
         variable: "TESTS_WITHOUT_FISH",
         is_there: || is_on_path("fish"),
+    },
+    Requirement {
+        what: "jq",
+        without: "the examples in docs/json.md",
+        variable: "TESTS_WITHOUT_JQ",
+        is_there: || is_on_path("jq"),
     },
     Requirement {
         what: "process namespaces",

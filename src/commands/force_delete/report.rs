@@ -6,7 +6,7 @@ use maintenance_lease::protocol::{Refusal, identity};
 use maintenance_lease::{Error, NodeLease, Refused};
 use pod_safety::Known;
 use pod_safety::checks::Level;
-use pod_safety::consent::{Missing, flag};
+use pod_safety::consent::{Consent, Missing, flag};
 use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
 use pod_safety::report::Report;
@@ -18,11 +18,13 @@ use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::force_deletion::{ForceDeletionList, Outcome};
 use crate::output::format::Format;
+use crate::output::item_error::ItemError;
 use crate::output::print;
 use crate::output::safety::{self, Lines};
 use crate::run::problems;
 use crate::text::escape;
 use crate::words::change::{dry_run_suffix, may_still_act};
+use crate::words::error_code::ErrorCode;
 use crate::words::holder::of_node;
 use crate::words::node_state::stands;
 use crate::words::refusal::{at_work, fenced};
@@ -73,14 +75,31 @@ impl Run<'_> {
     ///
     /// # Errors
     /// If it can't be serialized.
-    fn show_data(&self, reports: &[Report], deleted: &[Deleted]) -> Result<(), Failure> {
+    fn show_data(
+        &self,
+        reports: &[Report],
+        deleted: &[Deleted],
+        consent: &Consent,
+    ) -> Result<(), Failure> {
+        let is_refused = consent.missing(reports).is_some();
+        let refused = |report: &Report| match consent.missing([report]) {
+            Some(missing) => Some(refused(&missing)),
+            None => is_refused.then(|| {
+                let message = "not deleted: another target was refused".to_owned();
+                ItemError::of(ErrorCode::OtherFailed, message)
+            }),
+        };
         let held = deleted.iter().filter(|one| one.was_held());
         let items: Vec<&Report> = reports.iter().chain(held.map(|one| &one.report)).collect();
         let outcomes = deleted
             .iter()
             .map(|deleted| (&deleted.report.target, &deleted.outcome));
-        let list =
-            ForceDeletionList::new(&items, &outcomes.collect::<Vec<_>>(), flag(reports, None));
+        let list = ForceDeletionList::new(
+            &items,
+            &outcomes.collect::<Vec<_>>(),
+            refused,
+            flag(reports, None),
+        );
         if let Some(text) = print::data(&list, self.args.output.format())? {
             self.session.terminal.data(text);
         }
@@ -93,11 +112,7 @@ impl Run<'_> {
         let nothing = nothing_deleted(deleted);
         let program = self.session.program;
         if missing.refused.is_empty() {
-            let what = match &missing.unconfirmed[..] {
-                [] => "not confirmed".to_owned(),
-                ids => format!("risks not accepted: {}", ids.join(", ")),
-            };
-            terminal.error(&format!("{what}; {nothing}"));
+            terminal.error(&format!("{}; {nothing}", not_accepted(missing)));
             self.offer_to_fence(&findings.reports);
             let line = self.line(program, &findings.reports, None);
             terminal.hint(match &missing.unconfirmed[..] {
@@ -106,8 +121,7 @@ impl Run<'_> {
             });
             return Code::UNSAFE;
         }
-        let refused = missing.refused.join(", ");
-        terminal.error(&format!("refused: {refused}; {nothing}"));
+        terminal.error(&format!("{}; {nothing}", not_accepted(missing)));
         if !missing.refused.contains(&"lease") {
             self.offer_to_fence(&findings.reports);
         }
@@ -286,6 +300,7 @@ impl Run<'_> {
         &self,
         reports: &[Report],
         deleted: &[Deleted],
+        consent: &Consent,
     ) -> Result<(), Failure> {
         if matches!(self.args.output.format(), Format::Text | Format::Wide) {
             let suffix = dry_run_suffix(self.args.write.dry_run);
@@ -300,8 +315,26 @@ impl Run<'_> {
                     .result(format!("{target} {words}{suffix}"));
             }
         }
-        self.show_data(reports, deleted)
+        self.show_data(reports, deleted, consent)
     }
+}
+
+/// What was not accepted.
+fn not_accepted(missing: &Missing) -> String {
+    match (&missing.refused[..], &missing.unconfirmed[..]) {
+        ([], []) => "not confirmed".to_owned(),
+        ([], ids) => format!("risks not accepted: {}", ids.join(", ")),
+        (ids, _) => format!("refused: {}", ids.join(", ")),
+    }
+}
+
+/// The same for programs.
+fn refused(missing: &Missing) -> ItemError {
+    let code = match missing.refused.is_empty() {
+        true => ErrorCode::NotConfirmed,
+        false => ErrorCode::Unsafe,
+    };
+    ItemError::of(code, not_accepted(missing))
 }
 
 /// Whether something in it must be confirmed.
