@@ -75,6 +75,7 @@ pub(crate) enum VerbArgs {
     Unfence(commands::unfence::UnfenceArgs),
     Status(commands::status::StatusArgs),
     Describe(commands::describe::DescribeArgs),
+    Whoami(commands::whoami::WhoamiArgs),
     Wait(commands::wait::WaitArgs),
     Leases(commands::leases::LeasesArgs),
     ForceDelete(commands::force_delete::ForceDeleteArgs),
@@ -98,6 +99,7 @@ impl VerbArgs {
             Self::Fence(args) => args.output.quiet,
             Self::Unfence(args) => args.output.quiet,
             Self::Status(args) => args.output.quiet,
+            Self::Whoami(args) => args.output.quiet,
             Self::Wait(args) => args.output.quiet,
             Self::Leases(args) => args.output.quiet,
             Self::ForceDelete(args) => args.output.quiet,
@@ -159,6 +161,7 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Leases(args) => {
             parallel::or_interrupted(commands::leases::run(args, start)).await
         }
+        VerbArgs::Whoami(args) => commands::whoami::run(args, start).await,
         VerbArgs::Wait(args) => commands::wait::run(args, start).await,
         VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
         VerbArgs::Options(args) => commands::options::run(args, start, &Cli::command()),

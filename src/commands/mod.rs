@@ -17,4 +17,5 @@ pub(crate) mod unhold;
 pub(crate) mod verify;
 pub(crate) mod version;
 pub(crate) mod wait;
+pub(crate) mod whoami;
 pub(crate) mod with;

@@ -44,7 +44,8 @@ pub(crate) mod kind {
         LeaseSummary,
         LeaseSummaryList,
         ForceDeletion,
-        ForceDeletionList
+        ForceDeletionList,
+        Identity
     );
 }
 

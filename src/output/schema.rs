@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::fencing::FencingList;
 use super::force_deletion::ForceDeletionList;
+use super::identity::Identity;
 use super::item::{Item, NodeList};
 use super::leases::LeaseList;
 use super::pods::StrandedList;
@@ -25,6 +26,7 @@ enum Output {
     Stranded(StrandedList<'static>),
     Leases(LeaseList<'static>),
     ForceDeletion(ForceDeletionList),
+    Identity(Identity),
 }
 
 /// The schema.

@@ -36,6 +36,7 @@ mod unhold;
 mod verify;
 mod wait;
 mod waiting;
+mod whoami;
 mod with;
 
 #[test]

@@ -4,7 +4,10 @@
 use std::collections::HashMap;
 
 use futures::future::join;
+use http::Method;
+use k8s_openapi::api::authentication::v1::{SelfSubjectReview, UserInfo};
 use k8s_openapi::apimachinery::pkg::version::Info;
+use serde_json::json;
 
 use super::api::Api;
 use super::error::ApiError;
@@ -94,6 +97,25 @@ impl Api {
             lease: lease?,
             row: row?,
         })
+    }
+
+    /// The API user that the server takes the caller for.
+    pub(crate) async fn api_user(&self) -> Result<UserInfo, ApiError> {
+        let review = json!({
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "SelfSubjectReview",
+        });
+        let call = Call {
+            method: Method::POST,
+            path: "/apis/authentication.k8s.io/v1/selfsubjectreviews".to_owned(),
+            accept: Accept::Json,
+            body: Some(("application/json", review.to_string().into_bytes())),
+        };
+        let answer = self.call(&call).await?;
+        let review: SelfSubjectReview = serde_json::from_slice(&answer)
+            .map_err(|error| ApiError::Unreadable(error.to_string()))?;
+        let status = review.status.and_then(|status| status.user_info);
+        Ok(status.unwrap_or_default())
     }
 
     /// The server's version.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use futures::stream::BoxStream;
+use k8s_openapi::api::authentication::v1::UserInfo;
 use k8s_openapi::apimachinery::pkg::version::Info;
 
 use super::Maintenance;
@@ -343,6 +344,31 @@ impl Maintenance {
     /// Dropping this future abandons the answer and changes nothing.
     pub async fn server_version(&self) -> Result<Info, ApiError> {
         self.api.server_version().await
+    }
+
+    /// The API user that the server takes the caller for: the user that RBAC and audit logs see.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::Maintenance;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let user = maintenance.api_user().await?;
+    /// println!("{} in {:?}", user.username.unwrap_or_default(), user.groups);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the server does not answer, or refuses to say. It has this API since Kubernetes 1.28.
+    ///
+    /// # Caveats
+    /// Dropping this future abandons the answer and changes nothing.
+    pub async fn api_user(&self) -> Result<UserInfo, ApiError> {
+        self.api.api_user().await
     }
 
     /// Refuses a Lease of another application, which is neither this one's nor free.
