@@ -10,11 +10,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cargo::build_plugin;
 use crate::control_plane::ensure_built;
 use crate::output::print;
-use crate::sandbox_cluster::{HEARTBEAT, SandboxCluster, kubectl, tools};
+use crate::sandbox_cluster::{HEARTBEAT, SandboxCluster, export_line, kubectl, tools};
 
 /// Run a real control plane with nodes until you press Ctrl-C
 ///
-/// Prints two `export` lines on stdout for another shell: KUBECONFIG, and PATH with the plugin and
+/// Prints an `export` line on stdout for another shell: KUBECONFIG, and PATH with the plugin and
 /// kubectl.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -75,13 +75,8 @@ impl Arguments {
 }
 
 fn print_exports(kubeconfig: &Path, kubectl: &Path) -> Result<()> {
-    let directories: Vec<String> = tools(kubectl)
-        .iter()
-        .map(|directory| quoted(directory))
-        .collect();
     let mut stdout = io::stdout().lock();
-    writeln!(stdout, "export KUBECONFIG={}", quoted(kubeconfig))?;
-    writeln!(stdout, "export PATH={}:\"$PATH\"", directories.join(":"))?;
+    writeln!(stdout, "{}", export_line(kubeconfig, &tools(kubectl)))?;
     stdout.flush().context("failed to print")
 }
 
@@ -117,22 +112,4 @@ fn keep_alive(control_plane: &ControlPlane, nodes: &[String]) -> Result<()> {
             }
         }
     })
-}
-
-/// Quotes a path for a POSIX shell.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_one_word_to_a_shell() {
-        assert_eq!(
-            quoted(Path::new("/home/o'neil/a b")),
-            r"'/home/o'\''neil/a b'"
-        );
-    }
 }

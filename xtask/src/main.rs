@@ -24,6 +24,7 @@ mod sim;
 mod test;
 mod test_requirements;
 mod try_cluster;
+mod try_shell;
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about, version)]

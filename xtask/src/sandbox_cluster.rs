@@ -60,9 +60,14 @@ impl SandboxCluster {
         Ok(cluster)
     }
 
+    /// Where its files are.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// The kubeconfig of the cluster's administrator.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.directory.path().join("kubeconfig")
+        self.directory().join("kubeconfig")
     }
 }
 
@@ -89,6 +94,21 @@ pub(crate) fn path_with(directories: &[PathBuf]) -> Result<OsString> {
         .context("a directory can't be in PATH")
 }
 
+/// A line for another shell that sets KUBECONFIG, and puts `directories` first in PATH.
+pub(crate) fn export_line(kubeconfig: &Path, directories: &[PathBuf]) -> String {
+    let directories: Vec<String> = directories.iter().map(|path| quoted(path)).collect();
+    format!(
+        "export KUBECONFIG={} PATH={}:\"$PATH\"",
+        quoted(kubeconfig),
+        directories.join(":")
+    )
+}
+
+/// Quotes a path for a POSIX shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
 /// The kubectl of this machine if it works, else our own, which is built if it is missing.
 pub(crate) fn kubectl() -> Result<PathBuf> {
     let installed = env::split_paths(&env::var_os("PATH").unwrap_or_default())
@@ -110,6 +130,14 @@ fn runs(kubectl: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_one_word_to_a_shell() {
+        assert_eq!(
+            quoted(Path::new("/home/o'neil/a b")),
+            r"'/home/o'\''neil/a b'"
+        );
+    }
 
     /// The resource version of the heartbeat of `node`, which shows renewals.
     fn renewed(sandbox: &Sandbox, node: &str) -> Option<String> {

@@ -66,7 +66,7 @@ impl Requirement {
     }
 }
 
-fn is_on_path(program: &str) -> bool {
+pub(crate) fn is_on_path(program: &str) -> bool {
     let places = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&places).any(|place| place.join(program).exists())
 }

@@ -1,8 +1,6 @@
 //! `cargo xtask try`: a temporary cluster in memory, and a first session with the plugin.
 
-use std::env;
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -13,6 +11,7 @@ use tokio::process::{Child, ChildStderr, Command};
 use crate::cargo::build_plugin;
 use crate::output::print;
 use crate::sandbox_cluster::{SandboxCluster, kubectl, path_with, tools};
+use crate::try_shell;
 
 /// Try the plugin on a temporary cluster in memory
 ///
@@ -21,15 +20,19 @@ use crate::sandbox_cluster::{SandboxCluster, kubectl, path_with, tools};
 /// is not in PATH, it is built.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Start a shell on the cluster instead of the tour
+    /// Start a shell on the cluster instead: with completion, and a prompt that names it
     #[arg(long)]
     shell: bool,
 }
 
-/// The first lines of a shell.
-const GREETING: &str = "\
-`kubectl maint` is ready, on a cluster of 4 nodes in memory; `exit` ends it.
-Start with: kubectl maint status";
+/// What will happen, because the build takes a while.
+const PLAN: &str = "\
+Builds the plugin, starts an API server in memory with 4 nodes, and shows what
+two operators see who want the same node. Your own clusters are not touched.";
+
+const PLAN_OF_SHELL: &str = "\
+Builds the plugin, starts an API server in memory with 4 nodes, and opens a
+shell on it. Your own clusters are not touched.";
 
 /// A user's goal and the command for it.
 struct Step {
@@ -41,13 +44,13 @@ struct Step {
 
 /// How a command ends.
 enum Act {
-    /// It ends with this exit code, and the tour goes on.
+    /// It ends with this exit code, and the next step follows.
     Ends(i32),
     /// It waits until the next command releases the lock; then this is printed.
     Waits { then: &'static str },
 }
 
-const TOUR: &[Step] = &[
+const STEPS: &[Step] = &[
     Step {
         says: "There are four nodes. Alice wants to reboot worker-1 and acquires its lock.",
         who: "alice@bastion",
@@ -114,9 +117,9 @@ const TOUR: &[Step] = &[
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
+        print(if self.shell { PLAN_OF_SHELL } else { PLAN });
         build_plugin()?;
-        let kubectl = kubectl()?;
-        let path = path_with(&tools(&kubectl))?;
+        let tools = tools(&kubectl()?);
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -124,17 +127,17 @@ impl Arguments {
             .block_on(async {
                 let cluster = SandboxCluster::start(Node::small_cluster()).await?;
                 if self.shell {
-                    shell(&cluster, path).await
+                    try_shell::run(&cluster, tools).await
                 } else {
-                    tour(&cluster, &path).await
+                    show(&cluster, &path_with(&tools)?).await
                 }
             })
     }
 }
 
-async fn tour(cluster: &SandboxCluster, path: &OsString) -> Result<()> {
+async fn show(cluster: &SandboxCluster, path: &OsString) -> Result<()> {
     let mut waiting: Option<(Waiter, &str)> = None;
-    for step in TOUR {
+    for step in STEPS {
         print(format_args!("\n# {}", step.says));
         print(format_args!("{} $ {}", person(step.who), step.command));
         let mut command = Command::new("sh");
@@ -208,32 +211,7 @@ impl Waiter {
     }
 }
 
-async fn shell(cluster: &SandboxCluster, path: OsString) -> Result<()> {
-    let shell = env::var_os("SHELL").unwrap_or_else(|| "sh".into());
-    print(GREETING);
-    let status = Command::new(&shell)
-        .env("KUBECONFIG", cluster.kubeconfig())
-        .env("PATH", path)
-        .status()
-        .await
-        .with_context(|| format!("failed to run {}", Path::new(&shell).display()))?;
-    print(format_args!("the cluster is gone ({status})"));
-    Ok(())
-}
-
 /// The person in the name of a holder.
 fn person(holder: &str) -> &str {
     holder.split('@').next().unwrap_or(holder)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_greeting_fits_a_terminal() {
-        for line in GREETING.lines() {
-            assert!(line.chars().count() <= 80, "{line}");
-        }
-    }
 }
