@@ -276,6 +276,21 @@ fn ctrl_c_while_it_waits_leaves_nothing() {
             run.is_sent(signal);
             assert_snapshot!(run.ends(), @r#"
             $ kubectl maint acquire worker-1 --wait -o json
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenanceList",
+              "items": [
+                {
+                  "apiVersion": "kubectl-maint.dev/v2",
+                  "kind": "NodeMaintenance",
+                  "node": "worker-1",
+                  "error": {
+                    "code": "Interrupted",
+                    "message": "interrupted"
+                  }
+                }
+              ]
+            }
             -- stderr
             waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
             error: interrupted
