@@ -83,6 +83,12 @@ pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Fa
             terminal.data(leases::table(&entries, layout, now));
         }
         Format::Json => terminal.data(print::json(&leases::records(&entries, now))?),
+        Format::Template(template) => {
+            let records = leases::records(&entries, now);
+            if let Some(text) = print::template(template, &records)? {
+                terminal.data(text);
+            }
+        }
         Format::Yaml | Format::LockId => {
             terminal.data(print::yaml(&leases::records(&entries, now))?);
         }

@@ -90,6 +90,7 @@ impl<'a> Fencing<'a> {
             Format::Name => Some(format!("node/{}", self.node)),
             Format::Json => Some(print::json(self)?),
             Format::Yaml => Some(print::yaml(self)?),
+            Format::Template(template) => print::template(template, self)?,
         })
     }
 }

@@ -10,3 +10,4 @@ pub(crate) mod pods;
 pub(crate) mod print;
 pub(crate) mod safety;
 pub(crate) mod status;
+pub(crate) mod template;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::item::{Item, List};
 use crate::error::Failure;
 use crate::output::format::Format;
+use crate::output::template::Template;
 use crate::text::is_unprintable;
 
 /// One node as itself, several as a list.
@@ -58,8 +59,21 @@ pub(crate) fn items(
                 .collect(),
         ),
         Format::Json => Some(json(&shape())?),
+        Format::Template(template) => self::template(template, &shape())?,
         Format::Yaml => Some(yaml(&shape())?),
     })
+}
+
+/// `data` in a template of the caller's; `None` if that gives no text.
+///
+/// # Errors
+/// If it can't be serialized.
+pub(crate) fn template(
+    template: &Template,
+    data: &impl Serialize,
+) -> Result<Option<String>, Failure> {
+    let data = serde_json::to_value(data).map_err(|error| unprintable(&error))?;
+    Ok(Some(template.text(&data)).filter(|text| !text.is_empty()))
 }
 
 /// `data` as JSON, safe for a terminal: reasons and holders may contain any text.

@@ -237,6 +237,7 @@ pub(crate) fn data(
     Ok(match format {
         Format::Json => Some(print::json(&data)?),
         Format::Yaml => Some(print::yaml(&data)?),
+        Format::Template(template) => print::template(template, &data)?,
         Format::Text | Format::Wide | Format::Name | Format::LockId => None,
     })
 }

@@ -34,7 +34,7 @@ impl Run<'_> {
         let place = self.session.place();
         let output = self.args.output;
         match output.format() {
-            Format::Json | Format::Yaml => {}
+            Format::Json | Format::Yaml | Format::Template(_) => {}
             format @ (Format::Text | Format::Wide) if !output.quiet => {
                 let shown = match (format, self.targets) {
                     (Format::Text, Targets::Node(_)) => Lines::Brief,
@@ -312,7 +312,7 @@ impl Run<'_> {
             Format::Name
                 if matches!(outcome, Outcome::StillHeld { .. } | Outcome::Unknown { .. }) => {}
             Format::Name => self.session.terminal.data(target),
-            Format::Json | Format::Yaml | Format::LockId => {}
+            Format::Json | Format::Yaml | Format::Template(_) | Format::LockId => {}
         }
     }
 }

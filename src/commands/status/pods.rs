@@ -79,6 +79,7 @@ fn print(
         Format::Name => pods::names(stranded),
         Format::Json => Some(print::json(&pods::records(stranded))?),
         Format::Yaml => Some(print::yaml(&pods::records(stranded))?),
+        Format::Template(template) => print::template(template, &pods::records(stranded))?,
     };
     if let Some(text) = text {
         terminal.data(text);
