@@ -218,8 +218,10 @@ struct StatusRun<'a> {
 impl StatusRun<'_> {
     /// Whether heartbeats are shown. JSON and YAML always have them.
     fn with_heartbeats(&self) -> bool {
-        matches!(self.format, Format::Wide | Format::Json | Format::Yaml)
-            && self.filter.selection != Selection::Mine
+        matches!(
+            self.format,
+            Format::Wide | Format::Json | Format::Yaml | Format::Template(_)
+        ) && self.filter.selection != Selection::Mine
     }
 
     fn is_single(&self) -> bool {

@@ -15,3 +15,4 @@ pub(crate) mod print;
 pub(crate) mod safety;
 pub(crate) mod schema;
 pub(crate) mod status;
+pub(crate) mod template;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::data::Data;
 use crate::error::Failure;
 use crate::output::format::Format;
+use crate::output::template::Template;
 use crate::text::is_unprintable;
 
 /// The text of `data`. `None` for output in words, which is made elsewhere, and if there is nothing to print.
@@ -19,7 +20,17 @@ pub(crate) fn data(data: &impl Data, format: Format) -> Result<Option<String>, F
         Format::LockId => lines(data.lock_ids()),
         Format::Json => Some(json(data)?),
         Format::Yaml => Some(yaml(data)?),
+        Format::Template(template) => self::template(template, data)?,
     })
+}
+
+/// `data` in a template of the caller's; `None` if that gives no text.
+///
+/// # Errors
+/// If it can't be serialized.
+fn template(template: &Template, data: &impl Serialize) -> Result<Option<String>, Failure> {
+    let data = serde_json::to_value(data).map_err(|error| unprintable(&error))?;
+    Ok(Some(template.text(&data)).filter(|text| !text.is_empty()))
 }
 
 /// `data` as JSON, safe for a terminal: reasons and holders may contain any text.

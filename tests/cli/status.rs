@@ -440,6 +440,77 @@ fn json_has_the_documented_shape() {
 }
 
 #[test]
+fn templates_are_those_of_kubectl() {
+    on_both("status-template", |cluster| {
+        all_states(cluster, "status-template");
+        let status = ["status", "-l", "status-template", "-o"];
+        let template =
+            r#"jsonpath={range .items[?(@.state=="OnHold")]}{.node}{"\t"}{.holder}{"\n"}{end}"#;
+        let run = cluster.maint(status).arg(template).run();
+        assert_snapshot!(run, @r#"
+        $ kubectl maint status -l status-template -o "jsonpath={range .items[?(@.state==\"OnHold\")]}{.node}{\"\\t\"}{."
+        d-hold	kubeadm:carol@desk
+        e-overdue	kubeadm-by-hand
+        -- exit code 0
+        "#);
+        let columns = "custom-columns=NODE:.node,WHY:.reason";
+        let run = cluster.maint(status).arg(columns).run();
+        assert_snapshot!(run, @r"
+        $ kubectl maint status -l status-template -o custom-columns=NODE:.node,WHY:.reason
+        NODE                           WHY
+        a-free         <none>
+        b-held         new kernel
+        c-expired      <none>
+        d-hold         bad disk
+        e-overdue      <none>
+        f-unreadable   <none>
+        g-cordoned     \u{1b}[31mred\nalert
+        -- exit code 0
+        ");
+        let nothing = cluster
+            .maint(status)
+            .arg("jsonpath={.items[*].nothing}")
+            .run();
+        assert_eq!(
+            (nothing.stdout.as_str(), nothing.code),
+            ("", 0),
+            "{nothing}"
+        );
+        let node = cluster.name("a-free");
+        let acquired = ["acquire", &node, "-q", "-o", "custom-columns=STATE:.state"];
+        assert_snapshot!(cluster.maint(acquired).run(), @"
+        $ kubectl maint acquire a-free -q -o custom-columns=STATE:.state
+        STATE
+        Locked
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_bad_template_is_refused_before_anything_is_sent() {
+    let cluster = Cluster::nowhere();
+    let acquire = ["acquire", "worker-1", "-o", "jsonpath={.items[*].node"];
+    assert_snapshot!(cluster.maint(acquire).run(), @"
+    $ kubectl maint acquire worker-1 -o jsonpath={.items[*].node
+    -- stderr
+    error: invalid value 'jsonpath={.items[*].node' for '--output <FORMAT>': a { has no }
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    let status = ["status", "-o", "custom-columns=NODE"];
+    assert_snapshot!(cluster.maint(status).run(), @r#"
+    $ kubectl maint status -o custom-columns=NODE
+    -- stderr
+    error: invalid value 'custom-columns=NODE' for '--output <FORMAT>': "NODE" is not a column; write HEADER:PATH, e.g. NODE:.node
+
+    For more information, try '--help'.
+    -- exit code 2
+    "#);
+}
+
+#[test]
 fn lock_ids_come_a_line_each() {
     on_both("status-token", |cluster| {
         let taken = cluster.node("taken");

@@ -76,7 +76,9 @@ fn print(
             };
             pods::table(stranded, layout, session.locks.server_time().now())
         }
-        Format::Name | Format::Json | Format::Yaml => print::data(&pods::list(stranded), format)?,
+        Format::Name | Format::Json | Format::Yaml | Format::Template(_) => {
+            print::data(&pods::list(stranded), format)?
+        }
     };
     if let Some(text) = text {
         terminal.data(text);

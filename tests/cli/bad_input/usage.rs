@@ -286,8 +286,8 @@ fn what_other_tools_and_verbs_have() {
     assert_snapshot!(said("with worker-1 -y -- bash"), @"
     $ kubectl maint with worker-1 -y -- bash
     -- stderr
-    error: with has no flag -y: it asks for no confirmation
-    hint: remove it
+    error: with has no flag -y
+    hint: see `kubectl maint with --help`
     -- exit code 125
     ");
 }
