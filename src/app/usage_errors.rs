@@ -106,7 +106,12 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
                 ),
                 None => (
                     format!("unknown flag: {typed}"),
-                    format!("see `{NAME} --help` and `{NAME} options`"),
+                    match command_with(line, typed) {
+                        Some(command) => {
+                            format!("put {typed} after the command: `{NAME} {command} … {typed} …`")
+                        }
+                        None => format!("see `{NAME} --help` and `{NAME} options`"),
+                    },
                 ),
             }
         }
@@ -144,7 +149,7 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
 fn instead_of_command(typed: &str, line: &[OsString]) -> String {
     let node = || node_after(typed, line).unwrap_or("NODE");
     match typed {
-        "get" | "list" => format!("run `{NAME} status`"),
+        "get" | "list" | "ls" => format!("run `{NAME} status`"),
         "describe" => format!("run `{NAME} status {} -o wide`", node()),
         "drain" | "cordon" => {
             let node = node();
@@ -190,6 +195,10 @@ fn instead_of_flag(command: &Command, flag: &str) -> String {
         ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => force,
         ("acquire" | "with" | "renew", "--take-over") | ("hold", "--force") => {
             format!("to take over somebody else's lock, run `{NAME} hold NODE --take-over -m WHY`")
+        }
+        ("hold", "--duration") => {
+            "a hold does not expire; --expect-until shows others when you expect to end it"
+                .to_owned()
         }
         ("unhold", "--force") => {
             "remove it: unhold asks you to confirm if the hold is not yours".to_owned()
@@ -248,6 +257,21 @@ fn command(line: &[OsString]) -> Option<Command> {
     let matches = matches.ok()?;
     all.build();
     all.find_subcommand(matches.subcommand_name()?).cloned()
+}
+
+/// The first command on the line, if it has `flag`, which was put before it.
+fn command_with(line: &[OsString], flag: &str) -> Option<String> {
+    let mut all = Cli::command();
+    all.build();
+    let words = line.iter().filter_map(|word| word.to_str());
+    let command = words.skip(1).find_map(|word| all.find_subcommand(word))?;
+    let has = |arg: &clap::Arg| {
+        let long = arg.get_long().map(|long| format!("--{long}"));
+        let short = arg.get_short().map(|short| format!("-{short}"));
+        long.as_deref() == Some(flag) || short.as_deref() == Some(flag)
+    };
+    let has = command.get_arguments().any(has);
+    has.then(|| command.get_name().to_owned())
 }
 
 /// Escapes user input in the parser's error, see [`shown`]. Removes the advice to put `--` before an

@@ -23,7 +23,6 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m 'new kernel'
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#
         );
@@ -121,7 +120,6 @@ fn a_line_of_a_hint_goes_where_this_one_went() {
         Expires [time] (in 30m). To extend:
           kubectl maint --context [context] --holder 'our ops' renew worker-1
           kubectl maint --context [context] --holder 'our ops' hold worker-1 -m 'new kernel'
-          kubectl maint --context [context] --holder 'our ops' with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
         assert_snapshot!(maint(&["acquire", &node], "our ops"), @r#"
@@ -192,7 +190,6 @@ fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });
@@ -376,7 +373,6 @@ fn of_several_nodes_all_are_taken_or_none() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-3 worker-1
           kubectl maint hold worker-3 worker-1 -m WHY
-          kubectl maint with worker-3 worker-1 --reentry -- COMMAND
         2 of 3 nodes locked: worker-3, worker-1
         -- exit code 3
         "
@@ -396,7 +392,6 @@ fn of_several_nodes_all_are_taken_or_none() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-3 worker-1 worker-2
           kubectl maint hold worker-3 worker-1 worker-2 -m WHY
-          kubectl maint with worker-3 worker-1 worker-2 --reentry -- COMMAND
         all 3 nodes are locked
         -- exit code 0
         ");
@@ -660,7 +655,28 @@ fn many_nodes_of_one_holder_take_one_line() {
         };
         lock(&nodes[..6], "bob@laptop");
         lock(&nodes[6..8], "carol@desk");
-        assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"");
-        assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @"");
+        assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @r#"
+        $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
+        -- stderr
+        error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
+        error: cannot acquire node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
+        error: cannot acquire 6 nodes: locked by bob@laptop: "rack moves" (until [time] at the latest): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        none of the 9 nodes was acquired
+        -- exit code 3
+        "#);
+        assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @r#"
+        $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
+        node/worker-9 already free
+        -- stderr
+        error: cannot release node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
+        hint: ask carol@desk to release it, or take it over with `kubectl maint release worker-7 --force -m WHY`
+        error: cannot release node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
+        hint: ask carol@desk to release it, or take it over with `kubectl maint release worker-8 --force -m WHY`
+        error: cannot release 6 nodes: locked by bob@laptop: "rack moves" (until [time] at the latest); you are alice@bastion: worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        hint: ask bob@laptop to release it, or take it over with `kubectl maint release NODE... --force -m WHY`
+        1 of 9 nodes free; not released: worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7, worker-8
+        -- exit code 3
+        "#);
     });
 }

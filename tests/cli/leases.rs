@@ -93,7 +93,7 @@ fn every_kind_is_told_in_words() {
         let all = cluster.maint(["leases", "-A"]).succeeds();
         assert_snapshot!(rows(&all, cluster), @"
         kube-node-maintenance | worker-1 | carol@desk | 30m | never | node maintenance
-        kube-system | apiserver | it | 30m | 60m | API server on master-1
+        kube-system | apiserver | it | 30m | 1h | API server on master-1
         kube-system | scheduler | kubeadm-0 | 30m | 10m ago | leader election
         ");
         assert!(all.stdout.starts_with("NAMESPACE "), "{all}");
@@ -101,7 +101,7 @@ fn every_kind_is_told_in_words() {
         assert_snapshot!(rows(&silent, cluster), @"
         kube-node-lease | worker-1 | worker-1 | 30m | 14m ago | node heartbeat
         kube-node-maintenance | worker-1 | carol@desk | 30m | never | node maintenance
-        kube-system | apiserver | it | 30m | 60m | API server on master-1
+        kube-system | apiserver | it | 30m | 1h | API server on master-1
         kube-system | scheduler | kubeadm-0 | 30m | 10m ago | leader election
         ");
         let names = cluster.maint(["leases", "-A", "-o", "name"]).succeeds();
