@@ -127,7 +127,7 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
                         start.terminal.warn(
                             "interrupted again: locks were not released, and a request may still take effect",
                         );
-                        start.terminal.hint(format!("to check: {} status --mine", start.program));
+                        start.terminal.hint(format!("check with `{} status --mine`", start.program));
                         Ok(Code::INTERRUPTED)
                     }
                 }

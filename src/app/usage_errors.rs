@@ -89,7 +89,12 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
                 ),
                 None => (
                     format!("unknown flag: {typed}"),
-                    format!("see `{NAME} --help` and `{NAME} options`"),
+                    match command_with(line, typed) {
+                        Some(command) => {
+                            format!("put {typed} after the command: `{NAME} {command} … {typed} …`")
+                        }
+                        None => format!("see `{NAME} --help` and `{NAME} options`"),
+                    },
                 ),
             }
         }
@@ -126,7 +131,7 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
 /// What to run instead of `typed`, which is no command of ours.
 fn instead_of_command(typed: &str) -> String {
     match typed {
-        "get" | "list" => format!("run `{NAME} status`"),
+        "get" | "list" | "ls" => format!("run `{NAME} status`"),
         "drain" | "cordon" => {
             format!("lock the node with `{NAME} acquire NODE`, then run `kubectl {typed} NODE`")
         }
@@ -158,6 +163,16 @@ fn instead_of_flag(command: &Command, flag: &str) -> String {
         }
         ("acquire" | "with" | "renew", "--take-over") | ("hold", "--force") => {
             format!("to take over somebody else's lock, run `{NAME} hold NODE --take-over -m WHY`")
+        }
+        ("hold", "--duration") => {
+            "a hold does not expire; --expect-until shows others when you expect to end it"
+                .to_owned()
+        }
+        ("unhold", "--force") => {
+            "remove it: unhold asks you to confirm if the hold is not yours".to_owned()
+        }
+        ("unhold", "-m" | "--message" | "--reason") => {
+            "remove it: an Event of the node records who ended the hold".to_owned()
         }
         (verb, _) => {
             let known = command
@@ -203,6 +218,21 @@ fn command(line: &[OsString]) -> Option<Command> {
     let matches = matches.ok()?;
     all.build();
     all.find_subcommand(matches.subcommand_name()?).cloned()
+}
+
+/// The first command on the line, if it has `flag`, which was put before it.
+fn command_with(line: &[OsString], flag: &str) -> Option<String> {
+    let mut all = Cli::command();
+    all.build();
+    let words = line.iter().filter_map(|word| word.to_str());
+    let command = words.skip(1).find_map(|word| all.find_subcommand(word))?;
+    let has = |arg: &clap::Arg| {
+        let long = arg.get_long().map(|long| format!("--{long}"));
+        let short = arg.get_short().map(|short| format!("-{short}"));
+        long.as_deref() == Some(flag) || short.as_deref() == Some(flag)
+    };
+    let has = command.get_arguments().any(has);
+    has.then(|| command.get_name().to_owned())
 }
 
 /// Escapes user input in the parser's error, see [`shown`]. Removes the advice to put `--` before an

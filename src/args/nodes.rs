@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use connect::in_words;
+
 use crate::error::Failure;
 use crate::text::{self, shown};
 use crate::words::program::NODE_KINDS;
@@ -164,7 +166,7 @@ fn listed(path: &Path, stdin: impl Read) -> Result<Vec<String>, Failure> {
             .and_then(|file| file.take(LONGEST_LIST + 1).read_to_end(&mut text))
     };
     let shown = path.display();
-    read.map_err(|error| Failure::input(format!("--nodes-from {shown}: {error}")))?;
+    read.map_err(|error| Failure::input(format!("--nodes-from {shown}: {}", in_words(&error))))?;
     if text.len() as u64 > LONGEST_LIST {
         return Err(Failure::input(format!(
             "--nodes-from {shown}: more than {} MiB",

@@ -126,18 +126,12 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
 /// When the locks of `nodes` expire, and the commands to extend them, a line each.
 fn then(program: &Program, nodes: &str, got: &Acquired) -> String {
     let why = program.why();
-    let with = match nodes.starts_with('-') {
-        // `renew` takes only names.
-        true => "NODE...",
-        false => nodes,
-    };
     let expires = got.expires.as_deref();
     let expires = expires.map(|expires| format!("Expires {expires}. "));
     format!(
         "{}To extend:\n  \
          {program} renew {nodes}\n  \
-         {program} hold {nodes} -m {why}\n  \
-         {program} with {with} --reentry -- COMMAND",
+         {program} hold {nodes} -m {why}",
         expires.unwrap_or_default()
     )
 }

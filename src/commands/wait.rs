@@ -62,6 +62,7 @@ pub(crate) struct WaitArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Condition {
     /// Free or Expired: nobody has the lock
+    #[value(alias = "unlocked")]
     Free,
     /// Locked: somebody holds the lock
     #[value(alias = "held")]

@@ -263,6 +263,9 @@ fn reported(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
         if let Some(expired) = change::expired(change, now) {
             session.terminal.warn(expired);
         }
+        if let Some(note) = change::note(change) {
+            session.terminal.remark(note);
+        }
         side_effects.add(change);
         let caller = session.locks.identity();
         events.extend(events::of(change, Verb::With, caller, false, None));

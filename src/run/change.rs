@@ -27,7 +27,7 @@ use crate::run::session::{Session, Start};
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
 use crate::words::error_code::ErrorCode;
 use crate::words::program::Program;
-use crate::words::time::{clock, length};
+use crate::words::time::{clock, remaining};
 use crate::words::verb::Outcomes;
 
 /// A verb that is running.
@@ -328,6 +328,13 @@ impl<'a> ChangeReport<'a> {
         if let Some(expired) = change::expired(change, now) {
             terminal.warn(expired);
         }
+        if let Some(note) = change::note(change) {
+            terminal.remark(note);
+        }
+        if change.done == Done::AlreadyFree && self.because.is_some() {
+            let node = &change.node;
+            terminal.warn(format!("node/{node} was already free: -m was not stored"));
+        }
         if is_for_people(args.output.format()) {
             let context = ChangeContext {
                 now,
@@ -414,7 +421,7 @@ impl<'a> ChangeReport<'a> {
                 count: self.outcomes.done.len(),
                 expires: self.expires.map(|(end, duration)| {
                     let now = session.locks.server_time().now().latest;
-                    let duration = length(Span::seconds(duration));
+                    let duration = remaining(Span::seconds(duration));
                     format!("{} (in {duration})", clock(end, now))
                 }),
             };

@@ -5,11 +5,12 @@ use std::time::Duration;
 use maintenance_lease::protocol::{Instant, Now, Span, State};
 use maintenance_lease::{Change, Done, DryRun, LONGEST_DURATION, NodeLease, SideEffect};
 
-use super::holder::person;
+use super::holder::{named, person};
 use super::refusal::{about, why};
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
 use crate::error::Failure;
+use crate::text::escape;
 use crate::words::program::{NO_REASON, Program};
 
 /// The suffix of messages in a dry run.
@@ -261,6 +262,22 @@ fn node_words(change: &Change) -> String {
             format!("; the node is {}", node_problem(is_ready, is_cordoned))
         }
     }
+}
+
+/// The note that the last holder left on a node that was free.
+pub(crate) fn note(change: &Change) -> Option<String> {
+    let before = change.before.as_ref()?;
+    let reason = before.reason().filter(|reason| !reason.is_empty())?;
+    let is_new = change.done == Done::Acquired && change.state_before == State::Free;
+    let who = before.released_by().or(before.last_holder())?;
+    is_new.then(|| {
+        format!(
+            "{} left a note on node/{}: \"{}\"",
+            named(who),
+            change.node,
+            escape(reason)
+        )
+    })
 }
 
 /// Until when the holder whose lock was taken over may still act; `None` if it had expired.

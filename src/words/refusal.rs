@@ -139,9 +139,12 @@ fn cause_with(refused: &Refused, about: &str, asked: Asked<'_>) -> String {
             Some(lease) if lease.last_holder() == Some(asked.caller) => {
                 let released = lease.released_at().map(Instant::from);
                 let at = released.map(|at| format!(" at {}", clock(at, asked.now.latest)));
+                let by = lease.released_by().map(|by| format!(" by {}", escape(by)));
                 format!(
-                    "it is free: your lock was released{}",
-                    at.unwrap_or_default()
+                    "it is free: your lock was released{}{}{}",
+                    by.unwrap_or_default(),
+                    at.unwrap_or_default(),
+                    why(lease)
                 )
             }
             Some(_) => "it is free".to_owned(),

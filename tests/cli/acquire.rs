@@ -23,7 +23,6 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m 'new kernel'
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#
         );
@@ -121,7 +120,6 @@ fn a_line_of_a_hint_goes_where_this_one_went() {
         Expires [time] (in 30m). To extend:
           kubectl maint --context [context] --holder 'our ops' renew worker-1
           kubectl maint --context [context] --holder 'our ops' hold worker-1 -m 'new kernel'
-          kubectl maint --context [context] --holder 'our ops' with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
         assert_snapshot!(maint(&["acquire", &node], "our ops"), @r#"
@@ -192,7 +190,6 @@ fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });
@@ -404,7 +401,6 @@ fn of_several_nodes_all_are_taken_or_none() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-3 worker-1
           kubectl maint hold worker-3 worker-1 -m WHY
-          kubectl maint with worker-3 worker-1 --reentry -- COMMAND
         2 of 3 nodes locked: worker-3, worker-1
         -- exit code 3
         "
@@ -424,7 +420,6 @@ fn of_several_nodes_all_are_taken_or_none() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-3 worker-1 worker-2
           kubectl maint hold worker-3 worker-1 worker-2 -m WHY
-          kubectl maint with worker-3 worker-1 worker-2 --reentry -- COMMAND
         all 3 nodes are locked
         -- exit code 0
         ");

@@ -480,3 +480,57 @@ fn nobody_is_asked_to_break_what_is_refused_anyway() {
         cluster.patch(&lease, &keep(json!([])));
     });
 }
+
+#[test]
+fn the_next_holder_reads_the_note_and_the_old_one_who_released_the_lock() {
+    on_both("release-note", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let run = |words: &[&str], holder: &str| cluster.maint(words).holder(holder).run();
+        let alice = "alice@bastion";
+        assert_eq!(run(&["acquire", &node], alice).code, 0);
+        let note = ["release", &node, "-m", "fan 2 is loud"];
+        assert_eq!(run(&note, alice).code, 0);
+        assert_snapshot!(run(&note, alice), @r#"
+        $ kubectl maint release worker-1 -m "fan 2 is loud"
+        node/worker-1 already free
+        -- stderr
+        Warning: node/worker-1 was already free: -m was not stored
+        -- exit code 0
+        "#);
+        assert_snapshot!(run(&["acquire", &node], "bob@laptop"), @r#"
+        $ kubectl maint acquire worker-1
+        node/worker-1 acquired by bob@laptop until [time] (30m)
+        -- stderr
+        alice@bastion left a note on node/worker-1: "fan 2 is loud"
+        Expires [time] (in 30m). To extend:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+        -- exit code 0
+        "#);
+        let force = [
+            "release",
+            &node,
+            "--force",
+            "--yes",
+            "-m",
+            "bob is on holiday",
+        ];
+        assert_eq!(run(&force, alice).code, 0);
+        assert_snapshot!(run(&["renew", &node], "bob@laptop"), @r#"
+        $ kubectl maint renew worker-1
+        -- stderr
+        error: cannot renew node/worker-1: it is free: your lock was released by alice@bastion at [time]: "bob is on holiday"
+        hint: acquire it with `kubectl maint acquire worker-1`
+        -- exit code 3
+        "#);
+        assert_snapshot!(run(&["with", &node, "--", "true"], "carol@desk"), @r#"
+        $ kubectl maint with worker-1 -- true
+        -- stderr
+        node/worker-1 locked until the command ends, by carol@desk/with-[process]; running on this machine: true
+        alice@bastion left a note on node/worker-1: "bob is on holiday"
+        node/worker-1 released
+        -- exit code 0
+        "#);
+    });
+}

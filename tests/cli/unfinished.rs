@@ -109,7 +109,6 @@ fn a_script_takes_it_only_with_the_flag() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });

@@ -55,7 +55,6 @@ fn a_released_node_is_acquired() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
@@ -92,7 +91,6 @@ fn a_free_node_is_acquired_at_once() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });
@@ -162,7 +160,6 @@ fn another_holder_is_something_new() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
     });
@@ -187,7 +184,6 @@ fn who_waits_for_themselves_is_told_how_to_go_on() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });

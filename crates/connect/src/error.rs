@@ -148,6 +148,7 @@ impl ConnectError {
     /// What to do about it, if the message does not make that clear.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::KubeconfigMissing { .. } => "check the path in --kubeconfig",
             Self::UnknownContext { .. } | Self::CurrentContextMissing { .. } => {
                 "list the contexts with `kubectl config get-contexts`"
             }
@@ -218,7 +219,8 @@ fn rfc3339(time: &DateTime<Utc>) -> impl fmt::Display {
 }
 
 /// An I/O error as Go words it: lower case, without the number.
-pub(super) fn in_words(err: &io::Error) -> String {
+#[must_use]
+pub fn in_words(err: &io::Error) -> String {
     let text = err.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();

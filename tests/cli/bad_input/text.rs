@@ -33,7 +33,6 @@ fn control_characters_in_a_reason() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
         let reason =
@@ -132,7 +131,6 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew expired
           kubectl maint hold expired -m WHY
-          kubectl maint with expired --reentry -- COMMAND
         -- exit code 0
         "#);
     });
@@ -212,7 +210,6 @@ fn a_reason_may_have_a_kibibyte() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m 'éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé'
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
         // One more is refused without asking the server, which isn't even there.
@@ -273,7 +270,6 @@ fn empty_arguments() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
     });

@@ -49,6 +49,28 @@ fn unknown_flags() {
     hint: did you mean --timeout?
     -- exit code 2
     ");
+    // Where it belongs, and what to use instead.
+    assert_snapshot!(cluster.maint(["-o", "json", "status"]).run(), @"
+    $ kubectl maint -o json status
+    -- stderr
+    error: unknown flag: -o
+    hint: put -o after the command: `kubectl maint status … -o …`
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["hold", "worker-1", "--duration", "2h"]).run(), @"
+    $ kubectl maint hold worker-1 --duration 2h
+    -- stderr
+    error: hold has no flag --duration
+    hint: a hold does not expire; --expect-until shows others when you expect to end it
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["ls"]).run(), @r#"
+    $ kubectl maint ls
+    -- stderr
+    error: unknown command "ls"
+    hint: run `kubectl maint status`
+    -- exit code 2
+    "#);
     assert_snapshot!(cluster.maint(["--nonsense"]).run(), @"
     $ kubectl maint --nonsense
     -- stderr

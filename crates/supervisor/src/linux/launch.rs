@@ -66,6 +66,8 @@ fn prepare(supervisor: Option<&OsString>, foreground: bool) -> io::Result<()> {
 }
 
 fn failed(program: &OsString, error: &io::Error, code: u8) -> ExitCode {
+    let error = error.to_string().to_lowercase();
+    let error = error.split(" (os error").next().unwrap_or_default();
     // If stderr is closed, the error can't be reported.
     let _result = writeln!(io::stderr(), "error: failed to run {program:?}: {error}");
     ExitCode::from(code)
