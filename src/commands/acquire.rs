@@ -40,7 +40,7 @@ pub(crate) struct AcquireArgs {
     #[arg(short = 'm', long, alias = "reason", value_name = "REASON", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// Time until the lock expires, at most 1h (e.g. 90s, 30m)
+    /// Time until it expires, at most 1h
     #[arg(
         long,
         value_name = "TIME",
@@ -50,7 +50,7 @@ pub(crate) struct AcquireArgs {
     )]
     pub(crate) duration: std::time::Duration,
 
-    /// Time of day when the lock expires, at most 1h from now (e.g. 18:00Z)
+    /// When the lock expires, within 1h (e.g. 18:00Z)
     #[arg(
         long,
         value_name = "TIME",
@@ -60,7 +60,7 @@ pub(crate) struct AcquireArgs {
     )]
     pub(crate) until: Option<Until>,
 
-    /// If you already hold the lock, renew it instead of failing
+    /// Renew the lock if you already hold it
     #[arg(long)]
     pub(crate) reentry: bool,
 
@@ -71,7 +71,7 @@ pub(crate) struct AcquireArgs {
     #[command(flatten)]
     pub(crate) take: TakeExpiredArgs,
 
-    /// Lock as many nodes as possible; keep those that succeed
+    /// Lock as many nodes as possible
     #[arg(long, conflicts_with = "wait")]
     pub(crate) partial: bool,
 

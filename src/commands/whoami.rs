@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::args::output::OutputArgs;
+use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
@@ -16,6 +16,7 @@ use crate::run::session::Start;
 /// The holder is the name that others see at your locks: USER@HOST, or the one that you set with --holder or
 /// KUBECTL_MAINT_HOLDER. The API user is the one that the API server, RBAC and audit logs see.
 #[derive(Args, Debug)]
+#[command(mut_arg("format", offers_no_lock_id))]
 #[command(after_help = "Examples:
   kubectl maint whoami
   kubectl maint whoami -o json")]
