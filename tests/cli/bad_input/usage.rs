@@ -284,13 +284,6 @@ fn what_other_tools_and_verbs_have() {
     For more information, try '--help'.
     -- exit code 125
     ");
-    assert_snapshot!(said("with worker-1 -y -- bash"), @"
-    $ kubectl maint with worker-1 -y -- bash
-    -- stderr
-    error: with has no flag -y: it asks for no confirmation
-    hint: remove it
-    -- exit code 125
-    ");
 }
 
 #[test]
