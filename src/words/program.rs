@@ -43,6 +43,8 @@ pub(crate) struct Program {
     /// `None` if there are too many, or they came from standard input.
     nodes: Option<String>,
     reason: Option<String>,
+    /// A dry run leads to another one. Empty if it is none.
+    dry_run: String,
     waits: bool,
     /// The holder of the `with` that this runs under.
     outer: Option<String>,
@@ -64,6 +66,10 @@ impl Program {
             verb: verb.to_owned(),
             nodes: nodes(typed),
             reason: reason.map(|reason| for_shell(&reason)),
+            dry_run: values(typed, "dry_run")
+                .and_then(|mut modes| modes.pop())
+                .map(|mode| format!(" --dry-run={}", for_shell(&mode)))
+                .unwrap_or_default(),
             waits: is_set(typed, "wait"),
             outer: None,
         }
@@ -118,7 +124,8 @@ impl Program {
             _ => "",
         };
         format!(
-            "{self} {verb} {nodes}{}{flag}{command}",
+            "{self} {verb} {nodes}{}{}{flag}{command}",
+            self.dry_run,
             reason.unwrap_or_default()
         )
     }
@@ -126,6 +133,11 @@ impl Program {
     /// The given nodes, else `node`.
     pub(crate) fn nodes<'a>(&'a self, node: &'a str) -> &'a str {
         self.nodes.as_deref().unwrap_or(node)
+    }
+
+    /// The flag of a dry run after a space; empty if it is none.
+    pub(crate) fn dry_run(&self) -> &str {
+        &self.dry_run
     }
 
     /// The given reason, quoted for a shell.

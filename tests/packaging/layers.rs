@@ -119,7 +119,10 @@ fn expand(item: &str) -> Vec<String> {
         return vec![item.to_owned()];
     };
     let (mut paths, mut depth, mut start) = (Vec::new(), 0, 0);
-    let inner = rest.strip_suffix('}').expect("a closing brace");
+    // A message may have the word `use` and a brace, too.
+    let Some(inner) = rest.strip_suffix('}') else {
+        return Vec::new();
+    };
     for (at, c) in inner.char_indices().chain([(inner.len(), ',')]) {
         match c {
             '{' => depth += 1,

@@ -114,7 +114,7 @@ fn line_of(run: &Run) -> &str {
 }
 
 #[test]
-fn the_line_is_the_same_command_word_for_word() {
+fn the_line_deletes_the_same_for_the_same_reason_and_stays_a_dry_run() {
     scene("again", |scene| {
         scene.ended_member(3, 1);
         let words = [
@@ -132,8 +132,8 @@ fn the_line_is_the_same_command_word_for_word() {
         let run = scene.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
         let line = format!(
-            "--as root --as-group system:masters force-delete pod/web-0 -n {} --timeout 5m \
-             --dry-run=server -o wide --accept-risk=owner,quorum,in-grace -m 'it'\\''s unplugged'",
+            "force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum,in-grace \
+             -m 'it'\\''s unplugged'",
             scene.namespace
         );
         assert_eq!(line_of(&run), line, "{run}");

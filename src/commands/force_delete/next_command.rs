@@ -9,7 +9,7 @@ use crate::text::for_shell;
 use crate::words::program::{NO_REASON, Program};
 
 impl Run<'_> {
-    /// The command as typed, run as `program`, that accepts the risks in `reports` and in `also`. It names
+    /// The next command, run as `program`, that accepts the risks in `reports` and in `also`. It names
     /// the pods in `reports`, even if a selector was typed: a pod that matches only later was never
     /// checked.
     pub(super) fn line(
@@ -30,8 +30,9 @@ impl Run<'_> {
             None => format!("\"{NO_REASON}\""),
         };
         format!(
-            "{program} force-delete {} {} -m {because}",
+            "{program} force-delete {}{} {} -m {because}",
             targets.typed(self.namespace()),
+            program.dry_run(),
             flag(reports, also.into_iter().chain(self.args.overridden())),
         )
     }

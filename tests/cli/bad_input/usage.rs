@@ -305,13 +305,6 @@ fn what_other_tools_and_verbs_have() {
     For more information, try '--help'.
     -- exit code 125
     ");
-    assert_snapshot!(said("with worker-1 -y -- bash"), @"
-    $ kubectl maint with worker-1 -y -- bash
-    -- stderr
-    error: with has no flag -y
-    hint: see `kubectl maint with --help`
-    -- exit code 125
-    ");
 }
 
 #[test]
