@@ -48,9 +48,13 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
     let old = "--override=remediation-unknown";
     let run = fence(&stage, &node, &[old, "-m", "the rack burns"]);
     assert_eq!(run.code, 6, "{run}");
-    let hint = "-m 'the rack burns' --powered-off=dark --accept-risk=remediation-unknown \
-                --accept-risk=mass-loss\n";
+    let hint = "hint: if you know that they are down, add --accept-risk=mass-loss\n";
     assert!(run.stderr.ends_with(hint), "{run}");
+    // The same command, with what the hint adds.
+    let words = [old, "--accept-risk=mass-loss"];
+    let words = [&words[..], &["-m", "the rack burns", "--dry-run=client"]].concat();
+    let run = fence(&stage, &node, &words);
+    assert_eq!(run.code, 0, "{run}");
     let old = "--override=mass-loss";
     let words = [old, "-m", "the rack burns", "--dry-run=client"];
     let run = fence(&stage, &node, &words);
