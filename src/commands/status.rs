@@ -272,7 +272,8 @@ impl StatusRun<'_> {
             terminal.data(text);
         }
         let left_out = filter.left_out(&snapshot, now);
-        if is_table(self.format) && !self.is_single() && !(views.is_empty() && left_out == 0) {
+        if is_table(self.format) && !self.is_single() && !(views.is_empty() && left_out.nodes == 0)
+        {
             terminal.remark(status::summary(&views, left_out, now));
         } else if is_table(self.format) && views.is_empty() && !problems.any() {
             terminal.remark(NOTHING_FOUND);
@@ -297,10 +298,8 @@ impl StatusRun<'_> {
         for failed in self.report_unknown(follower.snapshot(), &problems) {
             self.print_change(&failed)?;
         }
-        if left_out > 0 {
-            session
-                .terminal
-                .remark(status::left_out(left_out, items.len()));
+        if left_out.nodes > 0 {
+            session.terminal.remark(left_out.words(items.len()));
         } else if is_table(self.format) && items.is_empty() && !problems.any() {
             session.terminal.remark(NOTHING_FOUND);
         }

@@ -259,23 +259,40 @@ pub(super) fn left(lease: &NodeLease, now: Now) -> String {
     words
 }
 
-/// How many nodes are not shown. `shown` others are.
-pub(crate) fn left_out(count: usize, shown: usize) -> String {
-    let other = if shown > 0 { "other " } else { "" };
-    match count {
-        1 => format!("1 {other}node is free and ready; show it with --all"),
-        _ => format!("{count} {other}nodes are free and ready; show them with --all"),
+/// Nodes that a table leaves out because they are free and ready.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LeftOut {
+    pub(crate) nodes: usize,
+    /// How many of them are cordoned.
+    pub(crate) cordoned: usize,
+}
+
+impl LeftOut {
+    /// How many they are, beside `shown` nodes in the table.
+    pub(crate) fn words(self, shown: usize) -> String {
+        let other = if shown > 0 { "other " } else { "" };
+        let cordoned = match (self.nodes, self.cordoned) {
+            (_, 0) => String::new(),
+            (1, _) => " (cordoned)".to_owned(),
+            (_, cordoned) => format!(" ({cordoned} cordoned)"),
+        };
+        match self.nodes {
+            1 => format!("1 {other}node is free and ready{cordoned}; show it with --all"),
+            nodes => {
+                format!("{nodes} {other}nodes are free and ready{cordoned}; show them with --all")
+            }
+        }
     }
 }
 
 /// How many nodes are in which state, such as `12 nodes: 9 free, 2 locked, 1 on hold`, and how many are
 /// left out.
-pub(crate) fn summary(views: &[View<'_>], omitted: usize, now: Now) -> String {
+pub(crate) fn summary(views: &[View<'_>], left_out: LeftOut, now: Now) -> String {
     let counts = || counts(views, now);
-    match (views.len(), omitted) {
-        (0, omitted) => left_out(omitted, 0),
+    match (views.len(), left_out.nodes) {
+        (0, _) => left_out.words(0),
         (_, 0) => counts(),
-        (shown, omitted) => format!("{}. {}", counts(), left_out(omitted, shown)),
+        (shown, _) => format!("{}. {}", counts(), left_out.words(shown)),
     }
 }
 

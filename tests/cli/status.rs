@@ -91,7 +91,7 @@ fn a_table_of_all_nodes_has_those_that_need_attention() {
         f-unreadable   Locked           dave@year         -                      30m   <unreadable>   Ready
         g-cordoned     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m            Ready,SchedulingDisabled
         -- stderr
-        6 nodes: 3 locked, 1 expired, 2 on hold (1 overdue). 2 other nodes are free and ready; show them with --all
+        6 nodes: 3 locked, 1 expired, 2 on hold (1 overdue). 2 other nodes are free and ready (1 cordoned); show them with --all
         -- exit code 0
         ");
         assert_snapshot!(status(&["--all", "--no-headers"]), @r"

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use clap::ValueEnum;
 use maintenance_lease::protocol::{Instant, Now, Span, State};
-use maintenance_lease::{NodeLease, Sight};
+use maintenance_lease::{NodeLease, NodeRow, Sight};
 
 use super::snapshot::Snapshot;
 use super::sort::SortKey;
 use crate::args::nodes::Selection;
+use crate::output::status::LeftOut;
 
 /// A state to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -72,12 +73,17 @@ impl NodeFilter {
         nodes
     }
 
-    /// How many nodes are not shown because they are free and well.
-    pub(super) fn left_out(&self, snapshot: &Snapshot, now: Now) -> usize {
-        let nodes = snapshot.known().into_iter();
-        let left_out =
-            |node: &&str| self.matches(snapshot, node, now) && !self.includes(snapshot, node, now);
-        nodes.filter(left_out).count()
+    /// The nodes that are not shown because they are free and well.
+    pub(super) fn left_out(&self, snapshot: &Snapshot, now: Now) -> LeftOut {
+        let mut left_out = LeftOut::default();
+        for node in snapshot.known() {
+            if self.matches(snapshot, node, now) && !self.includes(snapshot, node, now) {
+                left_out.nodes += 1;
+                let row = snapshot.row(node).row();
+                left_out.cordoned += usize::from(row.is_some_and(NodeRow::is_cordoned));
+            }
+        }
+        left_out
     }
 
     /// Whether to show `node`.

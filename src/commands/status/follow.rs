@@ -20,6 +20,7 @@ use crate::args::nodes::Selection;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::item::Item;
+use crate::output::status::LeftOut;
 use crate::run::parallel::interrupt;
 use crate::run::problems::Problems;
 use crate::run::session::Session;
@@ -129,8 +130,8 @@ impl<'a> Follower<'a> {
         &self.snapshot
     }
 
-    /// How many nodes are not shown because they are free and well.
-    pub(super) fn left_out(&self) -> usize {
+    /// The nodes that are not shown because they are free and well.
+    pub(super) fn left_out(&self) -> LeftOut {
         self.filter.left_out(&self.snapshot, self.now())
     }
 
