@@ -178,7 +178,7 @@ fn one_of_several_keeps_all_from_being_acquired() {
 
 /// What counts is the node when the lock expires.
 #[test]
-fn who_waits_judges_the_node_at_the_end_of_the_wait() {
+fn a_wait_checks_the_node_when_the_lock_expires() {
     on_both("unfinished-wait", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let [left, finished] = &nodes;
@@ -207,7 +207,7 @@ fn who_waits_judges_the_node_at_the_end_of_the_wait() {
 
 /// The lock was free when it was read, and is another's unfinished one when it is written.
 #[test]
-fn the_lock_that_is_written_on_counts() {
+fn the_lock_is_checked_again_when_it_is_written() {
     on_both("unfinished-race", |cluster| {
         let node = cluster.node_with("worker-1", &json!({}), &json!({"unschedulable": true}));
         cluster.lease(&node, &json!({}));

@@ -22,7 +22,7 @@ fn the_holder_and_the_api_user_are_shown() {
         assert_eq!(json["holder"], "alice@bastion");
         assert_eq!(json["isDefault"], false);
         assert_eq!(json["apiUser"], user);
-        // One request tells.
+        // One request is enough.
         assert_eq!(requests(&cluster.maint(["whoami", "-v6"]).run()), ["POST"]);
 
         assert_snapshot!(cluster.maint(["whoami", "--as", "bob"]).run(), @"");
@@ -31,7 +31,7 @@ fn the_holder_and_the_api_user_are_shown() {
 }
 
 #[test]
-fn without_an_answer_the_holder_is_shown_all_the_same() {
+fn the_holder_is_shown_even_without_an_answer() {
     let nowhere = crate::support::Cluster::nowhere();
     assert_snapshot!(nowhere.maint(["whoami"]).run(), @"");
 }
