@@ -62,7 +62,7 @@ fn a_script_takes_it_only_with_the_flag() {
         $ kubectl maint acquire worker-1 --dry-run
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --dry-run=client --take-expired`
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "disk"]).run(), @r#"

@@ -25,13 +25,32 @@ fn the_holder_and_the_api_user_are_shown() {
         // One request is enough.
         assert_eq!(requests(&cluster.maint(["whoami", "-v6"]).run()), ["POST"]);
 
-        assert_snapshot!(cluster.maint(["whoami", "--as", "bob"]).run(), @"");
-        assert_snapshot!(cluster.maint(["whoami", "-o", "lock-id"]).run(), @"");
+        assert_snapshot!(cluster.maint(["whoami", "--as", "bob"]).run(), @"
+        $ kubectl maint whoami --as bob
+        Holder:    alice@bastion
+        API user:  bob
+        Groups:    system:authenticated
+        -- exit code 0
+        ");
+        assert_snapshot!(cluster.maint(["whoami", "-o", "lock-id"]).run(), @"
+        $ kubectl maint whoami -o lock-id
+        -- stderr
+        error: whoami has no lock id to print
+        hint: print those of your locks with `kubectl maint status --mine -o lock-id`
+        -- exit code 2
+        ");
     });
 }
 
 #[test]
 fn the_holder_is_shown_even_without_an_answer() {
     let nowhere = crate::support::Cluster::nowhere();
-    assert_snapshot!(nowhere.maint(["whoami"]).run(), @"");
+    assert_snapshot!(nowhere.maint(["whoami"]).run(), @"
+    $ kubectl maint whoami
+    Holder:    alice@bastion
+    API user:  unknown
+    -- stderr
+    The connection to the server [server] was refused - did you specify the right host or port?
+    -- exit code 1
+    ");
 }

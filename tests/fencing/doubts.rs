@@ -276,7 +276,7 @@ fn how_it_is_known_has_to_be_said() {
     $ kubectl maint fence worker-l --powered-off=dark
     -- stderr
     Error from server (NotFound): nodes "worker-l" not found
-    hint: did you mean worker-1, worker-2, worker-3?
+    hint: did you mean worker-1, worker-2?
     -- exit code 1
     "#);
     stage.is_untouched(&node);
