@@ -11,10 +11,8 @@ fn the_holder_and_the_api_user_are_shown() {
         let lines: Vec<&str> = run.stdout.lines().collect();
         assert_eq!(lines[0], "Holder:    alice@bastion");
         let user = lines[1].strip_prefix("API user:  ").expect("a user");
-        assert!(
-            ["system:unsecured", "kubernetes-admin"].contains(&user),
-            "{user}"
-        );
+        let expected = cluster.real.map_or("system:unsecured", |_| "admin");
+        assert_eq!(user, expected);
         assert!(lines[2].contains("system:masters"), "{lines:?}");
 
         let json = cluster.maint(["whoami", "-o", "json"]).succeeds();
