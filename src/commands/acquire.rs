@@ -19,7 +19,7 @@ use crate::words::program::Program;
 /// Lock nodes
 ///
 /// You can lock a node if it is free or if its lock has expired. An expired lock means that its
-/// holder did not finish: a warning shows who it was, and if the node is NotReady or cordoned, you need
+/// holder may not have finished: a warning shows who it was. If the node is NotReady or cordoned, you need
 /// --take-expired. If somebody else holds the lock, the error shows who, since when, until when and why.
 /// The exit code is then 3.
 ///

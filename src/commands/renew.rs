@@ -21,7 +21,7 @@ use crate::words::change::too_long;
 /// Extend your locks
 ///
 /// The lock then expires after --duration, counted from now, or at --until. With a plus, as in
-/// --duration +20m, the time is added to what is left. Without both, the duration of the acquisition is
+/// --duration +20m, the time is added to what is left. Without either, the duration of the acquisition is
 /// used again. Renewing never makes a lock expire earlier; to end it, use release.
 ///
 /// You can also renew your lock after it has expired, if nobody has acquired it since. If the lock is

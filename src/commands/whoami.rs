@@ -13,7 +13,7 @@ use crate::run::session::Start;
 
 /// Show who you are: the holder of your locks, and the API user
 ///
-/// The holder is the name that others see at your locks: USER@HOST, or the one that you set with --holder or
+/// The holder is the name that others see on your locks: USER@HOST, or the one that you set with --holder or
 /// KUBECTL_MAINT_HOLDER. The API user is the one that the API server, RBAC and audit logs see.
 #[derive(Args, Debug)]
 #[command(mut_arg("format", offers_no_lock_id))]

@@ -105,7 +105,7 @@ fn end_key(lease: &NodeLease, now: Now) -> &'static str {
     }
 }
 
-/// When the lock expires, did so, or is expected to end.
+/// When the lock expires, has expired, or is expected to end.
 fn end(lease: &NodeLease, now: Now) -> Option<String> {
     let until = match lease.state(now) {
         State::AdminHold => lease.hold_until().map(Instant::from),

@@ -138,7 +138,7 @@ pub(crate) struct ForceDeletion {
     /// Absent if its deletion was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<Became>,
-    /// Who must agree before it is gone.
+    /// The finalizers that must be removed before it is gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     finalizers: Vec<String>,
     /// The pod that replaces it.
@@ -197,11 +197,11 @@ enum Became {
     WasGone,
     /// A dry run.
     WouldBeDeleted,
-    /// It was deleted, and an expected replacement did not come in time.
+    /// It was deleted, and the expected replacement did not appear in time.
     Unreplaced,
     /// It was deleted; whether it was replaced could not be checked, because of `error`.
     Unseen,
-    /// It was deleted; somebody ended the waiting for its replacement.
+    /// It was deleted, and the wait for its replacement was interrupted.
     Unwatched,
     /// There was no answer, because of `error`. The request may still take effect.
     Unknown,

@@ -125,8 +125,8 @@ pub(crate) async fn unfinished(
     let question = match &unfinished[..] {
         [] => return Ok(Vec::new()),
         _ if args.nodes.reads_stdin() || !Terminal::can_ask() => return Ok(Vec::new()),
-        [(lease, _)] => verb.takes_one(lease.node()),
-        leases => verb.takes_many(leases.len()),
+        [(lease, _)] => verb.question(lease.node()),
+        leases => verb.question_many(leases.len()),
     };
     let mut facts = vec![format!("{}: {}", session.place(), nodes(unfinished.len()))];
     for (lease, row) in unfinished.iter().take(SHOWN) {

@@ -51,7 +51,7 @@ pub(crate) fn all(
             ),
         ],
         (State::Expired { .. }, true) => vec![
-            ("Go on", format!("{program} renew {node}")),
+            ("Continue", format!("{program} renew {node}")),
             ("Release it", format!("{program} release {node}")),
         ],
         (State::Expired { .. }, false) => vec![(

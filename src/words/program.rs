@@ -112,7 +112,7 @@ impl Program {
     }
 
     /// The same verb with `flag`, for the given nodes, else for `node`.
-    pub(crate) fn again(&self, node: &str, flag: &str) -> String {
+    pub(crate) fn same_command(&self, node: &str, flag: &str) -> String {
         let (verb, nodes) = (&self.verb, self.nodes(node));
         let reason = self.reason.as_ref().map(|reason| format!(" -m {reason}"));
         let flag = match flag {
@@ -246,18 +246,18 @@ mod tests {
     fn the_same_verb_has_its_nodes_and_reason_and_nothing_else() {
         let acquire = run("acquire a node/b a -m it's --duration 1h -o json");
         assert_eq!(
-            acquire.again("a", "--wait"),
+            acquire.same_command("a", "--wait"),
             r"kubectl maint acquire a b -m 'it'\''s' --wait"
         );
         assert!(!acquire.waits());
         let selected = run("hold -l rack=7,zone!=a -m x --wait");
         assert_eq!(
-            selected.again("a", ""),
+            selected.same_command("a", ""),
             "kubectl maint hold -l 'rack=7,zone!=a' -m x"
         );
         assert!(selected.waits());
         assert_eq!(
-            run("with a -- sudo $(reboot)").again("a", "--wait"),
+            run("with a -- sudo $(reboot)").same_command("a", "--wait"),
             "kubectl maint with a --wait -- COMMAND"
         );
     }

@@ -62,7 +62,7 @@ fn a_script_takes_it_only_with_the_flag() {
         $ kubectl maint acquire worker-1 --dry-run
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --dry-run=client --take-expired`
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "disk"]).run(), @r#"
@@ -178,7 +178,7 @@ fn one_of_several_keeps_all_from_being_acquired() {
 
 /// What counts is the node when the lock expires.
 #[test]
-fn who_waits_judges_the_node_at_the_end_of_the_wait() {
+fn a_wait_checks_the_node_when_the_lock_expires() {
     on_both("unfinished-wait", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let [left, finished] = &nodes;
@@ -207,7 +207,7 @@ fn who_waits_judges_the_node_at_the_end_of_the_wait() {
 
 /// The lock was free when it was read, and is another's unfinished one when it is written.
 #[test]
-fn the_lock_that_is_written_on_counts() {
+fn the_lock_is_checked_again_when_it_is_written() {
     on_both("unfinished-race", |cluster| {
         let node = cluster.node_with("worker-1", &json!({}), &json!({"unschedulable": true}));
         cluster.lease(&node, &json!({}));

@@ -114,7 +114,7 @@ fn line_of(run: &Run) -> &str {
 }
 
 #[test]
-fn the_line_deletes_the_same_for_the_same_reason_and_stays_a_dry_run() {
+fn the_next_command_keeps_the_targets_the_reason_and_the_dry_run() {
     scene("again", |scene| {
         scene.ended_member(3, 1);
         let words = [

@@ -47,9 +47,17 @@ impl Locking<'_> {
             .partition(|target| self.is_own_lock(target));
         let refused = self.refuse(&own);
         if !refused.is_empty() {
-            let course = Completion::Complete;
+            let completion = Completion::Complete;
             let results = refused;
-            return self.judge(&nodes, LockedSet { results, course }).await;
+            return self
+                .judge(
+                    &nodes,
+                    LockedSet {
+                        results,
+                        completion,
+                    },
+                )
+                .await;
         }
         let options = SetOptions::acquire(take.acquire(self.options(), unfinished));
         let mut locked = LockedSet::set(self.work, others, options, limit).await;
@@ -128,7 +136,7 @@ impl Locking<'_> {
                 None => {}
             }
         }
-        if locked.course == Completion::Interrupted && !problems.any() {
+        if locked.completion == Completion::Interrupted && !problems.any() {
             problems.report(&Failure::Interrupted);
         }
         if problems.any() {
