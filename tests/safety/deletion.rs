@@ -132,7 +132,7 @@ fn the_next_command_keeps_the_targets_the_reason_and_the_dry_run() {
         let run = scene.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
         let line = format!(
-            "force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum,in-grace \
+            "--as root --as-group system:masters force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum,in-grace \
              -m 'it'\\''s unplugged'",
             scene.namespace
         );
