@@ -100,8 +100,9 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
         None => Ok(requested),
     };
     // If one of them can't be extended so far, nothing is written to the others.
+    let names = targets.to_names();
     for target in &targets.nodes {
-        work.reported(std::slice::from_ref(&target.node), duration(target))?;
+        work.reported(&names, duration(target))?;
     }
     let (locks, options, duration) = (&session.locks, &options, &duration);
     let report = ChangeReport::new(&work).requested(requested);

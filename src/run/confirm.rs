@@ -103,7 +103,7 @@ pub(crate) async fn breaking(
 }
 
 /// Asks before expired locks in `targets` are taken whose nodes are NotReady or cordoned, and returns what
-/// was shown. Without a terminal, nobody is asked: the library refuses them.
+/// was shown. Without a terminal, or with --yes, nobody is asked: the library refuses them.
 ///
 /// # Errors
 /// If the answer is no.
@@ -124,7 +124,8 @@ pub(crate) async fn unfinished(
     let unfinished: Vec<(&NodeLease, &NodeRow)> = unfinished.collect();
     let question = match &unfinished[..] {
         [] => return Ok(Vec::new()),
-        _ if args.nodes.reads_stdin() || !Terminal::can_ask() => return Ok(Vec::new()),
+        // --yes is for scripts, which say --take-expired if they mean it.
+        _ if args.yes || args.nodes.reads_stdin() || !Terminal::can_ask() => return Ok(Vec::new()),
         [(lease, _)] => verb.question(lease.node()),
         leases => verb.question_many(leases.len()),
     };

@@ -35,14 +35,12 @@ pub(crate) fn lines(refused: &Refused, asked: Asked<'_>) -> (String, String) {
 /// How many names are listed of the nodes that one holder has.
 const LISTED: usize = 5;
 
-/// The same for many nodes at once, which have one [`Group`].
-pub(crate) fn lines_of_many(many: &[Refused], failed: &str, asked: Asked<'_>) -> (String, String) {
-    let names: Vec<String> = many.iter().map(|refused| refused.node.clone()).collect();
-    let Some(refused) = many.first() else {
-        return (failed.to_owned(), String::new());
-    };
+/// One line for more nodes of a [`Group`], whose first nodes had lines of their own.
+pub(crate) fn line_of_more(more: &[Refused], asked: Asked<'_>) -> Option<String> {
+    let names: Vec<String> = more.iter().map(|refused| refused.node.clone()).collect();
+    let refused = more.first()?;
     let reason = refused.lease.as_ref().map(why).unwrap_or_default();
-    let ends = many.iter().map(|refused| match refused.state {
+    let ends = more.iter().map(|refused| match refused.state {
         State::Held { until } if until != Instant::UNREADABLE => Some(until),
         _ => None,
     });
@@ -52,14 +50,8 @@ pub(crate) fn lines_of_many(many: &[Refused], failed: &str, asked: Asked<'_>) ->
         last.map(|last| format!(" (until {} at the latest)", clock(last, asked.now.latest)));
     let about = format!("{reason}{}", until.unwrap_or_default());
     let cause = cause_with(refused, &about, asked);
-    let all = Refused {
-        node: "NODE...".to_owned(),
-        ..refused.clone()
-    };
-    (
-        format!("{failed}: {cause}: {}", first(&names, LISTED)),
-        hint(&all, asked),
-    )
+    let failed = asked.verb.failed_more(more.len());
+    Some(format!("{failed}: {cause}: {}", first(&names, LISTED)))
 }
 
 /// Refusals with the same cause: who has the lock, and why.

@@ -44,14 +44,14 @@ impl Verb {
         }
     }
 
-    /// The same for this many nodes.
-    pub(crate) fn failed_many(self, nodes: usize) -> String {
+    /// The same for this many other nodes.
+    pub(crate) fn failed_more(self, nodes: usize) -> String {
         match self {
-            Self::With => format!("cannot lock {nodes} nodes"),
-            Self::Hold => format!("cannot put {nodes} nodes on hold"),
-            Self::Verify => format!("lost the locks on {nodes} nodes"),
-            Self::Wait => format!("{nodes} nodes are not free"),
-            _ => format!("cannot {} {nodes} nodes", self.name()),
+            Self::With => format!("cannot lock {nodes} more nodes"),
+            Self::Hold => format!("cannot put {nodes} more nodes on hold"),
+            Self::Verify => format!("lost the locks on {nodes} more nodes"),
+            Self::Wait => format!("{nodes} more nodes are not free"),
+            _ => format!("cannot {} {nodes} more nodes", self.name()),
         }
     }
 

@@ -38,9 +38,11 @@ impl Locking<'_> {
         let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
         let limit = self.args.limit.limit();
         // If one of them is locked or does not exist, nothing is written to the others.
-        let targets = self.work.read(targets, true).await?;
         let take = self.args.take;
-        let unfinished = self.work.confirm_unfinished(take, &targets).await?;
+        let (targets, unfinished) = self
+            .work
+            .read_and_confirm_unfinished(targets, take, false)
+            .await?;
         let (own, others): (Vec<_>, Vec<_>) = targets
             .nodes
             .into_iter()
