@@ -336,13 +336,13 @@ mod tests {
              --timeout=0 -- ./cut-off $PORT",
         );
         assert_eq!(
-            asked.whole("a", "--resume"),
-            r"fence a -m 'it'\''s' --accept-risk=zone-unknown --accept-risk=mass-loss --hook-timeout=1m --isolated --timeout 0 -o json --resume -- ./cut-off '$PORT'"
+            asked.whole("a", "--resume=3f9a"),
+            r"fence a -m 'it'\''s' --accept-risk=zone-unknown --accept-risk=mass-loss --hook-timeout=1m --isolated --timeout 0 -o json --resume=3f9a -- ./cut-off '$PORT'"
         );
         let by_word = again("fence a --powered-off=dark");
         assert_eq!(by_word.whole("a", ""), "fence a --powered-off=dark");
-        let asked = again("unfence a --yes --resume");
-        assert_eq!(asked.whole("a", "--resume"), "unfence a --resume");
+        let asked = again("unfence a --yes --resume=3f9a");
+        assert_eq!(asked.whole("a", ""), "unfence a");
     }
 
     /// Escaping characters of a script would change it.

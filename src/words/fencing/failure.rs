@@ -55,9 +55,8 @@ pub(crate) fn gone_after_hook(node: &str) -> Failure {
 }
 
 /// The record of `node` was sent, but its result is unknown at the end of the run. If the proof is a hook,
-/// the hook stays recorded on the Node until the fencing record replaces it.
-pub(crate) fn record_open(node: &str, why: &Failure, by_hook: bool, program: &Program) -> Failure {
-    let flag = if by_hook { "--resume" } else { "" };
+/// the hook stays recorded on the Node until the fencing record replaces it: `resume` is the flag for that.
+pub(crate) fn record_open(node: &str, why: &Failure, resume: &str, program: &Program) -> Failure {
     Failure::OpenWrite {
         message: format!(
             "unknown whether node/{node} was fenced: the write may still take effect ({}); its lock is \
@@ -66,7 +65,7 @@ pub(crate) fn record_open(node: &str, why: &Failure, by_hook: bool, program: &Pr
         ),
         hint: format!(
             "to check: {program} status {node}; to continue: {}",
-            program.whole(node, flag)
+            program.whole(node, resume)
         ),
         kind: why.kind(None),
     }

@@ -11,7 +11,7 @@ use pod_safety::node::Status;
 
 use super::machine::another;
 use crate::error::{Failure, Kind};
-use crate::text::escape;
+use crate::text::{escape, for_shell};
 use crate::words::program::Program;
 use crate::words::refusal::fenced;
 use crate::words::rights::TO_JUDGE;
@@ -235,10 +235,15 @@ pub(crate) fn hook_at_work(
         ),
         hint: format!(
             "wait for it to end; if that run was interrupted: {}",
-            program.whole(node, "--resume")
+            program.whole(node, &resume(&other.id))
         ),
         kind: Kind::Locked,
     }
+}
+
+/// The flag that says that the recorded run of a hook with this id has ended.
+pub(crate) fn resume(id: &str) -> String {
+    format!("--resume={}", for_shell(id))
 }
 
 /// The hold of a fencing, `lease`, must not be ended on its own.

@@ -395,6 +395,7 @@ pub(super) fn same_every_time(text: &str, prefix: &str) -> String {
                 r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
                 "[uid]",
             ),
+            (r"--resume=[0-9a-f]{20}\b", "--resume=[id]"),
             (r"/with-\d+-[0-9a-f]{6}", "/with-[process]"),
             (r#""fencingNumber": \d+"#, r#""fencingNumber": [number]"#),
             (r"https?://127\.0\.0\.1:\d+", "[server]"),

@@ -240,6 +240,13 @@ impl Stage {
         self.annotation(node, "kubectl-maint.dev/hook")
     }
 
+    /// The flag that says that the announced hook has ended.
+    #[track_caller]
+    pub(crate) fn resume(&self, node: &str) -> String {
+        let hook = self.hook(node).expect("a hook");
+        format!("--resume={}", hook["id"].as_str().expect("an id"))
+    }
+
     fn annotation(&self, node: &str, name: &str) -> Option<Value> {
         let node = self.node(node);
         let text = node["metadata"]["annotations"][name].as_str()?;

@@ -38,6 +38,19 @@ pub enum Refusal {
     RemediationUnknown(Why),
 }
 
+impl Refusal {
+    /// The server did not answer, so another read may tell more.
+    #[must_use]
+    pub fn is_unread(&self) -> bool {
+        matches!(
+            self,
+            Self::HeartbeatUnknown(Why::NoAnswer(_))
+                | Self::ZoneUnknown(Why::NoAnswer(_))
+                | Self::RemediationUnknown(Why::NoAnswer(_))
+        )
+    }
+}
+
 /// What the operator insists on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcceptedRisks {
