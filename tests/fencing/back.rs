@@ -67,6 +67,27 @@ fn a_hold_that_was_there_is_left_as_found() {
     stage.is_untouched(&node);
 }
 
+/// A Node that is deleted and created again says nothing about the machine. Its boot ID does.
+#[test]
+fn a_node_that_was_created_again_has_not_been_restarted() {
+    let (stage, node) = Stage::with_silent_node("recreated");
+    stage.fence(&node);
+    let mut saved = stage.node(&node);
+    let metadata = saved["metadata"].as_object_mut().expect("metadata");
+    metadata.retain(|field, _| ["name", "labels", "annotations"].contains(&&**field));
+    stage.kubectl(&["delete", "node", &node]);
+    stage.create(&[saved]);
+    stage.comes_back(&node, "boot-1");
+    let run = stage.maint(["unfence", &node]).run();
+    assert_eq!(run.code, 6, "{run}");
+    let told = "it has not been restarted since alice@bastion fenced it";
+    assert!(run.stderr.contains(told), "{run}");
+    assert!(stage.is_tainted(&node));
+    stage.comes_back(&node, "boot-2");
+    stage.maint(["unfence", &node]).succeeds();
+    stage.is_untouched(&node);
+}
+
 /// Of a node that was isolated, the opposite hook stands for a restart; of one that was powered off,
 /// by a hook or on somebody's word, it doesn't.
 #[test]
