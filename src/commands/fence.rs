@@ -41,8 +41,8 @@ use crate::words::with::command_line;
 /// deletes the pods and detaches the volumes. If HOOK fails, the node is not fenced. After a crash,
 /// run the same command again.
 ///
-/// The command refuses (exit code 6) if the kubelet is alive, if over 55% of the nodes in the zone are
-/// unreachable, or if another tool is repairing the node. docs/fencing.md explains the checks, the
+/// The command refuses (exit code 6) if the kubelet is alive, if most nodes of a larger zone or all nodes
+/// are unreachable, or if another tool is repairing the node. docs/fencing.md explains the checks, the
 /// exit codes, the variables for HOOK, and how to write one.
 #[derive(Args, Debug)]
 #[command(
@@ -104,7 +104,7 @@ pub(crate) struct FenceArgs {
 /// The doubts that an operator may know better about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Risk {
-    /// Over 55% of the nodes in the zone are unreachable
+    /// Most nodes of the zone, or all nodes, are unreachable
     MassLoss,
     /// The state of the zone is unknown: no permission to read it
     ZoneUnknown,

@@ -31,7 +31,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
           ok       target            uid [uid], resource version [number]
           ok       in-grace          it is terminating, and its grace period of 1s ended [length] ago
           WARN     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
-          ok       mass-loss         zone zone: 1 of 3 nodes are unreachable
+          ok       mass-loss         1 of 3 nodes of zone zone are unreachable
           ok       lease             the node is not locked
           CONFIRM  owner             StatefulSet/web guarantees at most one web-0; a second may start while the first is still running
           CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
@@ -67,7 +67,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
           ok       target            uid [uid], resource version [number]
           ok       in-grace          it is terminating, and its grace period of 1s ended [length] ago
           WARN     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
-          ok       mass-loss         zone zone: 1 of 3 nodes are unreachable
+          ok       mass-loss         1 of 3 nodes of zone zone are unreachable
           ok       lease             the node is not locked
           CONFIRM  owner             StatefulSet/web guarantees at most one web-0; a second may start while the first is still running
           CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first

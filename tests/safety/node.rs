@@ -33,7 +33,7 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         node/worker-1
           ok       target            uid [uid], resource version [number]
           WARN     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
-          ok       mass-loss         zone zone: 1 of 3 nodes are unreachable
+          ok       mass-loss         1 of 3 nodes of zone zone are unreachable
           ok       lease             the node is not locked
           ok       lease-goes        the lock is deleted with the Node, and nobody else holds it
           ok       finalizers        none

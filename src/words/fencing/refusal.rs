@@ -46,14 +46,9 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
         ),
         MassLoss(zone) => unsafe_(
             format!(
-                "cannot fence node/{node}: {} of {} nodes{} are unreachable; the control plane itself \
-                 may be cut off",
-                zone.silent,
-                zone.nodes,
-                zone.name
-                    .as_ref()
-                    .map(|name| format!(" of zone {}", escape(name)))
-                    .unwrap_or_default()
+                "cannot fence node/{node}: {}: {}",
+                escape(&zone.to_string()),
+                zone.suspicion()
             ),
             format!(
                 "if you know that they are down: {}",

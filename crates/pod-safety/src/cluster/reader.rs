@@ -115,14 +115,26 @@ impl Reader {
         &self,
         path: &str,
         query: &str,
+        each: impl FnMut(T) + Send,
+    ) -> Result<(), ApiError> {
+        self.each_of(Accept::Json, "items", path, query, each).await
+    }
+
+    /// Hands every element of `array` in the answers to `each`.
+    pub(super) async fn each_of<T: DeserializeOwned>(
+        &self,
+        accept: Accept,
+        array: &'static str,
+        path: &str,
+        query: &str,
         mut each: impl FnMut(T) + Send,
     ) -> Result<(), ApiError> {
         let joint = if query.is_empty() { "" } else { "&" };
         let first = format!("{path}?limit={PAGE}{joint}{query}");
         let mut next = String::new();
         loop {
-            let call = Call::get(format!("{first}{next}"), Accept::Json);
-            let listed = self.requests.list(&call, "items", |object, _| {
+            let call = Call::get(format!("{first}{next}"), accept);
+            let listed = self.requests.list(&call, array, |object, _| {
                 each(read(object)?);
                 Ok(())
             });
