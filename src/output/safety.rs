@@ -12,6 +12,7 @@ use super::print;
 use crate::error::Failure;
 use crate::output::format::Format;
 use crate::text::escape;
+use crate::words::fencing::count;
 use crate::words::time::length;
 
 /// The outcome of a target.
@@ -36,6 +37,13 @@ pub(crate) enum Outcome {
     Held { finalizers: Vec<String> },
     /// It was already deleted and is kept by its finalizers; nothing was done.
     StillHeld { finalizers: Vec<String> },
+    /// The Node is gone, and these pods of it are still there, as `NAMESPACE/NAME`.
+    #[serde(rename_all = "camelCase")]
+    PodsLeft {
+        pods: Vec<String>,
+        /// There is a Node of that name again.
+        registered_again: bool,
+    },
     /// A replacement exists.
     Replaced {
         name: String,
@@ -46,24 +54,60 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// Whether something is still expected to happen.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        match self {
+            Self::Unreplaced
+            | Self::Held { .. }
+            | Self::StillHeld { .. }
+            | Self::PodsLeft { .. } => true,
+            Self::Deleted
+            | Self::WasGone
+            | Self::WouldBeDeleted
+            | Self::Unseen { .. }
+            | Self::Unwatched
+            | Self::Unknown { .. }
+            | Self::Replaced { .. } => false,
+        }
+    }
+
     /// The words that follow the name of `target`.
     pub(crate) fn words(&self, target: &Target) -> String {
         let done = "force-deleted";
         let is_node = target.kind == "node";
         match self {
             Self::WasGone => "was already gone".to_owned(),
-            Self::Deleted if is_node => format!(
-                "{done}; its lease is deleted with it, and its pods within about {}",
-                length(POD_GC)
-            ),
+            Self::Deleted if is_node => {
+                format!("{done}; its lease and its pods are deleted with it")
+            }
             Self::Deleted | Self::WouldBeDeleted => done.to_owned(),
+            Self::PodsLeft {
+                pods,
+                registered_again,
+            } => {
+                let left = format!(
+                    "{done}; {} left: {}",
+                    count(pods.len(), "pod"),
+                    escape(&few(pods))
+                );
+                match registered_again {
+                    true => format!(
+                        "{left}; it has registered again, so they stay until its kubelet ends them"
+                    ),
+                    false => format!("{left}; usually deleted within about {}", length(POD_GC)),
+                }
+            }
             Self::Unreplaced => format!("{done}; not replaced yet"),
+            Self::Unseen { error } if is_node => {
+                format!("{done}; could not check its pods: {}", escape(error))
+            }
             Self::Unseen { error } => {
                 format!(
                     "{done}; could not check for a replacement: {}",
                     escape(error)
                 )
             }
+            Self::Unwatched if is_node => format!("{done}; interrupted before its pods were gone"),
             Self::Unwatched => format!("{done}; interrupted before the check for a replacement"),
             Self::Unknown { error } => {
                 format!(
