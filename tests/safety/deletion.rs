@@ -59,7 +59,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         let line = line.trim_end().replace("-m \"WHY\"", "-m why --timeout=0");
         let words: Vec<&str> = line.split(' ').collect();
         let line = std::iter::once("force-delete").chain(words);
-        let run = scene.cluster.maint(line).is_unfinished();
+        let run = scene.cluster.maint(line).ends_unfinished();
         assert_snapshot!(scene.shown(&run), @"
         $ kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m why --timeout=0
         context [context], server [server], user admin
@@ -201,7 +201,7 @@ fn what_is_not_named_is_not_given_up() {
         assert!(scene.is_there("web-0"));
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
         let bare = ["--accept-risk", "-m", "why", "--timeout=0"];
-        scene.force_delete("web-0", &bare).is_unfinished();
+        scene.force_delete("web-0", &bare).ends_unfinished();
         assert!(!scene.is_there("web-0"));
     });
 }
@@ -230,7 +230,7 @@ fn a_finalizer_holds_the_object() {
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
         scene.ended_pod("web-1", Some(&set), &kept);
         let words = ["--accept-risk=owner", "-m", "why", "--timeout=-1s"];
-        let run = scene.force_delete("web-1", &words).is_unfinished();
+        let run = scene.force_delete("web-1", &words).ends_unfinished();
         let line = "pod/web-1 force-deleted, but held by finalizer example.com/keep";
         assert!(run.stdout.contains(line), "{run}");
         let pod = scene.cluster.get(&scene.pod_path("web-1"));
@@ -239,7 +239,7 @@ fn a_finalizer_holds_the_object() {
 
         // Once more there is nothing to do, nor to confirm.
         for words in [&words[..], &["-o", "wide"]] {
-            let run = scene.force_delete("web-1", words).is_unfinished();
+            let run = scene.force_delete("web-1", words).ends_unfinished();
             let line = "pod/web-1 is already deleted, but held by finalizer example.com/keep; its name \
                         is free when its controller removes the finalizer\n";
             assert!(run.stdout.ends_with(line), "{run}");
@@ -248,7 +248,9 @@ fn a_finalizer_holds_the_object() {
         assert_eq!(evidence(scene, "StatefulSet", "web").len(), 1);
         let lease = scene.cluster.lease_of(&scene.node);
         assert_eq!(lease["spec"]["leaseTransitions"], 1);
-        let data = scene.force_delete("web-1", &["-o", "json"]).is_unfinished();
+        let data = scene
+            .force_delete("web-1", &["-o", "json"])
+            .ends_unfinished();
         let data: Value = serde_json::from_str(&data.stdout).expect("JSON");
         assert_eq!(data["items"][0]["outcome"], "stillHeld", "{data:#}");
         scene.cluster.patch(
@@ -418,7 +420,7 @@ fn of_several_pods_all_or_none_go() {
             "-o",
             "name",
         ]);
-        assert_eq!(run.is_unfinished().stdout, "pod/web-0\npod/web-1\n");
+        assert_eq!(run.ends_unfinished().stdout, "pod/web-0\npod/web-1\n");
         assert!(!scene.is_there("web-0") && !scene.is_there("web-1"));
     });
 }
@@ -433,7 +435,7 @@ fn evidence_that_is_too_long_for_the_server_is_cut_where_it_says_so() {
         let kept = json!({"metadata": {"finalizers": finalizers}});
         scene.ended_pod("web-0", Some(&set), &kept);
         let words = ["--accept-risk=owner,quorum", "-m", &"w".repeat(1000)];
-        scene.force_delete("web-0", &words).is_unfinished();
+        scene.force_delete("web-0", &words).ends_unfinished();
         let notes = evidence(scene, "StatefulSet", "web");
         let [note] = &notes[..] else {
             panic!("{notes:?}");

@@ -55,7 +55,7 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         force_delete(scene, &dry).succeeds();
         assert!(is_there(scene), "a dry run deletes nothing");
         let words = ["--accept-risk=owner", "-m", "scrapped", "--timeout=0"];
-        let run = force_delete(scene, &words).is_unfinished();
+        let run = force_delete(scene, &words).ends_unfinished();
         let shop = &scene.namespace;
         let told = format!(
             "node/{} force-deleted; 3 pods left: {shop}/db-0, {shop}/web-1, {shop}/zz-static; usually deleted within \
@@ -95,7 +95,7 @@ fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
         let levels = Levels::of(force_delete(scene, &["-o", "json"]));
         levels.are(&[("finalizers", Some("warn"))]);
         let words = ["--accept-risk=none", "-m", "scrapped"];
-        let run = force_delete(scene, &words).is_unfinished();
+        let run = force_delete(scene, &words).ends_unfinished();
         let told = format!(
             "node/{} is marked for deletion, but held by finalizer example.com/keep; its pods stay until \
              it is gone\n",
@@ -105,7 +105,7 @@ fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
         assert!(is_there(scene));
         // It is there, and so is its lease.
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
-        let run = force_delete(scene, &words).is_unfinished();
+        let run = force_delete(scene, &words).ends_unfinished();
         let told = format!(
             "node/{} is already deleted, but held by finalizer example.com/keep; it is gone when its \
              controller removes the finalizer\n",

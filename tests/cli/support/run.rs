@@ -234,7 +234,7 @@ impl Maint {
 
     /// Runs it and expects that something is not finished yet.
     #[track_caller]
-    pub(crate) fn is_unfinished(self) -> Run {
+    pub(crate) fn ends_unfinished(self) -> Run {
         let run = self.run();
         assert_eq!(run.code, 4, "{run}");
         run
