@@ -143,14 +143,15 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         has_found_hold: false,
         lease_end: None,
         retries: Timeout::of(Duration::ZERO),
+        outcome: None,
     };
     let result = match run.run().await {
         Ok(()) => Ok(()),
         Err(failure) => Err(run.give_back(failure).await),
     };
-    let code = target.end(Verb::Fence, result).await;
+    let code = target.end(Verb::Fence, result, run.outcome.take()).await;
     run.report_lease_end();
-    Ok(code)
+    code
 }
 
 /// How long reads are retried after a hook has succeeded, to record it.
@@ -175,6 +176,8 @@ struct FenceRun<'a> {
     lease_end: Option<LeaseEnd>,
     /// How long failed reads are retried.
     retries: Timeout,
+    /// The outcome for programs, once there is one.
+    outcome: Option<Fencing>,
 }
 
 impl FenceRun<'_> {
@@ -255,11 +258,7 @@ impl FenceRun<'_> {
         // A Node that is gone needs no more writes.
         if self.recording.is_open() && !is_gone {
             // The record may still be written, so the lock stays.
-            let resume = match self.hook.is_none() {
-                true => String::new(),
-                false => self.hook.resume(),
-            };
-            return record_open(&target.node, &failure, &resume, target.program());
+            return record_open(&target.node, &failure, self.hook.id(), target.program());
         }
         self.hook.withdraw().await;
         let is_recorded = self.recording.is_there();
@@ -329,13 +328,10 @@ impl FenceRun<'_> {
             target.hold(&self.why()).await?;
         }
         if matches!(step, Step::HoldAgain | Step::Follow) {
-            return match &observed.evidence.signs.record {
-                Some(record) => {
-                    self.report(&observed, record, true).await;
-                    self.print(Fencing::fenced(&target.node, record, &Remains::default()))
-                }
-                None => Ok(()),
-            };
+            if let Some(record) = &observed.evidence.signs.record {
+                self.report(&observed, record, true).await;
+            }
+            return Ok(());
         }
         let proof = match self.proof.clone() {
             Some(proof) => proof,
@@ -357,8 +353,9 @@ impl FenceRun<'_> {
         };
         self.lease_end = target.lease_end(observed.lease.as_ref());
         let line = fenced(&target.node, &record, false);
-        self.result(line + target.suffix());
-        self.print(Fencing::fenced(&target.node, &record, &Remains::default()))
+        target.result(&(line + target.suffix()));
+        self.outcome = Some(Fencing::fenced(&target.node, &record, &Remains::default()));
+        Ok(())
     }
 
     async fn follow(&mut self, observed: &Observed) -> Result<(), Failure> {
@@ -380,7 +377,7 @@ impl FenceRun<'_> {
             ));
         }
         if let Some(record) = &observed.evidence.signs.record {
-            self.print(Fencing::fenced(&target.node, record, &remains))?;
+            self.outcome = Some(Fencing::fenced(&target.node, record, &remains));
         }
         match remains.is_over() {
             true => Ok(()),

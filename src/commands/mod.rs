@@ -2,6 +2,7 @@
 
 pub(crate) mod acquire;
 pub(crate) mod completion;
+pub(crate) mod describe;
 pub(crate) mod fence;
 pub(crate) mod force_delete;
 pub(crate) mod hold;
@@ -16,4 +17,5 @@ pub(crate) mod unhold;
 pub(crate) mod verify;
 pub(crate) mod version;
 pub(crate) mod wait;
+pub(crate) mod whoami;
 pub(crate) mod with;

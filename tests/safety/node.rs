@@ -1,7 +1,7 @@
 //! The Node object of a silent node, with all that goes with it.
 
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::scene::{Levels, Scene, owned_by, scene};
 use crate::support::{Maint, ago, holder_of};
@@ -59,7 +59,7 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         let shop = &scene.namespace;
         let told = format!(
             "node/{} force-deleted; 3 pods left: {shop}/db-0, {shop}/web-1, {shop}/zz-static; usually deleted within \
-             about 60s\n",
+             80s\n",
             scene.node
         );
         assert!(run.stdout.ends_with(&told), "{run}");
@@ -87,13 +87,28 @@ fn every_pod_is_reported_on_and_the_node_goes() {
 }
 
 #[test]
+fn the_pods_that_are_left_are_listed_for_programs() {
+    scene("listed", |scene| {
+        scene.make_pod("web-1", &owned_by(&scene.replica_set("web")));
+        let words = ["--accept-risk=none", "-m", "scrapped", "--timeout=0"];
+        let run = force_delete(scene, &words).args(["-o", "json"]);
+        let data: Value = serde_json::from_str(&run.ends_unfinished().stdout).expect("JSON");
+        let node = &data["items"][0];
+        assert_eq!(node["outcome"], "PodsLeft", "{data:#}");
+        let pods = json!([format!("{}/web-1", scene.namespace)]);
+        assert_eq!(node["pods"], pods, "{data:#}");
+        assert_eq!(node.get("registeredAgain"), None, "{data:#}");
+    });
+}
+
+#[test]
 fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
     scene("bound", |scene| {
         let path = format!("/api/v1/nodes/{}", scene.node);
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
         scene.cluster.patch(&path, &kept);
         let levels = Levels::of(force_delete(scene, &["-o", "json"]));
-        levels.are(&[("finalizers", Some("warn"))]);
+        levels.are(&[("finalizers", Some("Warn"))]);
         let words = ["--accept-risk=none", "-m", "scrapped"];
         let run = force_delete(scene, &words).ends_unfinished();
         let told = format!(
@@ -129,11 +144,11 @@ fn a_node_that_lives_or_is_somebody_elses_stays_unless_that_is_overridden() {
         scene.heartbeat();
         let levels = Levels::of(force_delete(scene, &["-o", "json"]));
         levels.are(&[
-            ("target", Some("ok")),
-            ("node-alive", Some("refuse")),
-            ("lease", Some("refuse")),
-            ("lease-goes", Some("warn")),
-            ("rights", Some("ok")),
+            ("target", Some("Ok")),
+            ("node-alive", Some("Refuse")),
+            ("lease", Some("Refuse")),
+            ("lease-goes", Some("Warn")),
+            ("rights", Some("Ok")),
         ]);
         let words = levels.words("lease-goes");
         assert!(words.contains("bob@laptop may still act for"), "{words}");
@@ -159,12 +174,12 @@ fn the_finalizers_of_a_node_are_warned_of() {
     scene("final", |scene| {
         let path = format!("/api/v1/nodes/{}", scene.node);
         let report = || Levels::of(force_delete(scene, &["-o", "json"]));
-        report().are(&[("finalizers", Some("ok"))]);
+        report().are(&[("finalizers", Some("Ok"))]);
         let kept = |finalizers| json!({"metadata": {"finalizers": finalizers}});
         let of_another = json!(["example.com/machine"]);
         scene.cluster.patch(&path, &kept(of_another));
         let levels = report();
-        levels.are(&[("finalizers", Some("warn"))]);
+        levels.are(&[("finalizers", Some("Warn"))]);
         let words = levels.words("finalizers");
         assert!(words.ends_with(": example.com/machine"), "{words}");
         scene.cluster.patch(&path, &kept(json!(null)));

@@ -12,7 +12,7 @@ use pod_safety::known::Known;
 use super::carry_out::{Deleted, Run};
 use super::read::{Seen, is_forbidden};
 use super::targets::Targets;
-use crate::output::safety::Outcome;
+use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
 use crate::words::fencing::count;
 use crate::words::time::length;

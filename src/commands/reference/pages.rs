@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use crate::args::connection::HEADING;
+use crate::args::HEADING;
 
 /// The commands that the help lists, in their order.
 pub(crate) fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
@@ -112,9 +112,13 @@ fn spelling(arg: &Arg) -> String {
             .is_some_and(|count| count.max_values() > 1);
         return format!("`{name}{}`", if several { "…" } else { "" });
     };
+    let is_optional = arg
+        .get_num_args()
+        .is_some_and(|count| count.min_values() == 0);
     let value = match value {
         None => String::new(),
-        Some(value) if arg.is_require_equals_set() => format!("[={value}]"),
+        Some(value) if is_optional => format!("[={value}]"),
+        Some(value) if arg.is_require_equals_set() => format!("={value}"),
         Some(value) => format!(" {value}"),
     };
     let short = arg

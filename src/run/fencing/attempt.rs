@@ -57,9 +57,9 @@ impl<'a> Hook<'a> {
         })
     }
 
-    /// The flag that continues after this run.
-    pub(crate) fn resume(&self) -> String {
-        resume(&self.id)
+    /// The id under which it is recorded; `None` if no hook was typed.
+    pub(crate) fn id(&self) -> Option<&str> {
+        (!self.is_none()).then_some(&*self.id)
     }
 
     /// The hook of another run that may still be running for the node.
@@ -80,7 +80,6 @@ impl<'a> Hook<'a> {
                 &self.target.node,
                 &other,
                 self.target.now().latest,
-                self.target.program(),
             )),
             None => Ok(()),
         }
@@ -153,10 +152,10 @@ impl<'a> Hook<'a> {
         let target = self.target;
         if let Err(failure) = target.or_soon(self.clear(&self.id)).await {
             target.session.terminal.warn(format!(
-                "could not remove the hook annotation from node/{}: {}; to run another hook now: {}",
+                "could not remove the hook annotation from node/{}: {}; to run another hook now, {}",
                 target.node,
                 escape(&failure.to_string()),
-                target.program().whole(&target.node, &self.resume()),
+                resume(&self.id)
             ));
         }
     }

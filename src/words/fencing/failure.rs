@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::Span;
 
+use super::retry::{RETRY, resume};
 use crate::error::{Failure, Kind};
 use crate::text::escape;
 use crate::words::program::Program;
@@ -55,18 +56,21 @@ pub(crate) fn gone_after_hook(node: &str) -> Failure {
 }
 
 /// The record of `node` was sent, but its result is unknown at the end of the run. If the proof is a hook,
-/// the hook stays recorded on the Node until the fencing record replaces it: `resume` is the flag for that.
-pub(crate) fn record_open(node: &str, why: &Failure, resume: &str, program: &Program) -> Failure {
+/// the hook stays recorded on the Node until the fencing record replaces it: `hook` is its id there.
+pub(crate) fn record_open(
+    node: &str,
+    why: &Failure,
+    hook: Option<&str>,
+    program: &Program,
+) -> Failure {
+    let again = hook.map_or_else(|| RETRY.to_owned(), resume);
     Failure::OpenWrite {
         message: format!(
             "unknown whether node/{node} was fenced: the write may still take effect ({}); its lock is \
              kept",
             escape(&why.to_string())
         ),
-        hint: format!(
-            "to check: {program} status {node}; to continue: {}",
-            program.whole(node, resume)
-        ),
+        hint: format!("to check: {program} status {node}; to continue: {again}"),
         kind: why.kind(None),
     }
 }
@@ -78,10 +82,7 @@ pub(crate) fn return_open(node: &str, why: &Failure, program: &Program) -> Failu
             "unknown whether node/{node} was unfenced: the write may still take effect ({})",
             escape(&why.to_string())
         ),
-        hint: format!(
-            "to check: {program} status {node}; to continue: {}",
-            program.whole(node, "")
-        ),
+        hint: format!("to check: {program} status {node}; to continue: {RETRY}"),
         kind: why.kind(None),
     }
 }
