@@ -112,9 +112,13 @@ fn spelling(arg: &Arg) -> String {
             .is_some_and(|count| count.max_values() > 1);
         return format!("`{name}{}`", if several { "…" } else { "" });
     };
+    let is_optional = arg
+        .get_num_args()
+        .is_some_and(|count| count.min_values() == 0);
     let value = match value {
         None => String::new(),
-        Some(value) if arg.is_require_equals_set() => format!("[={value}]"),
+        Some(value) if is_optional => format!("[={value}]"),
+        Some(value) if arg.is_require_equals_set() => format!("={value}"),
         Some(value) => format!(" {value}"),
     };
     let short = arg

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::Span;
 
-use super::retry::{RESUME, RETRY};
+use super::retry::{RETRY, resume};
 use crate::error::{Failure, Kind};
 use crate::text::escape;
 use crate::words::program::Program;
@@ -56,9 +56,14 @@ pub(crate) fn gone_after_hook(node: &str) -> Failure {
 }
 
 /// The record of `node` was sent, but its result is unknown at the end of the run. If the proof is a hook,
-/// the hook stays recorded on the Node until the fencing record replaces it.
-pub(crate) fn record_open(node: &str, why: &Failure, by_hook: bool, program: &Program) -> Failure {
-    let again = if by_hook { RESUME } else { RETRY };
+/// the hook stays recorded on the Node until the fencing record replaces it: `hook` is its id there.
+pub(crate) fn record_open(
+    node: &str,
+    why: &Failure,
+    hook: Option<&str>,
+    program: &Program,
+) -> Failure {
+    let again = hook.map_or_else(|| RETRY.to_owned(), resume);
     Failure::OpenWrite {
         message: format!(
             "unknown whether node/{node} was fenced: the write may still take effect ({}); its lock is \

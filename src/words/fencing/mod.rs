@@ -20,5 +20,5 @@ pub(crate) use self::progress::{
 pub(crate) use self::refusal::{
     back_alive, fenced_anew, hold_of_fencing, hook_running, refusal, stays, too_short,
 };
-pub(crate) use self::remains::{left, stuck, tolerating, unsure};
-pub(crate) use self::retry::RESUME;
+pub(crate) use self::remains::{count, left, stuck, tolerating, unsure};
+pub(crate) use self::retry::resume;

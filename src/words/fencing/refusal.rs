@@ -10,7 +10,7 @@ use pod_safety::fencing::{Attempt, back, steps};
 use pod_safety::node::Status;
 
 use super::machine::another;
-use super::retry::{RESUME, RETRY, accepting};
+use super::retry::{RETRY, accepting, resume};
 use crate::error::{Failure, Kind};
 use crate::text::escape;
 use crate::words::program::Program;
@@ -46,14 +46,9 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
         ),
         MassLoss(zone) => unsafe_(
             format!(
-                "cannot fence node/{node}: {} of {} nodes{} are unreachable; the control plane itself \
-                 may be cut off",
-                zone.silent,
-                zone.nodes,
-                zone.name
-                    .as_ref()
-                    .map(|name| format!(" of zone {}", escape(name)))
-                    .unwrap_or_default()
+                "cannot fence node/{node}: {}: {}",
+                escape(&zone.to_string()),
+                zone.suspicion()
             ),
             format!(
                 "if you know that they are down, {}",
@@ -228,7 +223,10 @@ pub(crate) fn hook_running(node: &str, other: &Attempt, now: Instant) -> Failure
             clock(other.since, now),
             clock(other.until, now)
         ),
-        hint: format!("wait for it to end; if that run was interrupted, {RESUME}"),
+        hint: format!(
+            "wait for it to end; if that run was interrupted, {}",
+            resume(&other.id)
+        ),
         kind: Kind::Locked,
     }
 }

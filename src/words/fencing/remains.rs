@@ -78,7 +78,7 @@ fn what(remains: &Remains) -> String {
     parts.join(" and ")
 }
 
-fn count(number: usize, noun: &str) -> String {
+pub(crate) fn count(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         number => format!("{number} {noun}s"),
