@@ -14,7 +14,8 @@ use std::io::{ErrorKind, IsTerminal, Read, Write};
 use anstyle::{AnsiColor, Style};
 use connect::speaks_for_itself;
 use dialoguer::Confirm;
-use dialoguer::console::{Term, measure_text_width};
+use dialoguer::console::Term;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::Failure;
 use crate::exit::Code;
@@ -180,8 +181,9 @@ impl Terminal {
             ));
         }
         // Input from before the question was shown can't be its answer.
-        discard_typed(&std::io::stdin());
-        let modes = TerminalModes::now();
+        let stdin = std::io::stdin();
+        discard_typed(&stdin);
+        let modes = TerminalModes::now(&stdin);
         let answer = tokio::select! {
             biased;
             // First, to handle the SIGINT that dialoguer raises at Ctrl-C.
@@ -193,7 +195,7 @@ impl Terminal {
             Ok(false) => Err(Failure::Declined),
             Err(error) => {
                 // dialoguer, which still waits for a key, turned off the echo and hid the cursor.
-                modes.restore();
+                modes.restore(&stdin);
                 let _ = Term::stderr().show_cursor();
                 self.stderr(format_args!(""));
                 Err(match error.kind() {
@@ -210,7 +212,7 @@ impl Terminal {
         let mut prompt = question.to_owned();
         // dialoguer redraws only the last line of what it shows.
         let room = self.stderr_width().unwrap_or(usize::MAX);
-        if measure_text_width(question) + DEFAULT_IS_NO.len() > room {
+        if question.width() + DEFAULT_IS_NO.len() > room {
             self.stderr(format_args!("{question}"));
             prompt.clear();
         }

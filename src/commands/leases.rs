@@ -50,7 +50,7 @@ pub(crate) struct LeasesArgs {
 }
 
 pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let format = args.output.format();
+    let format = args.output.format().with_headers(!args.no_headers);
     if format == Format::LockId {
         return Err(Failure::usage(
             "-o lock-id is for maintenance locks only",

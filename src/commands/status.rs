@@ -8,6 +8,7 @@ pub(super) mod read;
 mod snapshot;
 mod sort;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use clap::Args;
@@ -179,7 +180,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     }
     let session = start.reading().await?;
     let identity = session.locks.identity();
-    let format = args.output.format();
+    let format = args.output.format().with_headers(!args.no_headers);
     let filter = NodeFilter {
         own: [identity.to_owned(), hold_identity(identity)],
         brief: args.is_brief(&selection, format),
@@ -192,6 +193,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     let report = StatusRun {
         session: &session,
         format,
+        of_next_change: Cell::new(format),
         filter,
     };
     if args.watch {
@@ -212,6 +214,8 @@ fn is_table(format: Format) -> bool {
 struct StatusRun<'a> {
     session: &'a Session<'a>,
     format: Format,
+    /// Of a watch, only the first result has headers.
+    of_next_change: Cell<Format>,
     filter: NodeFilter,
 }
 
@@ -220,7 +224,7 @@ impl StatusRun<'_> {
     fn with_heartbeats(&self) -> bool {
         matches!(
             self.format,
-            Format::Wide | Format::Json | Format::Yaml | Format::Template(_)
+            Format::Wide | Format::Json | Format::Yaml | Format::Template(..)
         ) && self.filter.selection != Selection::Mine
     }
 
@@ -332,7 +336,8 @@ impl StatusRun<'_> {
 
     /// Prints a node of a watch, for programs.
     fn print_change(&self, item: &Item) -> Result<(), Failure> {
-        if let Some(text) = print::data(item, self.format)? {
+        let format = self.of_next_change.replace(self.format.with_headers(false));
+        if let Some(text) = print::data(item, format)? {
             let before = match self.format {
                 Format::Yaml => "---\n",
                 _ => "",

@@ -20,7 +20,7 @@ pub(crate) fn data(data: &impl Data, format: Format) -> Result<Option<String>, F
         Format::LockId => lines(data.lock_ids()),
         Format::Json => Some(json(data)?),
         Format::Yaml => Some(yaml(data)?),
-        Format::Template(template) => self::template(template, data)?,
+        Format::Template(template, headers) => self::template(template, headers, data)?,
     })
 }
 
@@ -28,9 +28,13 @@ pub(crate) fn data(data: &impl Data, format: Format) -> Result<Option<String>, F
 ///
 /// # Errors
 /// If it can't be serialized.
-fn template(template: &Template, data: &impl Serialize) -> Result<Option<String>, Failure> {
+fn template(
+    template: &Template,
+    headers: bool,
+    data: &impl Serialize,
+) -> Result<Option<String>, Failure> {
     let data = serde_json::to_value(data).map_err(|error| unprintable(&error))?;
-    Ok(Some(template.text(&data)).filter(|text| !text.is_empty()))
+    Ok(Some(template.text(&data, headers)).filter(|text| !text.is_empty()))
 }
 
 /// `data` as JSON, safe for a terminal: reasons and holders may contain any text.

@@ -17,11 +17,11 @@ pub(crate) fn discard_typed(_stdin: &io::Stdin) {}
 pub(crate) struct TerminalModes;
 
 impl TerminalModes {
-    pub(crate) fn now() -> Self {
+    pub(crate) fn now(_stdin: &io::Stdin) -> Self {
         Self
     }
 
-    pub(crate) fn restore(&self) {}
+    pub(crate) fn restore(&self, _stdin: &io::Stdin) {}
 }
 
 /// Whether `file` exists. Nothing else can be checked here without running it.

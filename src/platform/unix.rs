@@ -39,14 +39,14 @@ pub(crate) fn discard_typed(stdin: &io::Stdin) {
 pub(crate) struct TerminalModes(Option<Termios>);
 
 impl TerminalModes {
-    pub(crate) fn now() -> Self {
-        Self(tcgetattr(io::stdin()).ok())
+    pub(crate) fn now(stdin: &io::Stdin) -> Self {
+        Self(tcgetattr(stdin).ok())
     }
 
-    pub(crate) fn restore(&self) {
+    pub(crate) fn restore(&self, stdin: &io::Stdin) {
         if let Some(modes) = &self.0 {
             // An error means that the terminal is gone.
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, modes);
+            let _ = tcsetattr(stdin, OptionalActions::Now, modes);
         }
     }
 }

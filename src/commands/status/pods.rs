@@ -19,7 +19,7 @@ pub(super) async fn run(
     selection: &Selection,
     start: &Start<'_>,
 ) -> Result<Code, Failure> {
-    let format = args.output.format();
+    let format = args.output.format().with_headers(!args.no_headers);
     let node = match selection {
         Selection::All => None,
         Selection::Named(names) if names.len() == 1 => Some(names[0].as_str()),
@@ -76,7 +76,7 @@ fn print(
             };
             pods::table(stranded, layout, session.locks.server_time().now())
         }
-        Format::Name | Format::Json | Format::Yaml | Format::Template(_) => {
+        Format::Name | Format::Json | Format::Yaml | Format::Template(..) => {
             print::data(&pods::list(stranded), format)?
         }
     };
