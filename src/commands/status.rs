@@ -1,12 +1,6 @@
 //! `status`: who holds which nodes, since when, until when and why.
 
-pub(super) mod filter;
-mod follow;
-mod node_details;
 mod pods;
-pub(super) mod read;
-mod snapshot;
-mod sort;
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -16,10 +10,6 @@ use maintenance_lease::protocol::Span;
 use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::{Error, RowDetail, Sight};
 
-use self::filter::{NodeFilter, StateFilter};
-use self::follow::Follower;
-use self::snapshot::Snapshot;
-use self::sort::SortKey;
 use crate::args::duration;
 use crate::args::nodes::{NodeArgs, Selection};
 use crate::args::output::OutputArgs;
@@ -28,7 +18,12 @@ use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
 use crate::output::print;
-use crate::output::status::{self, Table, View};
+use crate::output::status::{self, NOTHING_FOUND, Table, View};
+use crate::run::nodes::filter::{NodeFilter, StateFilter};
+use crate::run::nodes::follow::Follower;
+use crate::run::nodes::read::read_all;
+use crate::run::nodes::snapshot::Snapshot;
+use crate::run::nodes::sort::SortKey;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::run::{items, parallel};
@@ -97,7 +92,13 @@ pub(crate) struct StatusArgs {
     pub(crate) abandoned: Option<Duration>,
 
     /// Sort by node, state, holder, age or left
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "KEY")]
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "KEY",
+        conflicts_with = "watch"
+    )]
     pub(crate) sort_by: Option<SortKey>,
 
     /// Add columns with the values of these labels
@@ -106,6 +107,7 @@ pub(crate) struct StatusArgs {
         long,
         value_name = "LABEL,...",
         value_delimiter = ',',
+        value_parser = label_key,
         conflicts_with = "mine"
     )]
     pub(crate) label_columns: Vec<String>,
@@ -170,17 +172,27 @@ impl StatusArgs {
     }
 }
 
+/// The key of a label, such as `topology.kubernetes.io/zone`.
+fn label_key(typed: &str) -> Result<String, String> {
+    let is_of_a_key = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    match !typed.is_empty() && typed.chars().all(is_of_a_key) {
+        true => Ok(typed.to_owned()),
+        false => Err("not the key of a label, e.g. topology.kubernetes.io/zone".to_owned()),
+    }
+}
+
 pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = match args.selection(start.terminal) {
         Err(Failure::NothingFound { .. }) => Selection::Named(Vec::new()),
         selection => selection?,
     };
+    let format = args.output.format().with_headers(!args.no_headers);
     if args.pods {
-        return parallel::or_interrupted(pods::run(args, &selection, start)).await;
+        let run = pods::run(&selection, format, !args.no_headers, start);
+        return parallel::or_interrupted(run).await;
     }
     let session = start.reading().await?;
     let identity = session.locks.identity();
-    let format = args.output.format().with_headers(!args.no_headers);
     let filter = NodeFilter {
         own: [identity.to_owned(), hold_identity(identity)],
         brief: args.is_brief(&selection, format),
@@ -202,9 +214,6 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
         parallel::or_interrupted(report.print_once(args)).await
     }
 }
-
-/// kubectl's words for an empty table.
-pub(super) const NOTHING_FOUND: &str = "No resources found";
 
 fn is_table(format: Format) -> bool {
     matches!(format, Format::Text | Format::Wide)
@@ -247,7 +256,7 @@ impl StatusRun<'_> {
             session, filter, ..
         } = self;
         let terminal = session.terminal;
-        let reading = read::read_all(
+        let reading = read_all(
             session,
             filter,
             self.with_heartbeats(),

@@ -5,7 +5,8 @@ mod ending;
 mod locking;
 mod messages;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -232,7 +233,10 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let events = reported(session, &changes);
     session.connection.leave_stdin();
     let command = supervisor::Command::new(args.command.clone());
-    let command = variables::set_all(command, &held);
+    let mut command = variables::set_all(command, &held);
+    if start.environment.get_os("PROMPT_COMMAND").is_none() {
+        command = with_prompt(command, &args.command[0]);
+    }
     let mut messages = Messages::new(session);
     let running = async {
         let signals = Signals::new()
@@ -272,4 +276,16 @@ fn reported(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
     }
     side_effects.print(session.terminal, "");
     events
+}
+
+/// Runs once before the first prompt of an interactive bash, after its startup files. Scripts ignore it.
+const PROMPT_COMMAND: &str = "unset PROMPT_COMMAND; [[ $PS1 == *MAINT_NODES* ]] || \
+                              PS1='[locked: $MAINT_NODES] '$PS1";
+
+/// Shows the lock in the prompt, if `program` is a bash.
+fn with_prompt(command: supervisor::Command, program: &OsStr) -> supervisor::Command {
+    match Path::new(program).file_name() == Some(OsStr::new("bash")) {
+        true => command.env("PROMPT_COMMAND", PROMPT_COMMAND),
+        false => command,
+    }
 }

@@ -7,6 +7,7 @@ pub(crate) mod fencing;
 pub(crate) mod interruption;
 pub(crate) mod items;
 pub(crate) mod lock_set;
+pub(crate) mod nodes;
 pub(crate) mod parallel;
 pub(crate) mod problems;
 pub(crate) mod session;

@@ -206,7 +206,9 @@ fn filters_that_make_no_sense_are_refused() {
         &["--state=locked", "--locked"],
         &["--abandoned=1"],
         &["--sort-by=size"],
+        &["--sort-by=age", "-w"],
         &["--mine", "-L", "pool"],
+        &["-L", "pool=gpu"],
         &["--pods", "--state=locked"],
     ]
     .into_iter()
@@ -467,6 +469,10 @@ fn templates_are_those_of_kubectl() {
         g-cordoned     \u{1b}[31mred\nalert
         -- exit code 0
         ");
+        let bare = cluster.maint(status).args([columns, "--no-headers"]).run();
+        let (_, rows) = run.stdout.split_once('\n').expect("headers");
+        assert_eq!(rows.lines().count(), bare.stdout.lines().count(), "{bare}");
+        assert!(!bare.stdout.contains("WHY"), "{bare}");
         let nothing = cluster
             .maint(status)
             .arg("jsonpath={.items[*].nothing}")

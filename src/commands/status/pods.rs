@@ -4,7 +4,6 @@ use maintenance_lease::Error;
 use pod_safety::cluster::Reader;
 use pod_safety::stranded::Stranded;
 
-use super::StatusArgs;
 use crate::args::nodes::Selection;
 use crate::error::Failure;
 use crate::exit::Code;
@@ -15,11 +14,11 @@ use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 
 pub(super) async fn run(
-    args: &StatusArgs,
     selection: &Selection,
+    format: Format,
+    headers: bool,
     start: &Start<'_>,
 ) -> Result<Code, Failure> {
-    let format = args.output.format().with_headers(!args.no_headers);
     let node = match selection {
         Selection::All => None,
         Selection::Named(names) if names.len() == 1 => Some(names[0].as_str()),
@@ -39,7 +38,7 @@ pub(super) async fn run(
     let session = start.reading().await?;
     let reader = Reader::new(session.locks.requests().clone());
     let stranded = reader.stranded(node).await?;
-    print(args, format, &session, &stranded)?;
+    print(format, headers, &session, &stranded)?;
     let problems = Problems::new(&session);
     match node {
         Some(node) if stranded.is_of_nothing(node) => {
@@ -61,8 +60,8 @@ pub(super) async fn run(
 }
 
 fn print(
-    args: &StatusArgs,
     format: Format,
+    headers: bool,
     session: &Session<'_>,
     stranded: &Stranded,
 ) -> Result<(), Failure> {
@@ -71,7 +70,7 @@ fn print(
         Format::Text | Format::Wide | Format::LockId => {
             let layout = Layout {
                 wide: format == Format::Wide,
-                headers: !args.no_headers,
+                headers,
                 fit: terminal.width(),
             };
             pods::table(stranded, layout, session.locks.server_time().now())
