@@ -42,7 +42,7 @@ enum Within {
 }
 
 /// The roles of the manifest, those with the fewest rights first.
-const GRANTS: [Grant; 12] = [
+const GRANTS: [Grant; 14] = [
     Grant {
         meant_for: LOOKING,
         rights: &["get", "list", "watch"],
@@ -90,6 +90,22 @@ const GRANTS: [Grant; 12] = [
         within: Within::Namespace(NAMESPACE),
         role: "Role kubectl-maint-user",
         group: Some("kubectl-maint:users"),
+    },
+    Grant {
+        meant_for: ANYTHING,
+        rights: &["hold"],
+        resource: LEASES,
+        within: Within::Namespace(NAMESPACE),
+        role: "Role kubectl-maint-holder",
+        group: Some("kubectl-maint:holders"),
+    },
+    Grant {
+        meant_for: ANYTHING,
+        rights: &["takeover"],
+        resource: LEASES,
+        within: Within::Namespace(NAMESPACE),
+        role: "Role kubectl-maint-takeover",
+        group: Some("kubectl-maint:administrators"),
     },
     Grant {
         meant_for: ANYTHING,

@@ -158,7 +158,7 @@ impl<'a> FencingTarget<'a> {
             let seeing = self.session.locks.see(&self.node, false);
             let (evidence, seen) = join(self.reader.evidence(&self.node), seeing).await;
             let evidence = evidence
-                .map_err(|error| explain(error, "get"))?
+                .map_err(|error| Right::on_nodes("get").explain(error))?
                 .ok_or_else(|| self.missing())?;
             self.is_seen.set(true);
             let lease = seen?.lease;
@@ -201,7 +201,7 @@ impl<'a> FencingTarget<'a> {
         match self.or_interrupted(patching).await? {
             Ok(()) => Ok(()),
             Err(error) if has_changed(&error) || error.leaves_writes_unknown() => Ok(()),
-            Err(error) => Err(explain(error, "patch").into()),
+            Err(error) => Err(Right::on_nodes("patch").explain(error).into()),
         }
     }
 
@@ -227,7 +227,7 @@ impl<'a> FencingTarget<'a> {
             Ok(()) => Ok(Written::Yes),
             Err(error) if has_changed(&error) => Ok(Written::No),
             Err(error) if error.leaves_writes_unknown() => Ok(Written::Unknown),
-            Err(error) => Err(explain(error, "patch").into()),
+            Err(error) => Err(Right::on_nodes("patch").explain(error).into()),
         }
     }
 
@@ -317,20 +317,6 @@ fn earlier(now: Now, span: Span) -> Now {
 /// Whether the patch was refused because the Node has changed or is gone. Then the Node is read again.
 fn has_changed(error: &ApiError) -> bool {
     error.is_conflict() || error.is_not_found()
-}
-
-/// Adds the missing right to a refusal by the server.
-fn explain(source: ApiError, verb: &'static str) -> Error {
-    if source.is_forbidden() {
-        let right = Right {
-            verb,
-            resource: "nodes",
-            namespace: None,
-        };
-        Error::MissingRight { right, source }
-    } else {
-        Error::Api(source)
-    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,11 @@ use crate::protocol::{
 /// How often the clocks are compared while an answer is awaited.
 const TICK: Duration = Duration::from_secs(1);
 
+/// After a policy refused a write because of its times, it is decided again with the server's time of then:
+/// so much later, and so often.
+const CLOCK_RETRY: Duration = Duration::from_secs(1);
+const CLOCK_RETRIES: u32 = 3;
+
 /// Whether writes count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DryRun {
@@ -159,6 +164,8 @@ pub(crate) struct Running {
     side_effects: Vec<SideEffect>,
     conflicts: u32,
     tries: u32,
+    /// How often a policy refused the times of a write, or that the lock has expired.
+    declined_by_clock: u32,
     /// The time is over, and the Lease was read once more to see what became of a write that was refused.
     last_look: bool,
     /// The write that was sent last, unless it is known to be over, and the version that it is on.
@@ -185,6 +192,7 @@ impl Running {
             side_effects: Vec::new(),
             conflicts: 0,
             tries: 0,
+            declined_by_clock: 0,
             last_look: false,
             mark: None,
         }
@@ -275,6 +283,13 @@ impl Running {
                         Err(error) if error.is_throttled() => {
                             let seconds = error.status().and_then(|status| status.retry_after);
                             wait = wait.max(Duration::from_secs(seconds.unwrap_or(0)));
+                            self.steps.declined();
+                            problem = Some(error);
+                            Step::Read
+                        }
+                        Err(error) if self.may_be_early(&error) => {
+                            self.declined_by_clock += 1;
+                            wait = wait.max(CLOCK_RETRY);
                             self.steps.declined();
                             problem = Some(error);
                             Step::Read
@@ -534,6 +549,17 @@ impl Running {
                 Err(error) => return Err(self.api.lease_right("get").explain(error)),
             }
         }
+    }
+
+    /// Whether a policy refused the write by the server's time, of which it knows more than we do. A takeover
+    /// that was confirmed is refused for another reason.
+    fn may_be_early(&self, error: &ApiError) -> bool {
+        let is_by_time = match error.policy_code() {
+            Some("maint-clock") => true,
+            Some("maint-live-lock") => !self.task.extras.takes_over,
+            _ => false,
+        };
+        is_by_time && self.declined_by_clock < CLOCK_RETRIES
     }
 
     /// Whether a write took effect and the caller's time is over.
