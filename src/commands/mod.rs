@@ -2,9 +2,11 @@
 
 pub(crate) mod acquire;
 pub(crate) mod completion;
+pub(crate) mod enforce;
 pub(crate) mod fence;
 pub(crate) mod force_delete;
 pub(crate) mod hold;
+pub(crate) mod install;
 pub(crate) mod leases;
 pub(crate) mod options;
 pub(crate) mod reference;
@@ -13,6 +15,7 @@ pub(crate) mod renew;
 pub(crate) mod status;
 pub(crate) mod unfence;
 pub(crate) mod unhold;
+pub(crate) mod uninstall;
 pub(crate) mod verify;
 pub(crate) mod version;
 pub(crate) mod wait;

@@ -7,6 +7,7 @@ pub(crate) mod fencing;
 pub(crate) mod interruption;
 pub(crate) mod lock_set;
 pub(crate) mod parallel;
+pub(crate) mod policies;
 pub(crate) mod problems;
 pub(crate) mod session;
 pub(crate) mod side_effects;

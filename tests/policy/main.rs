@@ -4,6 +4,7 @@
 mod modules;
 mod support;
 
+mod install;
 mod lease_clock;
 mod lease_locks;
 mod lease_plugin;

@@ -112,6 +112,17 @@ impl Person {
         }
     }
 
+    /// A header of the answer to a read.
+    pub(crate) fn header(&self, path: &str, name: &str) -> String {
+        let request = Request::get(path).body(kube::client::Body::empty());
+        let request = request.expect("a request");
+        let answer = RUNTIME
+            .block_on(self.client.send(request))
+            .expect("an answer");
+        let value = answer.headers().get(name).expect(name);
+        value.to_str().expect("text").to_owned()
+    }
+
     /// Runs the plugin.
     pub(crate) fn maint(&self, arguments: &[&str]) -> Run {
         run(Command::new(env!("CARGO_BIN_EXE_kubectl-maint"))
@@ -132,7 +143,6 @@ impl Person {
 /// What one run left behind.
 #[derive(Debug)]
 pub(crate) struct Run {
-    #[expect(dead_code)]
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) code: i32,
