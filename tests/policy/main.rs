@@ -6,6 +6,7 @@ mod support;
 
 mod install;
 mod lease_clock;
+mod lease_fuzz;
 mod lease_locks;
 mod lease_plugin;
 mod node_others;
