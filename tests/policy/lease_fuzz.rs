@@ -34,8 +34,10 @@ fn number(lease: &Value, field: &str) -> i64 {
 fn end(lease: &Value) -> f64 {
     let start = [text(lease, "renewTime"), text(lease, "acquireTime")];
     let start = start.into_iter().find(|time| !time.is_empty());
-    let start = start.map_or(0.0, seconds);
-    start + number(lease, "leaseDurationSeconds") as f64
+    // Without times it has ended.
+    start.map_or(0.0, |start| {
+        seconds(start) + number(lease, "leaseDurationSeconds") as f64
+    })
 }
 
 fn seconds(time: &str) -> f64 {
@@ -160,7 +162,7 @@ fn random_patch(rng: &mut Rng, lease: &Value) -> Value {
         json!(at(-3600)),
         Value::Null,
     ];
-    let durations = [json!(1), json!(600), json!(900), Value::Null];
+    let durations = [json!(1), json!(600), json!(2_147_483_647), Value::Null];
     for (field, values) in [
         ("holderIdentity", &holders[..]),
         ("leaseTransitions", &counts),

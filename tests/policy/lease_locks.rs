@@ -192,3 +192,23 @@ fn an_expired_lock_is_anyones() {
     refused_by("maint-live-lock", &uma.patch(&path, &take()), "live");
     wait_until("the lock expires", || uma.patch(&path, &take()).is_ok());
 }
+
+/// Other tools leave such Leases, and a lock that nobody could take would block its node.
+#[test]
+fn a_lock_without_times_has_ended() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("timeless");
+    let uma = person(plane, "uma", &[USERS]);
+    let lease = json!({
+        "metadata": {"name": "timeless"},
+        "spec": {"holderIdentity": "alice", "leaseDurationSeconds": 2_147_483_647},
+    });
+    admitted(uma.post(LEASES, &lease), "a lease of years");
+    let path = format!("{LEASES}/timeless");
+    let now = at(0);
+    let taken = json!({"spec": {
+        "holderIdentity": "bob", "acquireTime": now, "renewTime": now, "leaseTransitions": 1,
+        "leaseDurationSeconds": 60,
+    }});
+    admitted(uma.patch(&path, &taken), "a new holder");
+}
